@@ -1,6 +1,7 @@
 #include "lockstep/train/supervisor/session_manager.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -17,21 +18,41 @@
 namespace lockstep::train {
 namespace {
 
+// Returns true for the error of a function that needs variables without a value.
+bool SaysNotReady(const absl::Status& status) {
+  return absl::IsFailedPrecondition(status) && absl::StrContains(status.message(), "uninitialized");
+}
+
 // nullopt: ready. Else what is not.
 absl::StatusOr<absl::optional<std::string>> Ask(const ReadyFunction& ready, absl::string_view what, Session& session) {
   if (!ready) return absl::optional<std::string>();
   const absl::StatusOr<std::vector<std::string>> missing = CatchExceptions([&] { return ready(session); });
   if (!missing.ok()) {
     const absl::Status& status = missing.status();
-    if (!absl::IsFailedPrecondition(status)) return status;
-    if (!absl::StrContains(status.message(), "uninitialized")) {
-      LOG(WARNING) << "asking whether the session is " << what << ": " << status.message();
-      return status;
-    }
-    return absl::make_optional(absl::StrCat("not ", what, ": ", status.message()));
+    if (SaysNotReady(status)) return absl::make_optional(absl::StrCat("not ", what, ": ", status.message()));
+    LOG_IF(WARNING, absl::IsFailedPrecondition(status))
+        << "asking whether the session is " << what << ": " << status.message();
+    return status;
   }
   if (missing->empty()) return absl::optional<std::string>();
   return absl::make_optional(absl::StrCat("not ", what, ", not initialized: ", absl::StrJoin(*missing, ", ")));
+}
+
+// `init_fn`, whose values must be those of all variables.
+InitFunction SetsAllVariables(InitFunction init_fn) {
+  return [init_fn = std::move(init_fn)](const v1::ModelSpec& model) -> absl::StatusOr<InitialValues> {
+    ASSIGN_OR_RETURN(InitialValues initial, init_fn(model));
+    std::set<absl::string_view> set;
+    for (const NamedTensor& tensor : initial.values) set.insert(tensor.name);
+    std::vector<absl::string_view> missing;
+    for (const v1::VariableSpec& variable : model.variables()) {
+      if (set.count(variable.name()) == 0) missing.push_back(variable.name());
+    }
+    if (missing.empty()) return initial;
+    return absl::FailedPreconditionError(
+        absl::StrCat("sets ", set.size(), " of ", model.variables_size(),
+                     " variables, and `initialize` is false; not initialized: ", absl::StrJoin(missing, ", ")));
+  };
 }
 
 }  // namespace
@@ -77,7 +98,9 @@ absl::Status SessionManager::CallLocalInit(Session& session, Clock* clock) const
 absl::StatusOr<absl::optional<std::string>> SessionManager::CallFunctions(Session& session, Clock* clock) const {
   ASSIGN_OR_RETURN(auto missing, Ask(options_.ready_for_local_init, "ready for local_init", session));
   if (missing) return missing;
-  RETURN_IF_ERROR(CallLocalInit(session, clock));
+  const absl::Status made = CallLocalInit(session, clock);
+  if (SaysNotReady(made)) return absl::make_optional(absl::StrCat("not ready, in local_init: ", made.message()));
+  RETURN_IF_ERROR(made);
   return Ask(options_.ready, "ready", session);
 }
 
@@ -110,7 +133,9 @@ absl::StatusOr<HeldSession> SessionManager::PrepareSession(const SessionOptions&
           "nothing initializes the model: no checkpoint was found, init_op is None and there is no init_fn");
     }
   }
-  ASSIGN_OR_RETURN(HeldSession held, options_.open(options));
+  SessionOptions opened = options;
+  if (!prepare.initialize && options.init_fn) opened.init_fn = SetsAllVariables(options.init_fn);
+  ASSIGN_OR_RETURN(HeldSession held, options_.open(opened));
   ASSIGN_OR_RETURN(const auto missing, MakeReady(*held.session, options.clock));
   if (missing) return absl::FailedPreconditionError(absl::StrCat("the session is ", *missing));
   return held;

@@ -21,7 +21,8 @@ namespace lockstep::train {
 // says "not ready" as well; any other error is one.
 using ReadyFunction = std::function<absl::StatusOr<std::vector<std::string>>(Session&)>;
 // Makes the local state of the process: whatever of its own the program keeps beside the run's variables. Called for
-// every session, and on a worker for every attempt: it must not mind being called again.
+// every session, and on a worker for every attempt: it must not mind being called again. FailedPrecondition with
+// "uninitialized" in its message says "not ready", as for a ReadyFunction.
 using LocalInitFunction = std::function<absl::Status(Session&)>;
 
 // The names of variables without a value.
@@ -51,7 +52,7 @@ class SessionManager {
     bool wait_for_checkpoint = false;
     absl::Duration max_wait = absl::Seconds(7200);
     // What is not restored gets its initial values: from the seed or a warm start, then from SessionOptions::init_fn.
-    // False: only init_fn and a checkpoint will do.
+    // If false, the seed and a warm start do not count: without a checkpoint init_fn must set every variable.
     bool initialize = true;
   };
 
@@ -61,8 +62,8 @@ class SessionManager {
 
   // The chief's session: restored from the logdir, else initialized; then local_init. Errors: those of opening and of
   // the functions, whose exceptions are Internal and whose OutOfRange is FailedPrecondition unless the run is over;
-  // FailedPrecondition names what is not ready, or says that there is neither a checkpoint nor a function that
-  // initializes; DeadlineExceeded when a checkpoint was waited for in vain.
+  // FailedPrecondition names what is not ready, or the variables that nothing initializes; DeadlineExceeded when a
+  // checkpoint was waited for in vain.
   virtual absl::StatusOr<HeldSession> PrepareSession(const SessionOptions& options, const PrepareOptions& prepare);
 
   struct Recovered {

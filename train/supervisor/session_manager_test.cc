@@ -103,6 +103,27 @@ TEST_F(SessionManagerTest, HandsTheInitFunctionToTheChief) {
   EXPECT_TRUE(absl::IsInternal(opener_.asked(0).init_fn(v1::ModelSpec()).status()));
 }
 
+// SUP-23
+TEST_F(SessionManagerTest, InitFunctionAloneMustSetEachVariable) {
+  v1::ModelSpec model;
+  model.add_variables()->set_name("logits/kernel");
+  model.add_variables()->set_name("logits/bias");
+  InitialValues values;
+  values.values.push_back({"logits/bias", Tensor()});
+  session_.init_fn = [&](const v1::ModelSpec&) -> absl::StatusOr<InitialValues> { return values; };
+  ASSERT_TRUE(Manager()->PrepareSession(session_, {}).ok());
+  EXPECT_TRUE(opener_.asked(0).init_fn(model).ok()) << "the seed sets the others";
+  SessionManager::PrepareOptions prepare;
+  prepare.initialize = false;
+  ASSERT_TRUE(Manager()->PrepareSession(session_, prepare).ok());
+  const absl::Status status = opener_.asked(1).init_fn(model).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("sets 1 of 2 variables, and `initialize` is false"));
+  EXPECT_THAT(status.message(), HasSubstr("not initialized: logits/kernel"));
+  values.values.push_back({"logits/kernel", Tensor()});
+  EXPECT_TRUE(opener_.asked(1).init_fn(model).ok());
+}
+
 // SM-04
 TEST_F(SessionManagerTest, WaitsForACheckpointAndDoesNotStartOverWithoutOne) {
   SessionManager::PrepareOptions prepare;
@@ -238,6 +259,23 @@ TEST_F(SessionManagerTest, PassesOnAnErrorOfLocalInitAndTheEndOfTheRun) {
   EXPECT_TRUE(absl::IsOutOfRange(Manager()->WaitForSession(session_).status()));
   manager_.local_init = [](Session&) { return absl::InternalError("no table"); };
   EXPECT_TRUE(absl::IsInternal(Manager()->WaitForSession(session_).status()));
+}
+
+// SM-16
+TEST_F(SessionManagerTest, AWorkerWaitsForWhatLocalInitReads) {
+  BeWorker();
+  manager_.recovery_wait = absl::Seconds(1);
+  int initialized_at = 3;
+  manager_.local_init = [&](Session&) -> absl::Status {
+    if (opener_.opened() >= initialized_at) return absl::OkStatus();
+    return absl::FailedPreconditionError("Attempting to use uninitialized value v");
+  };
+  EXPECT_TRUE(Manager()->WaitForSession(session_, absl::Seconds(3)).ok());
+  EXPECT_EQ(clock_.elapsed(), absl::Seconds(2));
+  initialized_at = 1000;
+  const absl::Status late = Manager()->WaitForSession(session_, absl::Seconds(3)).status();
+  EXPECT_TRUE(absl::IsDeadlineExceeded(late)) << late;
+  EXPECT_THAT(late.message(), HasSubstr("not ready, in local_init: Attempting to use uninitialized value v"));
 }
 
 TEST_F(SessionManagerTest, EndsAWaitWhenTheProcessIsToStop) {
