@@ -51,7 +51,8 @@ class Coordinator {
   void StartThread(absl::string_view name, std::function<absl::Status()> body) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The work of a thread of StartLoop. `run` is called immediately and then at start + k * period (back to back if the
-  // period is zero), until a stop is requested. `start` is called before it; `stop` is called after it, but not after
+  // period is zero), until a stop is requested. After a call that outlasts its period, the calls that are late follow
+  // back to back. `start` is called before it; `stop` is called after it, but not after
   // an error. `start` and `stop` may be empty.
   struct Loop {
     absl::Duration period;

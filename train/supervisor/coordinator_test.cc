@@ -239,6 +239,26 @@ TEST_F(CoordinatorTest, ALoopRunsAtOnceAndThenOnAFixedSchedule) {
               ::testing::ElementsAre(absl::ZeroDuration(), absl::Seconds(2), absl::Seconds(4), absl::Seconds(6)));
 }
 
+// SUP-33
+TEST_F(CoordinatorTest, LateLoopCatchesUp) {
+  Coordinator coordinator(Options());
+  std::vector<absl::Duration> calls;  // by the loop's thread alone until Join
+  const absl::Time start = clock_.Now();
+  Coordinator::Loop loop;
+  loop.period = absl::Seconds(2);
+  loop.run = [&] {
+    calls.push_back(clock_.Now() - start);
+    if (calls.size() == 1) clock_.Advance(absl::Seconds(5));
+    return calls.size() < 4 ? absl::OkStatus() : coordinator.RequestStop();
+  };
+  ASSERT_TRUE(coordinator.StartLoop("slow", loop).ok());
+  clock_.AwaitWaiters(1);
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_TRUE(coordinator.Join().ok());
+  EXPECT_THAT(calls,
+              ::testing::ElementsAre(absl::ZeroDuration(), absl::Seconds(5), absl::Seconds(5), absl::Seconds(6)));
+}
+
 TEST_F(CoordinatorTest, ALoopWithoutPeriodRunsBackToBackBetweenItsHooks) {
   Coordinator coordinator(Options());
   std::string order;
