@@ -32,6 +32,13 @@ class RunEvaluator {
                                                               bool labels_optional = false,
                                                               const ModelFactory& make_model = nullptr);
 
+  // The same with the caller's examples in place of a split of the configuration; `split` names them for people.
+  // Errors: those of CreateModel.
+  static absl::StatusOr<std::unique_ptr<RunEvaluator>> Create(FileSystem* fs, const config::v1::RunSpec& config,
+                                                              const std::string& split,
+                                                              std::unique_ptr<Dataset> dataset,
+                                                              ValueSource source = ValueSource::kVariables);
+
   struct Evaluation {
     std::string checkpoint;
     int64_t step = 0;

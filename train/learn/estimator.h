@@ -2,7 +2,9 @@
 #define LOCKSTEP_TRAIN_LEARN_ESTIMATOR_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -13,6 +15,7 @@
 #include "lockstep/train/hooks/base/hook.h"
 #include "lockstep/train/hooks/checkpoint_saver_hook.h"
 #include "lockstep/train/learn/run_config.h"
+#include "lockstep/worker/data/dataset.h"
 
 namespace lockstep::train {
 
@@ -25,11 +28,16 @@ struct EvaluationMetrics {
   std::map<std::string, double> metrics;
 };
 
-// Is told of an evaluation, in the thread that evaluates. An error ends the evaluation.
+// Makes the examples that an evaluation uses, as the model takes them: `input.normalization` is not applied.
+using EvaluationInput = std::function<absl::StatusOr<std::unique_ptr<Dataset>>()>;
+
+// Follows an evaluation, in the thread that evaluates. An error ends the evaluation.
 class EvaluationHook {
  public:
   virtual ~EvaluationHook() = default;
   virtual absl::Status Begin(const std::string& /*checkpoint*/) { return absl::OkStatus(); }
+  // Called after each batch. `batches` and `examples` count those that are evaluated so far.
+  virtual absl::Status AfterBatch(int64_t /*batches*/, int64_t /*examples*/) { return absl::OkStatus(); }
   virtual absl::Status End(const EvaluationMetrics& /*result*/) { return absl::OkStatus(); }
 };
 
@@ -37,6 +45,8 @@ class EvaluationHook {
 class Estimator {
  public:
   struct TrainArguments {
+    // The split of the input that is trained on. If empty, it is "train".
+    std::string train_split;
     // They outlive the call.
     std::vector<Hook*> hooks;
     // Told of each checkpoint, on the chief.
@@ -51,6 +61,10 @@ class Estimator {
   struct EvaluateArguments {
     // The split of the input; empty: the configuration's.
     std::string split;
+    // The examples in place of a split. Called once for each evaluation. Null: the split's.
+    EvaluationInput input_fn;
+    // The split that was trained on (TrainArguments); its statistics may standardize the examples of others.
+    std::string train_split;
     // Batches; absent: the whole split.
     absl::optional<int64_t> steps;
     // In addition to those that the configuration names.
@@ -64,6 +78,11 @@ class Estimator {
   };
 
   virtual ~Estimator() = default;
+
+  // Checks arguments that a later call of Train or Evaluate gets, so that a wrong one is reported before training.
+  // InvalidArgument names the argument.
+  virtual absl::Status CheckTraining(const TrainArguments& /*arguments*/) const { return absl::OkStatus(); }
+  virtual absl::Status CheckEvaluation(const EvaluateArguments& /*arguments*/) const { return absl::OkStatus(); }
 
   // Trains as chief or worker, until the run is over. OK when it has ended well.
   virtual absl::Status Train(const TrainArguments& arguments) = 0;

@@ -54,6 +54,9 @@ absl::Status Check(const ExperimentOptions& options) {
   RETURN_IF_ERROR(CheckTime("eval_delay", options.eval_delay));
   RETURN_IF_ERROR(CheckTime("continuous_eval_throttle", options.continuous_eval_throttle));
   RETURN_IF_ERROR(CheckTime("check_interval", options.check_interval));
+  if (options.eval_input_fn && !options.eval_split.empty()) {
+    return Wrong("eval_split", absl::StrCat("is ", options.eval_split, ", and eval_input_fn is given; give one"));
+  }
   return CheckStrategies(options.export_strategies);
 }
 
@@ -61,7 +64,13 @@ absl::Status Check(const ExperimentOptions& options) {
 
 absl::StatusOr<std::unique_ptr<Experiment>> Experiment::Create(ExperimentOptions options) {
   RETURN_IF_ERROR(Check(options));
-  return std::unique_ptr<Experiment>(new Experiment(std::move(options)));
+  std::unique_ptr<Experiment> experiment(new Experiment(std::move(options)));
+  const Estimator& estimator = experiment->estimator();
+  RETURN_IF_ERROR(estimator.CheckTraining(experiment->TrainArguments()));
+  // The configured split need not exist for an experiment that only trains.
+  const Estimator::EvaluateArguments evaluation = experiment->EvaluateArguments("");
+  if (!evaluation.split.empty() || !evaluation.metrics.empty()) RETURN_IF_ERROR(estimator.CheckEvaluation(evaluation));
+  return experiment;
 }
 
 ContinuousEvalOptions Experiment::OnTrainData() {
@@ -70,9 +79,20 @@ ContinuousEvalOptions Experiment::OnTrainData() {
   return options;
 }
 
+Estimator::TrainArguments Experiment::TrainArguments() const {
+  Estimator::TrainArguments arguments;
+  arguments.train_split = options_.train_split;
+  arguments.hooks = options_.train_monitors;
+  arguments.saving_listeners = options_.saving_listeners;
+  arguments.max_steps = options_.train_steps;
+  return arguments;
+}
+
 Estimator::EvaluateArguments Experiment::EvaluateArguments(const std::string& name) const {
   Estimator::EvaluateArguments arguments;
   arguments.split = options_.eval_split;
+  arguments.input_fn = options_.eval_input_fn;
+  arguments.train_split = options_.train_split;
   arguments.steps = options_.eval_steps;
   arguments.metrics = options_.eval_metrics;
   arguments.name = name;
@@ -97,10 +117,7 @@ absl::StatusOr<bool> Experiment::DelayTraining(absl::Duration delay) {
 absl::Status Experiment::Train(absl::optional<absl::Duration> delay) {
   RETURN_IF_ERROR(CheckTime("delay", delay));
   const int task = estimator().config().task_id();
-  Estimator::TrainArguments arguments;
-  arguments.hooks = options_.train_monitors;
-  arguments.saving_listeners = options_.saving_listeners;
-  arguments.max_steps = options_.train_steps;
+  Estimator::TrainArguments arguments = TrainArguments();
   if (!delay && options_.delay_workers_by_global_step) {
     arguments.startup_delay_steps = static_cast<int64_t>(std::floor(kDelaySteps * std::log(task + 1)));
     delay = absl::ZeroDuration();
@@ -131,17 +148,19 @@ absl::Status Experiment::ContinuousLoop(const ContinuousEvalOptions& options, co
   absl::optional<EvaluationMetrics> result;
   std::string evaluated;
   absl::Time next_warning = absl::InfinitePast();
-  while (!options.predicate || options.predicate(result)) {
+  bool ended = false;
+  // The predicate is asked about the last result, too.
+  while ((!options.predicate || options.predicate(result)) && !ended) {
     const absl::Time began = options_.clock->Now();
     // Before the look: what is the newest checkpoint then stays it.
     ASSIGN_OR_RETURN(const bool finished, estimator().RunIsFinished());
     ASSIGN_OR_RETURN(result, EvaluateNewest(options, split, exports, &evaluated));
     if (result) {
-      ASSIGN_OR_RETURN(const bool last, IsLast(result->global_step));
-      if (last) return absl::OkStatus();
+      ASSIGN_OR_RETURN(ended, IsLast(result->global_step));
     }
     ASSIGN_OR_RETURN(const auto newest, estimator().LatestCheckpoint());
-    if (finished && newest == evaluated) return absl::OkStatus();
+    ended = ended || (finished && newest == evaluated);
+    if (ended) continue;
     if (!result && began >= next_warning) {
       LOG(WARNING) << estimator().config().model_dir() << " has no new checkpoint to evaluate";
       next_warning = began + kWarningInterval;
@@ -166,6 +185,8 @@ absl::StatusOr<absl::optional<EvaluationMetrics>> Experiment::EvaluateNewest(con
   if (!newest || (options.evaluate_checkpoint_only_once && *newest == *evaluated)) return absl::nullopt;
   Estimator::EvaluateArguments arguments = EvaluateArguments(options.name);
   arguments.split = split;
+  // The data of the training are a split.
+  if (!exports) arguments.input_fn = nullptr;
   arguments.checkpoint = newest;
   absl::StatusOr<EvaluationMetrics> result = estimator().Evaluate(arguments);
   if (result.ok() && exports) {
@@ -204,10 +225,8 @@ absl::StatusOr<ExperimentResult> Experiment::LocalRun() {
 
 absl::StatusOr<ExperimentResult> Experiment::TrainAndEvaluateEvery(int64_t frequency) {
   const RunConfig& config = estimator().config();
-  Estimator::TrainArguments arguments;
-  arguments.hooks = options_.train_monitors;
-  arguments.saving_listeners = options_.saving_listeners;
-  arguments.max_steps = options_.train_steps;
+  RETURN_IF_ERROR(estimator().CheckEvaluation(EvaluateArguments("")));
+  Estimator::TrainArguments arguments = TrainArguments();
 
   ExperimentResult newest;
   CheckpointEvaluationListener listener([&](const std::string& checkpoint) -> absl::Status {
@@ -246,16 +265,14 @@ int64_t Experiment::steps_per_iteration() const {
 }
 
 absl::StatusOr<ExperimentResult> Experiment::ContinuousTrainAndEval(const ContinuePredicate& predicate) {
+  RETURN_IF_ERROR(estimator().CheckEvaluation(EvaluateArguments("one_pass")));
   ExperimentResult result;
   int64_t step = -1;
   bool ended = false;
   // The predicate is asked about the last result, too.
   while ((!predicate || predicate(result.evaluation)) && !ended) {
-    Estimator::TrainArguments arguments;
-    arguments.hooks = options_.train_monitors;
-    arguments.saving_listeners = options_.saving_listeners;
+    Estimator::TrainArguments arguments = TrainArguments();
     arguments.steps = steps_per_iteration();
-    arguments.max_steps = options_.train_steps;
     RETURN_IF_ERROR(estimator().Train(arguments));
     ASSIGN_OR_RETURN(result, EvaluateAndExport(EvaluateArguments("one_pass")));
     // The run stands still if a hook stops it each time.
@@ -277,8 +294,10 @@ absl::Status Experiment::RunStdServer() {
 }
 
 absl::StatusOr<ExperimentResult> Experiment::Test() {
-  Estimator::TrainArguments arguments;
-  arguments.hooks = options_.train_monitors;
+  RETURN_IF_ERROR(estimator().CheckEvaluation(EvaluateArguments("one_pass")));
+  Estimator::TrainArguments arguments = TrainArguments();
+  arguments.saving_listeners.clear();
+  arguments.max_steps.reset();
   arguments.steps = 1;
   RETURN_IF_ERROR(estimator().Train(arguments));
   Estimator::EvaluateArguments evaluation = EvaluateArguments("one_pass");

@@ -21,9 +21,12 @@ namespace lockstep::train {
 
 struct ExperimentOptions {
   std::shared_ptr<Estimator> estimator;
-  // The splits of its input that are trained and evaluated on; empty eval_split: the configuration's.
+  // The splits of its input that are trained and evaluated on; empty eval_split: the configuration's. The chief's
+  // train_split counts.
   std::string train_split = "train";
   std::string eval_split;
+  // Makes the examples of an evaluation in place of eval_split. Null: the split's.
+  EvaluationInput eval_input_fn;
   // In addition to those that the configuration names.
   std::vector<std::string> eval_metrics;
   // The global step at which training is over; absent: what the configuration says.
@@ -51,7 +54,7 @@ struct ExperimentOptions {
   // TrainAndEvaluate evaluates and exports each checkpoint that the RunConfig's period saves, while the next step
   // waits.
   bool checkpoint_and_export = false;
-  // Told of each checkpoint, on the chief; they outlive the experiment.
+  // Told of each checkpoint, on the chief, which the RunConfig gives a period; they outlive the experiment.
   std::vector<CheckpointListener*> saving_listeners;
   // All waits are this clock's and end with `stop`, which may be null. They outlive the experiment.
   Clock* clock = Clock::Real();
@@ -66,7 +69,8 @@ struct ExperimentResult {
   std::vector<std::string> exports;
 };
 
-// Called before each round with what the round before evaluated, if it did: whether to go on.
+// Returns whether to continue. Called before each round, and after the last one, with the result of the round before;
+// nullopt if that evaluated nothing.
 using ContinuePredicate = std::function<bool(const absl::optional<EvaluationMetrics>& result)>;
 
 struct ContinuousEvalOptions {
@@ -85,7 +89,7 @@ struct ContinuousEvalOptions {
 // end a method; Cancelled when the process was told to stop. For one thread.
 class Experiment {
  public:
-  // InvalidArgument names the option that is wrong.
+  // InvalidArgument names the option that is wrong, also by the estimator's CheckTraining and CheckEvaluation.
   static absl::StatusOr<std::unique_ptr<Experiment>> Create(ExperimentOptions options);
 
   // Trains, as chief or worker. Without a `delay` task k begins 5 k seconds late, at most 60, or with
@@ -127,6 +131,7 @@ class Experiment {
  private:
   explicit Experiment(ExperimentOptions options) : options_(std::move(options)) {}
   static ContinuousEvalOptions OnTrainData();
+  Estimator::TrainArguments TrainArguments() const;
   Estimator::EvaluateArguments EvaluateArguments(const std::string& name) const;
   absl::StatusOr<ExperimentResult> EvaluateAndExport(const Estimator::EvaluateArguments& arguments);
   absl::Status ContinuousLoop(const ContinuousEvalOptions& options, const std::string& split, bool exports);

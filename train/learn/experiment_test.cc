@@ -199,6 +199,18 @@ TEST_F(ExperimentTest, ThePredicateEndsContinuousEvaluation) {
   EXPECT_EQ(Evaluations(), 3);
 }
 
+TEST_F(ExperimentTest, ThePredicateSeesTheLastResult) {
+  options_.train_steps = 100;
+  std::vector<std::string> seen;
+  ContinuousEvalOptions options;
+  options.predicate = [&](const absl::optional<EvaluationMetrics>& result) {
+    seen.push_back(result ? result->checkpoint : "none");
+    return true;
+  };
+  EXPECT_TRUE(Make()->ContinuousEval(options).ok());
+  EXPECT_THAT(seen, ElementsAre("none", "/model/model.ckpt-100"));
+}
+
 // EXP-19
 TEST_F(ExperimentTest, ACheckpointIsEvaluatedOnce) {
   int calls = 0, with_result = 0;
@@ -432,6 +444,10 @@ TEST_F(ExperimentTest, NamesTheOptionThatIsWrong) {
   options_.eval_delay = -absl::Seconds(1);
   EXPECT_EQ(ErrorOf(), "Experiment's eval_delay is -1s, must be 0 or more");
   options_.eval_delay = absl::ZeroDuration();
+  options_.eval_split = "test";
+  options_.eval_input_fn = []() -> absl::StatusOr<std::unique_ptr<Dataset>> { return absl::InternalError("called"); };
+  EXPECT_EQ(ErrorOf(), "Experiment's eval_split is test, and eval_input_fn is given; give one");
+  options_.eval_split.clear();
   options_.estimator = nullptr;
   EXPECT_EQ(ErrorOf(), "Experiment's estimator is missing");
   Become("");

@@ -4,12 +4,16 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/catch_exceptions.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/run_record.h"
+#include "lockstep/common/config/run_spec.h"
+#include "lockstep/common/config/validation/validation.h"
 #include "lockstep/train/events/event_writer_cache.h"
 #include "lockstep/train/learn/model_export.h"
 #include "lockstep/train/saver/checkpoints.h"
@@ -67,12 +71,35 @@ absl::Status SetLength(const Estimator::TrainArguments& arguments, SessionOption
   return absl::OkStatus();
 }
 
-// The hook that tells listeners, and saves in place of the chief's own timer; null without listeners or a period.
+// The split that training reads.
+constexpr char kTrainSplit[] = "train";
+
+// Makes another split the one that `op` trains on. Splits that are evaluated stay as they are.
+absl::Status SelectTrainSplit(const std::string& name, TrainOp* op) {
+  if (name.empty() || name == kTrainSplit) return absl::OkStatus();
+  if (op->make_workload) {
+    return Wrong("train_split", absl::StrCat("is ", name, ", and the model of make_workload's brings its own input"));
+  }
+  auto* const splits = op->spec.mutable_input()->mutable_split();
+  const auto chosen = absl::c_find_if(*splits, [&](const auto& split) { return split.name() == name; });
+  if (chosen == splits->end()) {
+    return Wrong("train_split", absl::StrCat("is ", name, ", which is not a split of the input: ",
+                                             absl::StrJoin(SplitNames(op->spec.input()), ", ")));
+  }
+  config::v1::InputConfig::Split copy = *chosen;
+  copy.set_name(kTrainSplit);
+  const auto replaced = absl::c_find_if(*splits, [](const auto& split) { return split.name() == kTrainSplit; });
+  *(replaced == splits->end() ? splits->Add() : &*replaced) = std::move(copy);
+  return absl::OkStatus();
+}
+
+bool HasPeriod(const config::v1::CheckpointConfig& saves) { return saves.every_steps() > 0 || saves.every_seconds() > 0; }
+
+// The hook that tells listeners, and saves in place of the chief's own timer; null without listeners.
 absl::StatusOr<std::unique_ptr<Hook>> AddListeners(const Estimator::TrainArguments& arguments,
                                                    MonitoredTrainingOptions* training) {
+  if (arguments.saving_listeners.empty()) return nullptr;
   ASSIGN_OR_RETURN(const config::v1::CheckpointConfig saves, CheckpointsOf(*training));
-  const bool has_period = saves.every_steps() > 0 || saves.every_seconds() > 0;
-  if (arguments.saving_listeners.empty() || !has_period) return nullptr;
   CheckpointSaverOptions options;
   options.period =
       saves.every_steps() > 0 ? Period::Steps(saves.every_steps()) : Period::Time(absl::Seconds(saves.every_seconds()));
@@ -93,12 +120,37 @@ absl::StatusOr<std::shared_ptr<TrainOpEstimator>> TrainOpEstimator::Create(const
   return std::shared_ptr<TrainOpEstimator>(new TrainOpEstimator(config, std::move(options)));
 }
 
+absl::Status TrainOpEstimator::CheckTraining(const TrainArguments& arguments) const {
+  MonitoredTrainingOptions training;
+  training.session.op = options_.session.op;
+  config_.ApplyTo(&training);
+  ASSIGN_OR_RETURN(const config::v1::CheckpointConfig saves, CheckpointsOf(training));
+  if (!arguments.saving_listeners.empty() && !HasPeriod(saves)) {
+    return Wrong("saving_listeners",
+                 "hear of no checkpoint: the RunConfig has neither save_checkpoints_steps nor save_checkpoints_secs");
+  }
+  TrainOp op = options_.session.op;
+  return SelectTrainSplit(arguments.train_split, &op);
+}
+
+absl::Status TrainOpEstimator::CheckEvaluation(const EvaluateArguments& arguments) const {
+  if (options_.evaluate) return absl::OkStatus();
+  config::v1::RunSpec spec = options_.session.op.spec;
+  config::v1::EvaluationConfig* const evaluation = spec.mutable_evaluation();
+  evaluation->set_split(arguments.split.empty() ? EvaluationSplit(spec) : arguments.split);
+  if (arguments.input_fn) evaluation->clear_split();
+  for (const std::string& metric : arguments.metrics) evaluation->add_metric(metric);
+  return ValidateRunSpec(spec);
+}
+
 absl::Status TrainOpEstimator::Train(const TrainArguments& arguments) {
+  RETURN_IF_ERROR(CheckTraining(arguments));
   MonitoredTrainingOptions training;
   training.session = options_.session;
   training.scaffold = options_.scaffold;
   training.open = options_.open;
   config_.ApplyTo(&training);
+  RETURN_IF_ERROR(SelectTrainSplit(arguments.train_split, &training.session.op));
   RETURN_IF_ERROR(SetLength(arguments, &training.session));
   if (arguments.startup_delay_steps > 0) training.session.startup_delay_steps = arguments.startup_delay_steps;
   std::unique_ptr<Hook> saver;
@@ -138,26 +190,41 @@ absl::StatusOr<EvaluationMetrics> TrainOpEstimator::Measure(const std::string& c
     ASSIGN_OR_RETURN(result.metrics, options_.evaluate(checkpoint, arguments));
     return result;
   }
-  ASSIGN_OR_RETURN(RunEvaluator* const evaluator, EvaluatorOf(arguments));
+  std::unique_ptr<RunEvaluator> of_input_fn;
+  ASSIGN_OR_RETURN(RunEvaluator* const evaluator, EvaluatorOf(arguments, &of_input_fn));
   EvaluationOptions batches;
   batches.batch_size = options_.session.op.spec.input().batch_size();
   batches.max_batches = arguments.steps.value_or(0);
   batches.cancelled = [stop = options_.session.stop] { return stop != nullptr && stop->requested(); };
+  batches.after_batch = [&](int64_t count, int64_t examples) -> absl::Status {
+    for (EvaluationHook* const hook : arguments.hooks) RETURN_IF_ERROR(hook->AfterBatch(count, examples));
+    return absl::OkStatus();
+  };
   ASSIGN_OR_RETURN(const RunEvaluator::Evaluation evaluation, evaluator->EvaluateCheckpoint(checkpoint, batches));
   result.global_step = evaluation.step;
   for (const MetricValue& metric : evaluation.result.metrics) result.metrics[metric.name] = metric.value;
   return result;
 }
 
-absl::StatusOr<RunEvaluator*> TrainOpEstimator::EvaluatorOf(const EvaluateArguments& arguments) {
-  config::v1::RunSpec spec = options_.session.op.spec;
+absl::StatusOr<RunEvaluator*> TrainOpEstimator::EvaluatorOf(const EvaluateArguments& arguments,
+                                                            std::unique_ptr<RunEvaluator>* of_input_fn) {
+  TrainOp op = options_.session.op;
+  RETURN_IF_ERROR(SelectTrainSplit(arguments.train_split, &op));
+  config::v1::RunSpec& spec = op.spec;
   const std::string split = arguments.split.empty() ? EvaluationSplit(spec) : arguments.split;
-  std::unique_ptr<RunEvaluator>& evaluator =
-      evaluators_[absl::StrCat(split, "\n", absl::StrJoin(arguments.metrics, "\n"))];
-  if (evaluator != nullptr) return evaluator.get();
   if (config_.options().tf_random_seed) spec.mutable_training()->set_seed(*config_.options().tf_random_seed);
   for (const std::string& metric : arguments.metrics) spec.mutable_evaluation()->add_metric(metric);
-  ASSIGN_OR_RETURN(evaluator, RunEvaluator::Create(fs(), spec, split));
+  if (arguments.input_fn) {
+    ASSIGN_OR_RETURN(std::unique_ptr<Dataset> dataset, CatchExceptions(arguments.input_fn));
+    if (dataset == nullptr) return Wrong("input_fn", "returned no dataset");
+    ASSIGN_OR_RETURN(*of_input_fn, RunEvaluator::Create(fs(), spec, split, std::move(dataset)));
+    return of_input_fn->get();
+  }
+  std::unique_ptr<RunEvaluator>& evaluator =
+      evaluators_[absl::StrCat(arguments.train_split, "\n", split, "\n", absl::StrJoin(arguments.metrics, "\n"))];
+  if (evaluator == nullptr) {
+    ASSIGN_OR_RETURN(evaluator, RunEvaluator::Create(fs(), spec, split));
+  }
   return evaluator.get();
 }
 

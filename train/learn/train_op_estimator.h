@@ -39,6 +39,8 @@ class TrainOpEstimator : public Estimator {
   static absl::StatusOr<std::shared_ptr<TrainOpEstimator>> Create(const RunConfig& config,
                                                                   TrainOpEstimatorOptions options);
 
+  absl::Status CheckTraining(const TrainArguments& arguments) const override;
+  absl::Status CheckEvaluation(const EvaluateArguments& arguments) const override;
   absl::Status Train(const TrainArguments& arguments) override;
   absl::StatusOr<EvaluationMetrics> Evaluate(const EvaluateArguments& arguments) override;
   absl::Status Export(const std::string& directory, const EvaluationMetrics& result) override;
@@ -52,8 +54,10 @@ class TrainOpEstimator : public Estimator {
   TrainOpEstimator(const RunConfig& config, TrainOpEstimatorOptions options)
       : config_(config), options_(std::move(options)) {}
   absl::StatusOr<EvaluationMetrics> Measure(const std::string& checkpoint, const EvaluateArguments& arguments);
-  // The evaluator of a split and of metrics, which keeps data and model in memory.
-  absl::StatusOr<RunEvaluator*> EvaluatorOf(const EvaluateArguments& arguments);
+  // Returns the evaluator of a split and of metrics, which keeps data and model in memory. That of an input_fn is
+  // `of_input_fn`.
+  absl::StatusOr<RunEvaluator*> EvaluatorOf(const EvaluateArguments& arguments,
+                                            std::unique_ptr<RunEvaluator>* of_input_fn);
   absl::Status WriteEvents(const std::string& name, const EvaluationMetrics& result);
   FileSystem* fs() const { return options_.session.fs; }
 

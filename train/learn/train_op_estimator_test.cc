@@ -20,6 +20,7 @@
 #include "lockstep/train/learn/model_export.h"
 #include "lockstep/train/learn/testing/fake_estimator.h"
 #include "lockstep/train/session/local_workers.h"
+#include "lockstep/worker/data/formats/open_dataset.h"
 
 namespace lockstep::train {
 namespace {
@@ -156,6 +157,96 @@ TEST_F(TrainOpEstimatorTest, AFinishedProgramThatIsStartedAgainTakesNoStep) {
   const auto fewer = Make(options)->ContinuousTrainAndEval();
   ASSERT_TRUE(fewer.ok()) << fewer.status();
   EXPECT_EQ(fewer->evaluation->global_step, 20) << "a run does not go back";
+}
+
+TEST_F(TrainOpEstimatorTest, TrainsOnTheSplitThatIsNamed) {
+  options_.session.local_workers = 2;
+  const auto trained_on = [&](const std::string& split) {
+    config_.model_dir += "_on_" + split;
+    ExperimentOptions options;
+    options.train_steps = 6;
+    options.train_split = split;
+    options.min_eval_frequency = 0;
+    const auto result = Make(options)->TrainAndEvaluate();
+    EXPECT_TRUE(result.ok()) << result.status();
+    return DigestOf(config_.model_dir + "/model.ckpt-6");
+  };
+  const std::string on_train = trained_on("train");
+  const std::string on_test = trained_on("test");
+  EXPECT_NE(on_test, on_train);
+  // The same run with the names of the splits exchanged.
+  auto* const splits = options_.session.op.spec.mutable_input()->mutable_split();
+  splits->Mutable(0)->set_name("other");
+  splits->Mutable(1)->set_name("train");
+  options_.session.op.spec.mutable_evaluation()->set_split("other");
+  EXPECT_EQ(trained_on("train"), on_test);
+  EXPECT_EQ(trained_on("other"), on_train);
+}
+
+TEST_F(TrainOpEstimatorTest, EvaluatesTheExamplesOfAFunction) {
+  int calls = 0;
+  ExperimentOptions options;
+  options.train_steps = 4;
+  options.min_eval_frequency = 0;
+  options.eval_input_fn = [&]() -> absl::StatusOr<std::unique_ptr<Dataset>> {
+    ++calls;
+    const config::v1::RunSpec& spec = options_.session.op.spec;
+    return OpenDataset(spec.input(), "train", spec.training().seed(), {});
+  };
+  options.eval_metrics = {"accuracy"};
+  const auto of_function = Make(options)->TrainAndEvaluate();
+  ASSERT_TRUE(of_function.ok()) << of_function.status();
+  EXPECT_EQ(calls, 1);
+  options.eval_input_fn = nullptr;
+  options.eval_split = "train";
+  const auto of_split = Make(options)->TrainAndEvaluate();
+  ASSERT_TRUE(of_split.ok()) << of_split.status();
+  EXPECT_EQ(of_function->evaluation->metrics, of_split->evaluation->metrics);
+  options.eval_split = "test";
+  EXPECT_NE(Make(options)->TrainAndEvaluate()->evaluation->metrics, of_split->evaluation->metrics);
+}
+
+TEST_F(TrainOpEstimatorTest, ListenersHearOfEachCheckpoint) {
+  class Recorder : public CheckpointListener {
+   public:
+    absl::StatusOr<bool> AfterSave(Session& /*session*/, int64_t step, const std::string& /*prefix*/) override {
+      steps.push_back(step);
+      return false;
+    }
+    std::vector<int64_t> steps;
+  } listener;
+  config_.save_checkpoints_steps = 2;
+  ExperimentOptions options;
+  options.train_steps = 5;
+  options.saving_listeners = {&listener};
+  ASSERT_TRUE(Make(options)->Train().ok());
+  EXPECT_THAT(listener.steps, ElementsAre(0, 2, 4, 5));
+}
+
+// Before anything is trained.
+TEST_F(TrainOpEstimatorTest, AnExperimentIsCheckedWhenItIsMade) {
+  CheckpointListener listener;
+  ExperimentOptions options;
+  options.estimator = MakeEstimator();
+  const auto error = [&](const std::function<void(ExperimentOptions*)>& change) {
+    ExperimentOptions changed = options;
+    change(&changed);
+    const absl::Status status = Experiment::Create(changed).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    return std::string(status.message());
+  };
+  EXPECT_THAT(error([](auto* o) { o->train_split = "nope"; }),
+              HasSubstr("train_split is nope, which is not a split of the input: train, test"));
+  EXPECT_THAT(error([](auto* o) { o->eval_split = "tset"; }), HasSubstr("\"tset\", which is not a split"));
+  EXPECT_THAT(error([](auto* o) { o->eval_metrics = {"nope"}; }), HasSubstr("evaluation.metric[0]"));
+  EXPECT_THAT(error([&](auto* o) { o->saving_listeners = {&listener}; }),
+              HasSubstr("saving_listeners hear of no checkpoint"));
+  // A run whose input has nothing to evaluate is not trained first.
+  options_.session.op.spec.mutable_input()->mutable_split()->RemoveLast();
+  options_.session.op.spec.mutable_evaluation()->clear_split();
+  const absl::Status status = Make({})->TrainAndEvaluate().status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_FALSE(fs_.Exists("run").value());
 }
 
 TEST_F(TrainOpEstimatorTest, AnExportHasTheModelAndNothingElse) {
@@ -311,6 +402,10 @@ TEST_F(TrainOpEstimatorTest, EvaluatesSomeBatchesOfASplitAndTellsHooks) {
       seen.push_back(checkpoint);
       return absl::OkStatus();
     }
+    absl::Status AfterBatch(int64_t batches, int64_t examples) override {
+      seen.push_back(absl::StrCat("batch ", batches, ", examples ", examples));
+      return absl::OkStatus();
+    }
     absl::Status End(const EvaluationMetrics& result) override {
       seen.push_back(absl::StrCat(result.global_step));
       return absl::OkStatus();
@@ -332,7 +427,7 @@ TEST_F(TrainOpEstimatorTest, EvaluatesSomeBatchesOfASplitAndTellsHooks) {
   evaluation.hooks = {&hook};
   const auto result = estimator->Evaluate(evaluation);
   ASSERT_TRUE(result.ok()) << result.status();
-  EXPECT_THAT(hook.seen, ElementsAre("run/model.ckpt-4", "4"));
+  EXPECT_THAT(hook.seen, ElementsAre("run/model.ckpt-4", "batch 1, examples 4", "4"));
   EXPECT_EQ(result->metrics.size(), 2u);
   EXPECT_EQ(result->metrics.at("accuracy") * 4, static_cast<int>(result->metrics.at("accuracy") * 4))
       << "of the four examples of one batch";

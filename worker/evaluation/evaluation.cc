@@ -58,6 +58,7 @@ absl::StatusOr<EvaluationResult> Evaluate(Model* model, VariableValues values, c
   const bool needs_loss = std::any_of(metrics.begin(), metrics.end(),
                                       [](const std::unique_ptr<Metric>& metric) { return metric->needs_loss(); });
   EvaluationResult result;
+  int64_t batches = 0;
   RETURN_IF_ERROR(ForEachBatch(dataset, options, [&](int64_t, const Batch& batch) -> absl::Status {
     Model::Evaluation evaluation;
     if (needs_loss) {
@@ -69,7 +70,7 @@ absl::StatusOr<EvaluationResult> Evaluate(Model* model, VariableValues values, c
     const MetricInput input{batch, evaluation.predictions, evaluation.loss};
     for (const auto& metric : metrics) RETURN_IF_ERROR(metric->Update(input));
     result.examples += batch.size;
-    return absl::OkStatus();
+    return options.after_batch ? options.after_batch(++batches, result.examples) : absl::OkStatus();
   }));
   for (const auto& metric : metrics) result.metrics.push_back(metric->Result());
   return result;

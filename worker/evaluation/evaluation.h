@@ -22,6 +22,9 @@ struct EvaluationOptions {
   int64_t max_batches = 0;
   // Called before each batch. If it returns true, the evaluation ends with Cancelled. May be null.
   std::function<bool()> cancelled;
+  // Evaluate calls it after each batch, with the numbers of batches and examples so far. An error ends the evaluation.
+  // May be null.
+  std::function<absl::Status(int64_t batches, int64_t examples)> after_batch;
 };
 
 struct EvaluationResult {
@@ -37,7 +40,7 @@ struct EvaluationResult {
 
 // Predicts the split's examples in order, including the last, possibly smaller batch, and updates the metrics, which
 // must be new. Computes the loss only if a metric needs it.
-// Errors: those of the model, the metrics and ForEachBatch.
+// Errors: those of the model, the metrics, after_batch and ForEachBatch.
 absl::StatusOr<EvaluationResult> Evaluate(Model* model, VariableValues values, const Dataset& dataset,
                                           std::vector<std::unique_ptr<Metric>> metrics,
                                           const EvaluationOptions& options);

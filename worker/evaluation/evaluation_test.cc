@@ -138,6 +138,20 @@ TEST(EvaluationTest, EndsWhenCancelled) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("example 40 of 100"));
 }
 
+TEST(EvaluationTest, CountsAfterEachBatch) {
+  const auto dataset = Clusters(10);
+  Echo model;
+  std::vector<std::pair<int64_t, int64_t>> counts;
+  EvaluationOptions options = Options(4);
+  options.after_batch = [&](int64_t batches, int64_t examples) {
+    counts.emplace_back(batches, examples);
+    return counts.size() < 4 ? absl::OkStatus() : absl::InternalError("enough");
+  };
+  ASSERT_TRUE(Evaluate(&model, {}, *dataset, Metrics({}, *dataset), options).ok());
+  EXPECT_THAT(counts, ElementsAre(std::make_pair(1, 4), std::make_pair(2, 8), std::make_pair(3, 10)));
+  EXPECT_TRUE(absl::IsInternal(Evaluate(&model, {}, *dataset, Metrics({}, *dataset), options).status()));
+}
+
 TEST(EvaluationTest, HandsOnErrors) {
   const auto dataset = Clusters(10);
   Echo model;
