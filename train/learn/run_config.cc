@@ -7,6 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/cluster/cluster_spec.h"
+#include "lockstep/common/cluster/master_address.h"
 
 namespace lockstep::train {
 namespace {
@@ -44,6 +46,25 @@ absl::Status CheckOptions(const RunConfigOptions& options) {
   return absl::OkStatus();
 }
 
+// Returns the role of the process, whose chief is at `master` if it is neither "" nor the process's own address.
+absl::StatusOr<ClusterRole> ResolveTaskAt(const std::string& master, const TfConfig& environment) {
+  if (master.empty()) return ResolveRole(environment);
+  RETURN_IF_ERROR(ParseMasterAddress(master).status());
+  TfConfig own = environment;
+  const bool is_worker = own.task_type == std::string("worker");
+  if (is_worker && !ResolveTask(own.cluster, own.task_type, own.task_index.value_or(0)).ok()) {
+    own.cluster = ClusterSpec();
+  }
+  ASSIGN_OR_RETURN(ClusterRole task, ResolveRole(own));
+  if (master == MasterOf(task.address)) return task;
+  if (task.role == Role::kChief) {
+    return Wrong("master", absl::StrCat("is ", master, ", and this process is the chief at \"", MasterOf(task.address),
+                                        "\", which serves the run itself; a worker has a task type or an index"));
+  }
+  task.chief_address = master;
+  return task;
+}
+
 }  // namespace
 
 absl::StatusOr<RunConfig> RunConfig::Create(RunConfigOptions options, TfConfig environment) {
@@ -53,7 +74,7 @@ absl::StatusOr<RunConfig> RunConfig::Create(RunConfigOptions options, TfConfig e
                                            "; give one, or the same"));
   }
   if (environment.model_dir.empty()) environment.model_dir = options.model_dir;
-  ASSIGN_OR_RETURN(ClusterRole task, ResolveRole(environment));
+  ASSIGN_OR_RETURN(ClusterRole task, ResolveTaskAt(options.master.value_or(""), environment));
   return RunConfig(std::move(options), std::move(environment), std::move(task));
 }
 
@@ -132,6 +153,7 @@ std::string RunConfig::Uid(const std::set<std::string>& ignored) const {
 void RunConfig::ApplyTo(MonitoredTrainingOptions* training) const {
   SessionOptions& session = training->session;
   if (is_chief()) session.logdir = model_dir();
+  if (!is_chief() && session.master.empty()) session.master = MasterOf(task_.chief_address);
   if (options_.num_cores > 0) session.compute_threads = options_.num_cores;
   if (options_.tf_random_seed) session.op.spec.mutable_training()->set_seed(*options_.tf_random_seed);
   session.op.spec.mutable_checkpoint()->set_keep(options_.keep_checkpoint_max);

@@ -19,7 +19,9 @@ namespace lockstep::train {
 
 // The arguments of a RunConfig.
 struct RunConfigOptions {
-  // This process's master string. Absent: that of its own address in the cluster.
+  // This process's master string. Absent: that of its own address in the cluster. The chief serves at its own address,
+  // and takes no other. A worker may give the chief's master string instead, and connects there; then the cluster need
+  // not list it.
   absl::optional<std::string> master;
   // Must be empty: checkpoints are evaluated in the process that asks for it.
   std::string evaluation_master;
@@ -89,7 +91,7 @@ class RunConfig {
   // Seed, periods, what is kept, threads: what may change while the run is the same.
   static const std::set<std::string>& DefaultIgnored();
 
-  // Sets in `training` what this says: seed, threads, periods, what is kept, where the run is.
+  // Sets in `training` what this says: seed, threads, periods, what is kept, where the run and its chief are.
   void ApplyTo(MonitoredTrainingOptions* training) const;
 
  private:

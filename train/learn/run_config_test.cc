@@ -64,6 +64,49 @@ TEST(RunConfigTest, AWrongTaskIsNamed) {
   EXPECT_THAT(ErrorOf(WithTask(R"({"type": "worker", "index": 3})")), HasSubstr("has no task 3, it has 0, 1, 2"));
 }
 
+// RC-04
+TEST(RunConfigTest, SeveralTasksNeedATaskType) {
+  EXPECT_THAT(ErrorOf(WithTask(R"({"index": 0})")), HasSubstr("the task has no type, and the cluster several tasks"));
+}
+
+TEST(RunConfigTest, AChiefServesAtItsOwnAddress) {
+  RunConfigOptions options;
+  options.master = "grpc://chief:2222";
+  EXPECT_EQ(ErrorOf("", options),
+            "RunConfig's master is grpc://chief:2222, and this process is the chief at \"\", which serves the run "
+            "itself; a worker has a task type or an index");
+  EXPECT_THAT(ErrorOf(WithTask(R"({"type": "worker"})"), options), HasSubstr("the chief at \"grpc://host3:3\""));
+  options.master = "grpc://host3:3";
+  EXPECT_EQ(Create(WithTask(R"({"type": "worker"})"), options)->master(), "grpc://host3:3");
+  options.master = "grpc://host";
+  EXPECT_THAT(ErrorOf(WithTask(R"({"type": "worker"})"), options), HasSubstr("grpc://host"));
+}
+
+TEST(RunConfigTest, AWorkersMasterMayNameItsChief) {
+  RunConfigOptions options;
+  const auto master_of = [&](const std::string& tf_config) {
+    MonitoredTrainingOptions training;
+    Create(tf_config, options)->ApplyTo(&training);
+    return training.session.master;
+  };
+  const std::string listed = WithTask(R"({"type": "worker", "index": 1})");
+  EXPECT_EQ(master_of(listed), "grpc://host3:3");
+  options.master = "grpc://host4:4";
+  EXPECT_EQ(master_of(listed), "grpc://host3:3") << "its own address, as in the original";
+  options.master = "grpc://elsewhere:1";
+  EXPECT_EQ(master_of(listed), "grpc://elsewhere:1");
+  EXPECT_EQ(master_of(R"({"task": {"type": "worker", "index": 2}})"), "grpc://elsewhere:1") << "without a cluster";
+  // RC-12
+  const std::string unlisted =
+      R"({"cluster": {"ps": ["a:1"], "my_job": ["b:1"]}, "task": {"type": "worker", "index": 2}})";
+  EXPECT_EQ(master_of(unlisted), "grpc://elsewhere:1");
+  const RunConfig config = *Create(unlisted, options);
+  EXPECT_FALSE(config.is_chief());
+  EXPECT_EQ(config.task_id(), 2);
+  EXPECT_EQ(config.num_ps_replicas(), 1);
+  EXPECT_EQ(config.num_worker_replicas(), 0);
+}
+
 // RC-07, RC-09
 TEST(RunConfigTest, TheEnvironmentSaysWhoIsChief) {
   const std::string cluster = R"({"cluster": {"ps": ["a:1"], "master": ["m:1"], "worker": ["w:1"]}, "task": {"type": )";

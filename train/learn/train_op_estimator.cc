@@ -35,6 +35,11 @@ absl::Status Check(const RunConfig& config, const TrainOpEstimatorOptions& optio
     return Wrong("session", absl::StrCat("is that of ", session.is_chief ? "the chief" : "a worker",
                                          ", and its RunConfig of ", config.is_chief() ? "the chief" : "a worker"));
   }
+  const std::string chief = MasterOf(config.task().chief_address);
+  if (config.options().master && !session.master.empty() && session.master != chief) {
+    return Wrong("session", absl::StrCat("has the master ", session.master, ", and the chief of its RunConfig is at \"",
+                                         chief, "\""));
+  }
   if (!session.logdir.empty() && session.logdir != config.model_dir()) {
     return Wrong("session", absl::StrCat("has the logdir ", session.logdir, ", and its RunConfig the model_dir ",
                                          config.model_dir().empty() ? "\"\"" : config.model_dir()));

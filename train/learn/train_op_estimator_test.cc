@@ -206,6 +206,29 @@ TEST_F(TrainOpEstimatorTest, EvaluatesTheExamplesOfAFunction) {
   EXPECT_NE(Make(options)->TrainAndEvaluate()->evaluation->metrics, of_split->evaluation->metrics);
 }
 
+// The chief has no workers of its own: the run ends only if this one finds it.
+TEST_F(TrainOpEstimatorTest, AWorkerConnectsToTheMasterThatItNames) {
+  options_.session.listen = "127.0.0.1:0";
+  options_.session.port_file = "run.port";
+  options_.session.local_workers = 0;
+  Estimator::TrainArguments training;
+  training.max_steps = 6;
+  const auto chief = MakeEstimator();
+  absl::Status chief_status;
+  std::thread chief_thread([&] { chief_status = chief->Train(training); });
+  while (!fs_.Exists("run.port").value()) std::this_thread::yield();
+  config_.master = absl::StrCat("grpc://127.0.0.1:", std::stoi(ReadFile(&fs_, "run.port").value()));
+  options_.session.listen.clear();
+  options_.session.port_file.clear();
+  options_.session.is_chief = false;
+  const RunConfig config = ConfigOf(R"({"task": {"type": "worker", "index": 1}})", config_);
+  const absl::Status worker_status = TrainOpEstimator::Create(config, options_).value()->Train(training);
+  chief_thread.join();
+  EXPECT_TRUE(worker_status.ok()) << worker_status;
+  EXPECT_TRUE(chief_status.ok()) << chief_status;
+  EXPECT_EQ(DigestOf("run/model.ckpt-6").size(), 64u);
+}
+
 TEST_F(TrainOpEstimatorTest, ListenersHearOfEachCheckpoint) {
   class Recorder : public CheckpointListener {
    public:
@@ -455,6 +478,14 @@ TEST_F(TrainOpEstimatorTest, NamesWhatContradicts) {
   options_.session.is_chief = false;
   EXPECT_THAT(ErrorOf(), HasSubstr("session is that of a worker, and its RunConfig of the chief"));
   options_.session.is_chief = true;
+  options_.session.is_chief = false;
+  options_.session.master = "grpc://a:1";
+  config_.master = "grpc://b:1";
+  EXPECT_THAT(ErrorOf(R"({"task": {"type": "worker", "index": 1}})"),
+              HasSubstr("session has the master grpc://a:1, and the chief of its RunConfig is at \"grpc://b:1\""));
+  options_.session.is_chief = true;
+  options_.session.master = "";
+  config_.master = absl::nullopt;
   options_.session.logdir = "elsewhere";
   EXPECT_THAT(ErrorOf(), HasSubstr("has the logdir elsewhere, and its RunConfig the model_dir run"));
   options_.session.logdir = "";
