@@ -1,5 +1,6 @@
 #include "lockstep/train/learn/run_config.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -40,8 +41,14 @@ absl::Status CheckOptions(const RunConfigOptions& options) {
   RETURN_IF_ERROR(CheckNotNegative("log_step_count_steps", options.log_step_count_steps));
   RETURN_IF_ERROR(CheckNotNegative("keep_checkpoint_max", options.keep_checkpoint_max));
   RETURN_IF_ERROR(CheckNotNegative("num_cores", options.num_cores));
-  if (!(options.gpu_memory_fraction > 0 && options.gpu_memory_fraction <= 1)) {
-    return Wrong("gpu_memory_fraction", absl::StrCat("is ", options.gpu_memory_fraction, ", must be in (0, 1]"));
+  const int64_t threads = options.session_config.compute_threads();
+  if (options.num_cores > 0 && threads > 0 && options.num_cores != threads) {
+    return Wrong("num_cores", absl::StrCat("is ", options.num_cores, ", and session_config's compute_threads ", threads,
+                                           "; give one, or the same"));
+  }
+  if (options.gpu_memory_fraction != 1) {
+    return Wrong("gpu_memory_fraction",
+                 absl::StrCat("is ", options.gpu_memory_fraction, ", must be 1: there is no GPU"));
   }
   return absl::OkStatus();
 }
@@ -120,7 +127,7 @@ const std::set<std::string>& RunConfig::DefaultIgnored() {
   static const auto* const ignored = new std::set<std::string>{
       "tf_random_seed",        "save_summary_steps",  "save_scalars_steps",   "save_checkpoints_steps",
       "save_checkpoints_secs", "keep_checkpoint_max", "log_step_count_steps", "num_cores",
-      "gpu_memory_fraction"};
+      "gpu_memory_fraction",   "session_config"};
   return *ignored;
 }
 
@@ -141,6 +148,7 @@ std::string RunConfig::Uid(const std::set<std::string>& ignored) const {
       {"save_scalars_steps", absl::StrCat(o.save_scalars_steps)},
       {"log_step_count_steps", absl::StrCat(o.log_step_count_steps)},
       {"keep_checkpoint_max", absl::StrCat(o.keep_checkpoint_max)},
+      {"session_config", o.session_config.ShortDebugString()},
       {"num_cores", absl::StrCat(o.num_cores)},
       {"gpu_memory_fraction", absl::StrCat(o.gpu_memory_fraction)},
       {"device_filters", absl::StrJoin(o.device_filters, ",")},
@@ -154,7 +162,10 @@ void RunConfig::ApplyTo(MonitoredTrainingOptions* training) const {
   SessionOptions& session = training->session;
   if (is_chief()) session.logdir = model_dir();
   if (!is_chief() && session.master.empty()) session.master = MasterOf(task_.chief_address);
-  if (options_.num_cores > 0) session.compute_threads = options_.num_cores;
+  session.op.spec.mutable_cluster()->MergeFrom(options_.session_config);
+  // Of this process, whatever the chief's configuration says.
+  const int64_t threads = std::max<int64_t>(options_.num_cores, options_.session_config.compute_threads());
+  if (threads > 0) session.compute_threads = static_cast<int>(threads);
   if (options_.tf_random_seed) session.op.spec.mutable_training()->set_seed(*options_.tf_random_seed);
   session.op.spec.mutable_checkpoint()->set_keep(options_.keep_checkpoint_max);
   training->save_checkpoint_secs = options_.save_checkpoints_secs;

@@ -12,6 +12,7 @@
 #include "absl/types/optional.h"
 #include "lockstep/common/cluster/cluster_role.h"
 #include "lockstep/common/cluster/tf_config.h"
+#include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/train/monitored/monitored_training_session.h"
 #include "lockstep/train/session/choice.h"
 
@@ -39,9 +40,12 @@ struct RunConfigOptions {
   int64_t log_step_count_steps = 100;
   // The newest so many stay; 0: all.
   int64_t keep_checkpoint_max = 5;
-  // Threads that compute in each worker; 0: as configured.
+  // Fields that are set take the place of those of the configuration's `cluster`: threads, leases, waits, shared
+  // memory. Each process has its own compute_threads and chief_wait_seconds; the others are the chief's.
+  config::v1::ClusterConfig session_config;
+  // Threads that compute in each worker; 0: as session_config or the configuration says.
   int num_cores = 0;
-  // In (0, 1]; there is no GPU whose memory it could be a part of.
+  // Must be 1: there is no GPU whose memory it could be a part of.
   double gpu_memory_fraction = 1;
   // Taken and without effect: a worker sees nobody but the chief, and each process's local state is its own
   // (docs/differences.md).
@@ -91,7 +95,7 @@ class RunConfig {
   // Seed, periods, what is kept, threads: what may change while the run is the same.
   static const std::set<std::string>& DefaultIgnored();
 
-  // Sets in `training` what this says: seed, threads, periods, what is kept, where the run and its chief are.
+  // Sets in `training` what this says: seed, session_config, periods, what is kept, where the run and its chief are.
   void ApplyTo(MonitoredTrainingOptions* training) const;
 
  private:

@@ -182,8 +182,13 @@ TEST(RunConfigTest, NamesTheOptionThatIsWrong) {
   options.keep_checkpoint_max = -1;
   EXPECT_EQ(ErrorOf("", options), "RunConfig's keep_checkpoint_max is -1, must be 0 or more");
   options = {};
-  options.gpu_memory_fraction = 1.5;
-  EXPECT_EQ(ErrorOf("", options), "RunConfig's gpu_memory_fraction is 1.5, must be in (0, 1]");
+  options.gpu_memory_fraction = 0.5;
+  EXPECT_EQ(ErrorOf("", options), "RunConfig's gpu_memory_fraction is 0.5, must be 1: there is no GPU");
+  options = {};
+  options.num_cores = 2;
+  options.session_config.set_compute_threads(3);
+  EXPECT_EQ(ErrorOf("", options),
+            "RunConfig's num_cores is 2, and session_config's compute_threads 3; give one, or the same");
 }
 
 TEST(RunConfigTest, DeviceFiltersAndIsolationAreTakenAndChangeNothing) {
@@ -219,6 +224,22 @@ TEST(RunConfigTest, IsAppliedToATrainingSession) {
   EXPECT_EQ(training.log_step_count_steps, 0);
   EXPECT_EQ(CheckpointsOf(training)->every_steps(), 50);
   EXPECT_EQ(CheckpointsOf(training)->every_seconds(), 0);
+}
+
+TEST(RunConfigTest, TheSessionConfigReplacesClusterFields) {
+  RunConfigOptions options;
+  options.session_config.set_compute_threads(4);
+  options.session_config.set_lease_seconds(2);
+  options.session_config.set_shared_memory(false);
+  MonitoredTrainingOptions training;
+  training.session.op.spec.mutable_cluster()->set_lease_seconds(9);
+  training.session.op.spec.mutable_cluster()->set_chief_wait_seconds(7);
+  Create("", options)->ApplyTo(&training);
+  const config::v1::ClusterConfig& cluster = training.session.op.spec.cluster();
+  EXPECT_EQ(cluster.lease_seconds(), 2);
+  EXPECT_FALSE(cluster.shared_memory());
+  EXPECT_EQ(cluster.chief_wait_seconds(), 7) << "is not set there";
+  EXPECT_EQ(training.session.compute_threads, 4) << "of this process, whatever its chief says";
 }
 
 }  // namespace

@@ -50,7 +50,10 @@ absl::Status Check(const RunConfig& config, const TrainOpEstimatorOptions& optio
   if (session.op.make_workload && !options.evaluate) {
     return Wrong("evaluate", "is missing: a model of make_workload's is evaluated by a function of the program's");
   }
-  return absl::OkStatus();
+  MonitoredTrainingOptions training;
+  training.session.op = session.op;
+  config.ApplyTo(&training);
+  return ValidateRunSpec(training.session.op.spec);
 }
 
 void EndAt(int64_t step, config::v1::TrainingConfig* training) {

@@ -478,6 +478,9 @@ TEST_F(TrainOpEstimatorTest, NamesWhatContradicts) {
   options_.session.is_chief = false;
   EXPECT_THAT(ErrorOf(), HasSubstr("session is that of a worker, and its RunConfig of the chief"));
   options_.session.is_chief = true;
+  config_.session_config.set_lease_seconds(-1);
+  EXPECT_THAT(ErrorOf(), HasSubstr("cluster.lease_seconds"));
+  config_.session_config.Clear();
   options_.session.is_chief = false;
   options_.session.master = "grpc://a:1";
   config_.master = "grpc://b:1";

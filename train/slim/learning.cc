@@ -97,12 +97,24 @@ std::string NameOfProgram(const TrainOptions& options) {
   return functions.empty() ? "" : absl::StrCat("slim: ", absl::StrJoin(functions, ", "));
 }
 
+absl::Status SetSessionConfig(const TrainOp& train_op, const config::v1::ClusterConfig& config,
+                              SessionOptions* session) {
+  session->op = train_op;
+  if (config.ByteSizeLong() == 0) return absl::OkStatus();
+  config::v1::RunSpec spec = train_op.spec;
+  spec.mutable_cluster()->MergeFrom(config);
+  ASSIGN_OR_RETURN(session->op, train_op.WithSpec(std::move(spec)));
+  // Of this process, whatever the chief's configuration says.
+  if (config.compute_threads() > 0) session->compute_threads = static_cast<int>(config.compute_threads());
+  return absl::OkStatus();
+}
+
 absl::StatusOr<SupervisorOptions> SupervisorOptionsOf(const TrainOp& train_op, const std::string& logdir,
                                                       const TrainOptions& options) {
   SupervisorOptions supervisor;
   supervisor.session = options.session;
   SessionOptions& session = supervisor.session;
-  session.op = train_op;
+  RETURN_IF_ERROR(SetSessionConfig(train_op, options.session_config, &session));
   session.logdir = logdir;
   session.write_events = true;
   session.init_fn = options.init_fn;

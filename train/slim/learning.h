@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/train/hooks/base/hook.h"
 #include "lockstep/train/saver/assign_from.h"
 #include "lockstep/train/saver/named_tensor.h"
@@ -49,9 +50,9 @@ struct TrainOptions {
   std::vector<Hook*> hooks;
   // 0: never.
   int64_t log_every_n_steps = 1;
-  // master, is_chief and what session_config is for: addresses, threads, names, the process's stop signal. Its op,
-  // logdir, write_events, init_fn and startup_delay_steps are set by what is here; its program, where functions decide
-  // about the weights, is "slim: " and their names unless it has a name.
+  // master, is_chief and what else belongs to the process: addresses, names, its stop signal. Its op, logdir,
+  // write_events, init_fn and startup_delay_steps are set by what is here; its program, where functions decide about
+  // the weights, is "slim: " and their names unless it has a name.
   SessionOptions session;
   // The run ends at this global step. Absent: as the train_op's configuration says.
   absl::optional<int64_t> number_of_steps;
@@ -86,6 +87,8 @@ struct TrainOptions {
   Choice<absl::Duration> save_interval_secs;
   // Empty: as the train_op's configuration says. Several must agree: a run has one aggregation.
   std::vector<SyncReplicas> sync_optimizer;
+  // RunConfigOptions::session_config: fields of the train_op's `cluster`, such as threads and leases.
+  config::v1::ClusterConfig session_config;
   SessionWrapper session_wrapper;
   // The chief: writes tf_trace-<step>.json (TrainStep) for the steps that begin at multiples of this.
   absl::optional<int64_t> trace_every_n_steps;

@@ -483,6 +483,24 @@ TEST_F(LearningTest, SynchronousOptimizersSayHowManyGradientsAreAveraged) {
   EXPECT_EQ(opener_.asked(0).op.spec.training().replicas_to_aggregate(), 4);
 }
 
+TEST_F(LearningTest, TheSessionConfigReplacesClusterFields) {
+  op_ = CreateTrainOp(R"(
+    model { layer { name: "logits" dense { units: 3 } } loss { softmax_cross_entropy {} } }
+    optimizer { sgd {} learning_rate { initial: 0.05 } }
+    input { split { name: "train" synthetic { examples: 96 shape: 4 classes: 3 } } batch_size: 4 }
+    training { steps: 10 } cluster { lease_seconds: 9 chief_wait_seconds: 7 })")
+            .value();
+  options_.session_config.set_lease_seconds(-1);
+  EXPECT_THAT(ErrorOf(), HasSubstr("cluster.lease_seconds"));
+  options_.session_config.set_lease_seconds(2);
+  options_.session_config.set_compute_threads(3);
+  ASSERT_TRUE(Run().ok());
+  const SessionOptions& asked = opener_.asked(0);
+  EXPECT_EQ(asked.compute_threads, 3);
+  EXPECT_EQ(asked.op.spec.cluster().lease_seconds(), 2);
+  EXPECT_EQ(asked.op.spec.cluster().chief_wait_seconds(), 7);
+}
+
 TEST_F(LearningTest, AWorkerTakesBlocksUntilTheStep) {
   LoopLog log;
   options_.session.is_chief = false;
