@@ -57,9 +57,9 @@ absl::StatusOr<absl::optional<v1::CheckpointState>> ReadCheckpointState(FileSyst
 }
 
 absl::Status WriteCheckpointState(FileSystem* fs, const std::string& directory, const std::string& newest,
-                                  std::vector<std::string> all_prefixes) {
+                                  std::vector<std::string> all_prefixes, v1::CheckpointState times) {
   if (all_prefixes.empty() || all_prefixes.back() != newest) all_prefixes.push_back(newest);
-  v1::CheckpointState state;
+  v1::CheckpointState state = std::move(times);
   state.set_model_checkpoint_path(RelativeTo(directory, newest));
   for (const std::string& prefix : all_prefixes) state.add_all_model_checkpoint_paths(RelativeTo(directory, prefix));
   return WriteCheckpointStateFile(fs, JoinPath(directory, kCheckpointStateFile), state);

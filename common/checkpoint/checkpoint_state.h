@@ -26,9 +26,9 @@ absl::StatusOr<absl::optional<v1::CheckpointState>> ReadCheckpointState(
     FileSystem* fs, const std::string& directory, const std::string& file_name = kCheckpointStateFile);
 
 // Writes the file atomically. `all_prefixes` is oldest first; `newest` is appended unless it is the last. Prefixes
-// inside `directory` are stored relative to it.
+// inside `directory` are stored relative to it. `times` has the timestamps to write, one for each prefix, or none.
 absl::Status WriteCheckpointState(FileSystem* fs, const std::string& directory, const std::string& newest,
-                                  std::vector<std::string> all_prefixes);
+                                  std::vector<std::string> all_prefixes, v1::CheckpointState times = {});
 // Writes the file at the caller's `path`, keeping the paths in `state` as they are.
 absl::Status WriteCheckpointStateFile(FileSystem* fs, const std::string& path, const v1::CheckpointState& state);
 

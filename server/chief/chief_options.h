@@ -43,6 +43,8 @@ struct ChiefOptions : RunStorage {
   std::string checkpoint_basename = "model.ckpt";
   // If true, the logdir gets an event file.
   bool write_events = true;
+  // CheckpointManager::Options::keep_every.
+  absl::Duration keep_checkpoint_every = absl::InfiniteDuration();
   // Receives all summaries instead of the event file, in the order in which they arrive, on a separate thread. Its
   // errors are logged. If null, summaries go to the event file.
   std::function<absl::Status(const v1::Summary& summary, int64_t global_step)> summary_writer;

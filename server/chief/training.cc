@@ -148,6 +148,8 @@ absl::Status Training::CreateSaver(absl::optional<std::string> restored) {
   checkpoint_writer.checkpoints.directory = options_.chief->logdir;
   checkpoint_writer.checkpoints.base_name = options_.chief->checkpoint_basename;
   checkpoint_writer.checkpoints.max_to_keep = options_.config.checkpoint().keep();
+  checkpoint_writer.checkpoints.keep_every = options_.chief->keep_checkpoint_every;
+  checkpoint_writer.checkpoints.clock = options_.chief->clock;
   checkpoint_writer.restored = std::move(restored);
   // A checkpoint stores the number of its changes, so they must be recorded before it is written.
   checkpoint_writer.checkpoints.may_record = [history = options_.history]() -> absl::Status {

@@ -41,6 +41,10 @@ absl::Status CheckOptions(const RunConfigOptions& options) {
   RETURN_IF_ERROR(CheckNotNegative("log_step_count_steps", options.log_step_count_steps));
   RETURN_IF_ERROR(CheckNotNegative("keep_checkpoint_max", options.keep_checkpoint_max));
   RETURN_IF_ERROR(CheckNotNegative("num_cores", options.num_cores));
+  if (!(options.keep_checkpoint_every_n_hours >= 0)) {
+    return Wrong("keep_checkpoint_every_n_hours",
+                 absl::StrCat("is ", options.keep_checkpoint_every_n_hours, ", must be 0 or more"));
+  }
   const int64_t threads = options.session_config.compute_threads();
   if (options.num_cores > 0 && threads > 0 && options.num_cores != threads) {
     return Wrong("num_cores", absl::StrCat("is ", options.num_cores, ", and session_config's compute_threads ", threads,
@@ -125,9 +129,9 @@ absl::StatusOr<RunConfig> RunConfig::Replace(const std::function<void(RunConfigO
 
 const std::set<std::string>& RunConfig::DefaultIgnored() {
   static const auto* const ignored = new std::set<std::string>{
-      "tf_random_seed",        "save_summary_steps",  "save_scalars_steps",   "save_checkpoints_steps",
-      "save_checkpoints_secs", "keep_checkpoint_max", "log_step_count_steps", "num_cores",
-      "gpu_memory_fraction",   "session_config"};
+      "tf_random_seed",        "save_summary_steps",  "save_scalars_steps",           "save_checkpoints_steps",
+      "save_checkpoints_secs", "keep_checkpoint_max", "log_step_count_steps",         "num_cores",
+      "gpu_memory_fraction",   "session_config",      "keep_checkpoint_every_n_hours"};
   return *ignored;
 }
 
@@ -148,6 +152,7 @@ std::string RunConfig::Uid(const std::set<std::string>& ignored) const {
       {"save_scalars_steps", absl::StrCat(o.save_scalars_steps)},
       {"log_step_count_steps", absl::StrCat(o.log_step_count_steps)},
       {"keep_checkpoint_max", absl::StrCat(o.keep_checkpoint_max)},
+      {"keep_checkpoint_every_n_hours", absl::StrCat(o.keep_checkpoint_every_n_hours)},
       {"session_config", o.session_config.ShortDebugString()},
       {"num_cores", absl::StrCat(o.num_cores)},
       {"gpu_memory_fraction", absl::StrCat(o.gpu_memory_fraction)},
@@ -162,6 +167,7 @@ void RunConfig::ApplyTo(MonitoredTrainingOptions* training) const {
   SessionOptions& session = training->session;
   if (is_chief()) session.logdir = model_dir();
   if (!is_chief() && session.master.empty()) session.master = MasterOf(task_.chief_address);
+  session.keep_checkpoint_every = absl::Hours(options_.keep_checkpoint_every_n_hours);
   session.op.spec.mutable_cluster()->MergeFrom(options_.session_config);
   // Of this process, whatever the chief's configuration says.
   const int64_t threads = std::max<int64_t>(options_.num_cores, options_.session_config.compute_threads());

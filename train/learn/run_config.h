@@ -40,6 +40,8 @@ struct RunConfigOptions {
   int64_t log_step_count_steps = 100;
   // The newest so many stay; 0: all.
   int64_t keep_checkpoint_max = 5;
+  // Of the others, one in each such period stays permanently (SessionOptions::keep_checkpoint_every).
+  double keep_checkpoint_every_n_hours = 10000;
   // Fields that are set take the place of those of the configuration's `cluster`: threads, leases, waits, shared
   // memory. Each process has its own compute_threads and chief_wait_seconds; the others are the chief's.
   config::v1::ClusterConfig session_config;

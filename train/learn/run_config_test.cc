@@ -185,6 +185,9 @@ TEST(RunConfigTest, NamesTheOptionThatIsWrong) {
   options.gpu_memory_fraction = 0.5;
   EXPECT_EQ(ErrorOf("", options), "RunConfig's gpu_memory_fraction is 0.5, must be 1: there is no GPU");
   options = {};
+  options.keep_checkpoint_every_n_hours = -2;
+  EXPECT_EQ(ErrorOf("", options), "RunConfig's keep_checkpoint_every_n_hours is -2, must be 0 or more");
+  options = {};
   options.num_cores = 2;
   options.session_config.set_compute_threads(3);
   EXPECT_EQ(ErrorOf("", options),
@@ -210,6 +213,7 @@ TEST(RunConfigTest, IsAppliedToATrainingSession) {
   options.save_scalars_steps = 40;
   options.log_step_count_steps = 0;
   options.keep_checkpoint_max = 2;
+  options.keep_checkpoint_every_n_hours = 6;
   options.num_cores = 3;
   MonitoredTrainingOptions training;
   Create("", options)->ApplyTo(&training);
@@ -224,6 +228,7 @@ TEST(RunConfigTest, IsAppliedToATrainingSession) {
   EXPECT_EQ(training.log_step_count_steps, 0);
   EXPECT_EQ(CheckpointsOf(training)->every_steps(), 50);
   EXPECT_EQ(CheckpointsOf(training)->every_seconds(), 0);
+  EXPECT_EQ(training.session.keep_checkpoint_every, absl::Hours(6));
 }
 
 TEST(RunConfigTest, TheSessionConfigReplacesClusterFields) {

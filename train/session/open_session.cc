@@ -40,6 +40,7 @@ absl::Status CheckChief(const SessionOptions& options) {
   if (options.local_workers == 0 && options.listen.empty()) {
     return Wrong("local_workers", "is 0 and `listen` is empty: nobody would compute");
   }
+  RETURN_IF_ERROR(CheckNotNegative("keep_checkpoint_every", options.keep_checkpoint_every));
   return absl::OkStatus();
 }
 

@@ -62,6 +62,9 @@ struct SessionOptions : RunStorage {
   // unfinished, it is continued with the same name alone. After a good end, the name, hooks, gradient functions and
   // trained variables may differ, and the record says so.
   std::string program;
+  // The chief: when a checkpoint falls out of the newest `checkpoint.keep` of the configuration, it stays permanently
+  // if it was saved at least this long after the last one that stayed so, or after the run began in the logdir.
+  absl::Duration keep_checkpoint_every = absl::InfiniteDuration();
   // The chief: a run that the logdir holds with another learning rate, other settings of its optimizer, its clips or
   // its batch size goes on with those of `op`, and the change is recorded. Else it is refused. What the program has
   // changed itself since it was last started with the same settings is no such difference.

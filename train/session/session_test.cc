@@ -422,6 +422,8 @@ TEST_F(SessionTest, OptionsThatContradictEachOtherAreRefused) {
   EXPECT_THAT(error([](SessionOptions* o) { o->local_workers = -1; }), HasSubstr("local_workers: -1"));
   EXPECT_THAT(error([](SessionOptions* o) { o->compute_threads = -1; }), HasSubstr("compute_threads: -1"));
   EXPECT_THAT(error([](SessionOptions* o) { o->is_chief = false; }), HasSubstr("master: is empty"));
+  EXPECT_THAT(error([](SessionOptions* o) { o->keep_checkpoint_every = -absl::Hours(1); }),
+              HasSubstr("keep_checkpoint_every: -1h"));
   EXPECT_THAT(error([](SessionOptions* o) {
                 o->is_chief = false;
                 o->master = "nonsense:x:y";

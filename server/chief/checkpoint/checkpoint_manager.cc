@@ -15,14 +15,13 @@
 namespace lockstep {
 namespace {
 
-// Removes `value` from `list` if present.
-void Erase(const std::string& value, std::vector<std::string>* list) {
-  list->erase(std::remove(list->begin(), list->end(), value), list->end());
-}
+double SecondsOf(absl::Time time) { return absl::ToDoubleSeconds(time - absl::UnixEpoch()); }
+absl::Time TimeOf(double seconds) { return absl::UnixEpoch() + absl::Seconds(seconds); }
 
 }  // namespace
 
-CheckpointManager::CheckpointManager(FileSystem* fs, Options options) : fs_(fs), options_(std::move(options)) {}
+CheckpointManager::CheckpointManager(FileSystem* fs, Options options)
+    : fs_(fs), options_(std::move(options)), last_preserved_(WallTime()) {}
 
 absl::StatusOr<std::unique_ptr<CheckpointManager>> CheckpointManager::Create(FileSystem* fs, Options options) {
   if (options.max_to_keep < 0) {
@@ -47,17 +46,21 @@ absl::Status CheckpointManager::Recover(const v1::CheckpointState& state, const 
   ASSIGN_OR_RETURN(const bool of_saver, IsWrittenBySaver(fs_, PathOf(found_newest_)));
   if (of_saver) found_newest_.clear();
   if (options_.max_to_keep == 0) return absl::OkStatus();
+  // A clock that was set back must not make a time lie ahead.
+  const absl::Time now = WallTime();
+  if (state.last_preserved_timestamp() > 0) last_preserved_ = std::min(now, TimeOf(state.last_preserved_timestamp()));
   std::set<std::string> kept;
   const auto& listed = state.all_model_checkpoint_paths();
+  const bool has_times = state.all_model_checkpoint_timestamps_size() == listed.size();
   // If an entry is listed twice, the later one counts.
-  for (auto prefix = listed.rbegin(); prefix != listed.rend(); ++prefix) {
+  for (int i = listed.size() - 1; i >= 0; --i) {
     // Compares base names only: an entry with another directory is the same checkpoint under another spelling or before
     // a move, or it is not ours to delete.
-    const std::string name(Basename(*prefix));
+    const std::string name(Basename(listed[i]));
     if (names.count(IndexPath(name)) == 0 || !kept.insert(name).second) continue;
     ASSIGN_OR_RETURN(const bool is_savers, IsWrittenBySaver(fs_, PathOf(name)));
     if (is_savers) continue;
-    kept_.push_back(name);
+    kept_.push_back({name, has_times ? std::min(now, TimeOf(state.all_model_checkpoint_timestamps(i))) : now});
   }
   std::reverse(kept_.begin(), kept_.end());
   return absl::OkStatus();
@@ -98,16 +101,39 @@ absl::Status CheckpointManager::Record(const std::string& prefix) {
     newest_step_ = step;
   }
   if (options_.max_to_keep == 0) return WriteCheckpointState(fs_, options_.directory, PathOf(newest_), {});
-  Erase(name, &kept_);
-  Erase(name, &doomed_);
-  kept_.insert(is_newest ? kept_.end() : std::find(kept_.begin(), kept_.end(), newest_), name);
-  while (kept_.size() > static_cast<uint64_t>(options_.max_to_keep)) {
-    doomed_.push_back(kept_.front());
-    kept_.erase(kept_.begin());
-  }
-  RETURN_IF_ERROR(WriteCheckpointState(fs_, options_.directory, PathOf(newest_), checkpoints()));
+  const auto place_of = [this](const std::string& name) {
+    return std::find_if(kept_.begin(), kept_.end(), [&](const Kept& kept) { return kept.name == name; });
+  };
+  if (const auto listed = place_of(name); listed != kept_.end()) kept_.erase(listed);
+  doomed_.erase(std::remove(doomed_.begin(), doomed_.end(), name), doomed_.end());
+  kept_.insert(is_newest ? kept_.end() : place_of(newest_), Kept{name, WallTime()});
+  while (kept_.size() > static_cast<uint64_t>(options_.max_to_keep)) DropOldest();
+  RETURN_IF_ERROR(WriteState());
   RemoveDoomed();
   return absl::OkStatus();
+}
+
+void CheckpointManager::DropOldest() {
+  Kept& oldest = kept_.front();
+  if (oldest.recorded - last_preserved_ >= options_.keep_every) {
+    last_preserved_ = oldest.recorded;
+  } else {
+    doomed_.push_back(std::move(oldest.name));
+  }
+  kept_.erase(kept_.begin());
+}
+
+absl::Status CheckpointManager::WriteState() const {
+  v1::CheckpointState times;
+  if (options_.keep_every < absl::InfiniteDuration()) {
+    times.set_last_preserved_timestamp(SecondsOf(last_preserved_));
+    for (const Kept& kept : kept_) times.add_all_model_checkpoint_timestamps(SecondsOf(kept.recorded));
+  }
+  return WriteCheckpointState(fs_, options_.directory, PathOf(newest_), checkpoints(), std::move(times));
+}
+
+absl::Time CheckpointManager::WallTime() const {
+  return options_.keep_every < absl::InfiniteDuration() ? options_.clock->WallTime() : absl::UnixEpoch();
 }
 
 absl::Status CheckpointManager::Adopt(const std::string& prefix) {
@@ -130,7 +156,7 @@ void CheckpointManager::RemoveDoomed() {
 
 std::vector<std::string> CheckpointManager::checkpoints() const {
   std::vector<std::string> prefixes;
-  for (const std::string& name : kept_) prefixes.push_back(PathOf(name));
+  for (const Kept& kept : kept_) prefixes.push_back(PathOf(kept.name));
   return prefixes;
 }
 

@@ -10,7 +10,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "lockstep/common/base/clock.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/v1/checkpoint.pb.h"
 
@@ -27,10 +29,16 @@ class CheckpointManager {
     std::string directory;
     // Checkpoints are <directory>/<base_name>-<step>.
     std::string base_name = "model.ckpt";
-    // The number of newest checkpoints to keep. 0 keeps all and lists only the newest.
+    // The number of newest checkpoints to keep. 0 keeps all and lists only the newest, as TensorFlow's Saver does; a
+    // later limit does not delete the others.
     int64_t max_to_keep = 5;
     // Called before Record writes or deletes anything; Record returns its error. May be null.
     std::function<absl::Status()> may_record;
+    // One beyond the limit is no longer listed, and kept permanently, if it was recorded at least this long after the
+    // last one so kept, or after the directory got its first. The state file has these times through restarts.
+    absl::Duration keep_every = absl::InfiniteDuration();
+    // Its wall time is that of the records. Null only if keep_every is infinite.
+    Clock* clock = nullptr;
   };
 
   // Errors: InvalidArgument for a negative max_to_keep or a bad state file; file system errors if the state file or the
@@ -63,6 +71,11 @@ class CheckpointManager {
   // the state file lists their checkpoint. Depends only on the arguments.
   void RemoveLeftovers(const v1::CheckpointState& state, const std::set<std::string>& names);
   void RemoveDoomed();
+  // The oldest leaves the list.
+  void DropOldest();
+  absl::Status WriteState() const;
+  // The epoch without keep_every.
+  absl::Time WallTime() const;
   std::string PathOf(absl::string_view name) const { return JoinPath(options_.directory, name); }
 
   FileSystem* const fs_;
@@ -70,8 +83,15 @@ class CheckpointManager {
   // Base name of the newest checkpoint in the state file when this object was created. Empty if there is none, or a
   // user's Saver wrote it.
   std::string found_newest_;
-  // Base names, oldest first.
-  std::vector<std::string> kept_;
+  struct Kept {
+    // Base name.
+    std::string name;
+    absl::Time recorded;
+  };
+  // Oldest first.
+  std::vector<Kept> kept_;
+  // When the last one was recorded that is kept permanently, or the first one of the directory.
+  absl::Time last_preserved_;
   // The newest recorded checkpoint, and its step if the name has one.
   std::string newest_;
   absl::optional<int64_t> newest_step_;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/common/checkpoint/bundle/bundle_writer.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/io/testing/faulty_file_system.h"
@@ -156,6 +157,31 @@ TEST_F(CheckpointManagerTest, KeepsAllAndListsTheNewestWithoutALimit) {
   EXPECT_THAT(OnDisk(), ElementsAre(1, 2));
   EXPECT_THAT(Listed(), ElementsAre(2));
   EXPECT_THAT(StepsOf(*Create(0)), IsEmpty());
+}
+
+// A day of saves, one in each hour, that are restarted after the seventh.
+TEST_F(CheckpointManagerTest, KeepsOneOfEachPeriodThroughRestarts) {
+  SimulatedClock clock;
+  CheckpointManager::Options options;
+  options.directory = "d";
+  options.max_to_keep = 2;
+  options.keep_every = absl::Hours(4);
+  options.clock = &clock;
+  for (const std::vector<int64_t>& life : {std::vector<int64_t>{1, 2, 3, 4, 5, 6, 7}, {8, 9, 10, 11, 12}}) {
+    const auto manager = CheckpointManager::Create(&fs_, options).value();
+    for (const int64_t hour : life) {
+      clock.Advance(absl::Hours(1));
+      ASSERT_TRUE(Save(manager.get(), hour).ok());
+    }
+  }
+  EXPECT_THAT(OnDisk(), ElementsAre(4, 8, 11, 12));
+  EXPECT_THAT(Listed(), ElementsAre(11, 12)) << "those that stay are not listed";
+  EXPECT_EQ(ReadCheckpointState(&memory_, "d").value()->all_model_checkpoint_timestamps_size(), 2);
+  // A clock that was set back deletes nothing more than another.
+  clock.SetWallClock(-absl::Hours(100));
+  const auto manager = CheckpointManager::Create(&fs_, options).value();
+  for (const int64_t hour : {13, 14, 15}) ASSERT_TRUE(Save(manager.get(), hour).ok());
+  EXPECT_THAT(OnDisk(), ElementsAre(4, 8, 14, 15));
 }
 
 // SAVE-09
