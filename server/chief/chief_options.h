@@ -41,8 +41,10 @@ struct ChiefMachine {
 struct ChiefOptions : RunStorage {
   // CheckpointManager::Options::base_name.
   std::string checkpoint_basename = "model.ckpt";
-  // If true, the logdir gets an event file.
+  // If true, there is an event file.
   bool write_events = true;
+  // The directory of the event file. If empty, it is the logdir.
+  std::string summary_dir;
   // CheckpointManager::Options::keep_every.
   absl::Duration keep_checkpoint_every = absl::InfiniteDuration();
   // Receives all summaries instead of the event file, in the order in which they arrive, on a separate thread. Its

@@ -49,8 +49,9 @@ absl::StatusOr<std::unique_ptr<EventQueue>> CreateEvents(const ChiefOptions& opt
   if (options.summary_writer) {
     return std::make_unique<EventQueue>(queue, std::make_unique<FunctionSink>(options.summary_writer));
   }
-  if (options.logdir.empty() || !options.write_events) return std::unique_ptr<EventQueue>();
-  ASSIGN_OR_RETURN(auto writer, EventWriter::Create(options.fs, options.clock, options.logdir, options.machine.host));
+  const std::string& directory = options.summary_dir.empty() ? options.logdir : options.summary_dir;
+  if (directory.empty() || !options.write_events) return std::unique_ptr<EventQueue>();
+  ASSIGN_OR_RETURN(auto writer, EventWriter::Create(options.fs, options.clock, directory, options.machine.host));
   return std::make_unique<EventQueue>(queue, std::move(writer));
 }
 

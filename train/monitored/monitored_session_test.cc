@@ -471,6 +471,8 @@ TEST_F(MonitoredTrainingTest, HasOnlyTheHooksOfTheCallerOnAWorker) {
 TEST_F(MonitoredTrainingTest, WritesNothingWithoutALogdir) {
   options_.session.logdir.clear();
   EXPECT_THAT(Names(Resolve()), ElementsAre("chief", "user"));
+  options_.session.summary_dir = "events";
+  EXPECT_THAT(Names(Resolve()), ElementsAre("chief", "StepCounterHook", "LossSummaryHook", "user"));
 }
 
 TEST_F(MonitoredTrainingTest, SavesWithThePeriodsThatAreGiven) {

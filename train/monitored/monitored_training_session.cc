@@ -26,7 +26,7 @@ absl::StatusOr<absl::Duration> TimeOf(absl::string_view option, const Choice<abs
 }
 
 bool WritesEvents(const SessionOptions& session) {
-  return session.is_chief && (!session.logdir.empty() || session.summary_writer);
+  return session.is_chief && (!session.logdir.empty() || !session.summary_dir.empty() || session.summary_writer);
 }
 
 // What the chief writes besides the hooks.

@@ -14,7 +14,7 @@
 namespace lockstep::train {
 
 struct MonitoredTrainingOptions {
-  // Its logdir is where checkpoints and summaries go, unless it has a summary_writer. Its writes_loss
+  // Its logdir is where checkpoints and summaries go, unless it has a summary_dir or a summary_writer. Its writes_loss
   // and summary.every_steps are set by what follows, and so are checkpoint.every_seconds and checkpoint.every_steps if
   // a period is given.
   SessionOptions session;

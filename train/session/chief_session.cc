@@ -38,6 +38,7 @@ ChiefHost::Options BaseHostOptions(const SessionOptions& options, const SessionM
   host.chief.machine = machine;
   host.chief.checkpoint_basename = options.checkpoint_basename;
   host.chief.write_events = options.write_events && !options.summary_writer;
+  host.chief.summary_dir = options.summary_dir;
   host.chief.keep_checkpoint_every = options.keep_checkpoint_every;
   host.chief.summary_writer = options.summary_writer;
   host.chief.writes_loss = options.writes_loss;

@@ -40,6 +40,9 @@ absl::Status CheckChief(const SessionOptions& options) {
   if (options.local_workers == 0 && options.listen.empty()) {
     return Wrong("local_workers", "is 0 and `listen` is empty: nobody would compute");
   }
+  if (!options.summary_dir.empty() && options.summary_writer) {
+    return Wrong("summary_dir", absl::StrCat("is ", options.summary_dir, ", and summary_writer is given; give one"));
+  }
   RETURN_IF_ERROR(CheckNotNegative("keep_checkpoint_every", options.keep_checkpoint_every));
   return absl::OkStatus();
 }

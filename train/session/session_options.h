@@ -40,8 +40,10 @@ struct SessionOptions : RunStorage {
   std::string advertise;
   // The chief: its checkpoints are <logdir>/<checkpoint_basename>-<step>. A name without a directory.
   std::string checkpoint_basename = "model.ckpt";
-  // The chief: whether the logdir gets an event file. AddSummary does nothing without one.
+  // The chief: whether there is an event file. AddSummary does nothing without one.
   bool write_events = true;
+  // The chief: the directory of the event file. If empty, it is the logdir.
+  std::string summary_dir;
   // The chief: takes all summaries in place of the event file, which is not written: the program's by the thread that
   // adds them, which gets its error; the chief's scalars, the gradients' and those of workers by another thread. Null:
   // the event file.
@@ -95,7 +97,8 @@ inline absl::Duration SavePeriodOf(const Choice<absl::Duration>& chosen, const T
 
 // Returns true if summaries of a chief with these options are written.
 inline bool WritesSummaries(const SessionOptions& options) {
-  return options.summary_writer != nullptr || (!options.logdir.empty() && options.write_events);
+  const bool has_directory = !options.logdir.empty() || !options.summary_dir.empty();
+  return options.summary_writer != nullptr || (has_directory && options.write_events);
 }
 
 }  // namespace lockstep::train

@@ -425,6 +425,11 @@ TEST_F(SessionTest, OptionsThatContradictEachOtherAreRefused) {
   EXPECT_THAT(error([](SessionOptions* o) { o->keep_checkpoint_every = -absl::Hours(1); }),
               HasSubstr("keep_checkpoint_every: -1h"));
   EXPECT_THAT(error([](SessionOptions* o) {
+                o->summary_dir = "events";
+                o->summary_writer = [](const v1::Summary&, int64_t) { return absl::OkStatus(); };
+              }),
+              HasSubstr("summary_dir: is events, and summary_writer is given"));
+  EXPECT_THAT(error([](SessionOptions* o) {
                 o->is_chief = false;
                 o->master = "nonsense:x:y";
               }),

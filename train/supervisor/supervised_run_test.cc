@@ -428,6 +428,24 @@ TEST_F(SupervisedRunTest, AMonitoredTrainingSessionSavesAndContinues) {
   EXPECT_EQ(first, 101) << "what the hooks have not seen comes again, however far the run had gone";
 }
 
+TEST_F(SupervisedRunTest, SummariesMayHaveADirectoryOfTheirOwn) {
+  MonitoredTrainingOptions options;
+  options.session = Chief();
+  options.session.local_workers = 2;
+  options.session.summary_dir = "summaries";
+  options.save_summaries_steps = 5;
+  ASSERT_TRUE(Monitor(options).ok());
+  EXPECT_THAT(EventFiles(), testing::IsEmpty()) << "the logdir has the checkpoints alone";
+  EXPECT_EQ(DigestOf(12).size(), 64u);
+  const std::vector<std::string> files = fs_.ListDirectory("summaries").value();
+  ASSERT_EQ(files.size(), 1u);
+  EXPECT_THAT(EventsOf(&fs_, JoinPath("summaries", files[0])), Contains("loss 6"));
+  // Without a logdir there are summaries alone.
+  options.session.logdir.clear();
+  ASSERT_TRUE(Monitor(options).ok());
+  EXPECT_EQ(fs_.ListDirectory("summaries")->size(), 2u);
+}
+
 TEST_F(SupervisedRunTest, WhereTheConfigurationEndsTheRunEachStartComesToTheSameWeights) {
   Configure(8);
   std::string digest;
