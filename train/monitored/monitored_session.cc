@@ -18,6 +18,13 @@ absl::Status CheckOptions(const MonitoredSessionOptions& options) {
   for (const auto* hooks : {&options.first_hooks, &options.hooks}) {
     if (absl::c_linear_search(*hooks, nullptr)) return absl::InvalidArgumentError("hooks: one of them is null");
   }
+  const Scaffold& scaffold = options.scaffold;
+  const bool has_functions =
+      !scaffold.ready.is_default() || !scaffold.ready_for_local_init.is_default() || !scaffold.local_init.is_default();
+  if (options.session_manager != nullptr && has_functions) {
+    return absl::InvalidArgumentError(
+        "scaffold: has ready, ready_for_local_init or local_init, which belong to the session_manager that is given");
+  }
   return CheckNotNegative("recovery.max_attempts", options.recovery.max_attempts);
 }
 
@@ -47,10 +54,13 @@ absl::StatusOr<std::unique_ptr<MonitoredSession>> MonitoredSession::Create(Monit
   ASSIGN_OR_RETURN(options.session.init_fn,
                    InitFunctionOf(scaffold.init_op, scaffold.init_feed_dict, std::move(init_fn)));
   RETURN_IF_ERROR(CheckOptions(options));
-  SessionManager::Options manager_options = options.scaffold.ManagerOptions();
-  manager_options.recovery_wait = options.recovery_wait;
-  manager_options.open = options.open;
-  ASSIGN_OR_RETURN(auto manager, SessionManager::Create(std::move(manager_options)));
+  std::unique_ptr<SessionManager> manager;
+  if (options.session_manager == nullptr) {
+    SessionManager::Options manager_options = options.scaffold.ManagerOptions();
+    manager_options.recovery_wait = options.recovery_wait;
+    manager_options.open = options.open;
+    ASSIGN_OR_RETURN(manager, SessionManager::Create(std::move(manager_options)));
+  }
   auto session = absl::WrapUnique(new MonitoredSession(std::move(options), std::move(manager)));
   HookedSession::Options& hooked = session->hooked_options_;
   RETURN_IF_ERROR(BeginHooks(hooked.hooks));
@@ -59,9 +69,10 @@ absl::StatusOr<std::unique_ptr<MonitoredSession>> MonitoredSession::Create(Monit
   return session;
 }
 
-MonitoredSession::MonitoredSession(MonitoredSessionOptions options, std::unique_ptr<SessionManager> manager)
+MonitoredSession::MonitoredSession(MonitoredSessionOptions options, std::unique_ptr<SessionManager> own_manager)
     : options_(std::move(options)),
-      manager_(std::move(manager)),
+      own_manager_(std::move(own_manager)),
+      manager_(own_manager_ != nullptr ? own_manager_.get() : options_.session_manager),
       recovery_(options_.recovery),
       coordinator_(CoordinatorOptions(options_)) {
   AllowStop(options_.session, options_.stop_grace);

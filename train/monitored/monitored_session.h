@@ -37,6 +37,10 @@ struct MonitoredSessionOptions {
   absl::Duration recovery_wait = absl::Seconds(30);
   // How long the coordinator's threads may continue when the session is left.
   absl::Duration stop_grace = absl::Seconds(120);
+  // Opens the sessions in place of one made of recovery_wait, `open`, and the scaffold's ready, ready_for_local_init
+  // and local_init: the first two count for nothing then, and the scaffold's must have their defaults. Null: none.
+  // Outlives the session.
+  SessionManager* session_manager = nullptr;
   // Aborted and Unavailable are followed by another session.
   bool recover = true;
   RecoveryOptions recovery;
@@ -118,7 +122,7 @@ class MonitoredSession {
 
  private:
   friend class StepContext;
-  MonitoredSession(MonitoredSessionOptions options, std::unique_ptr<SessionManager> manager);
+  MonitoredSession(MonitoredSessionOptions options, std::unique_ptr<SessionManager> own_manager);
 
   absl::Status CreateSession();
   absl::Status CreateSessionWithRetries();
@@ -134,7 +138,9 @@ class MonitoredSession {
   MonitoredSessionOptions options_;
   // Of each session; the gate is its own.
   HookedSession::Options hooked_options_;
-  const std::unique_ptr<SessionManager> manager_;
+  // Null when the options have one.
+  const std::unique_ptr<SessionManager> own_manager_;
+  SessionManager* const manager_;
   RecoveryPolicy recovery_;
   HeldSession held_;
   std::unique_ptr<HookedSession> hooked_;

@@ -404,6 +404,47 @@ TEST_F(MonitoredSessionTest, MakesTheLocalStateOfEverySession) {
   EXPECT_EQ(made, 2);
 }
 
+// Counts the sessions that it opens.
+class CountingManager : public SessionManager {
+ public:
+  explicit CountingManager(Options options) : SessionManager(std::move(options)) {}
+
+  absl::StatusOr<HeldSession> PrepareSession(const SessionOptions& options, const PrepareOptions& prepare) override {
+    ++chiefs;
+    return SessionManager::PrepareSession(options, prepare);
+  }
+  absl::StatusOr<HeldSession> WaitForSession(const SessionOptions& options, absl::Duration max_wait) override {
+    ++workers;
+    return SessionManager::WaitForSession(options, max_wait);
+  }
+  int chiefs = 0;
+  int workers = 0;
+};
+
+TEST_F(MonitoredSessionTest, OpensSessionsByAGivenManager) {
+  SessionManager::Options manager_options;
+  manager_options.open = opener_.opener();
+  CountingManager manager(manager_options);
+  options_.session_manager = &manager;
+  options_.open = nullptr;
+  hook_.Fail("before", 2, absl::AbortedError("restarted"));
+  const auto session = Create();
+  StepOfRun(session.get());
+  StepOfRun(session.get());
+  EXPECT_EQ(manager.chiefs, 2) << "a recovery opens another";
+  options_ = MonitoredSessionOptions();
+  options_.session_manager = &manager;
+  BeWorker();
+  EXPECT_NE(Create(), nullptr);
+  EXPECT_EQ(manager.workers, 1);
+  options_ = MonitoredSessionOptions();
+  options_.session_manager = &manager;
+  options_.scaffold.local_init = [](Session&) { return absl::OkStatus(); };
+  const absl::Status status = MonitoredSession::Create(std::move(options_)).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(status.message(), HasSubstr("scaffold: has ready, ready_for_local_init or local_init"));
+}
+
 TEST_F(MonitoredSessionTest, RefusesWrongOptionsByName) {
   const auto error = [&](const std::function<void(MonitoredSessionOptions*)>& change) {
     MonitoredSessionOptions options;
@@ -473,6 +514,12 @@ TEST_F(MonitoredTrainingTest, WritesNothingWithoutALogdir) {
   EXPECT_THAT(Names(Resolve()), ElementsAre("chief", "user"));
   options_.session.summary_dir = "events";
   EXPECT_THAT(Names(Resolve()), ElementsAre("chief", "StepCounterHook", "LossSummaryHook", "user"));
+}
+
+TEST_F(MonitoredTrainingTest, PassesTheSessionManagerOn) {
+  const auto manager = SessionManager::Create({}).value();
+  options_.session_manager = manager.get();
+  EXPECT_EQ(Resolve().session_manager, manager.get());
 }
 
 TEST_F(MonitoredTrainingTest, SavesWithThePeriodsThatAreGiven) {

@@ -106,6 +106,7 @@ absl::StatusOr<MonitoredSessionOptions> ResolveMonitoredTraining(MonitoredTraini
   resolved.max_wait = options.max_wait;
   resolved.recovery_wait = options.recovery_wait;
   resolved.stop_grace = options.stop_grace_period;
+  resolved.session_manager = options.session_manager;
   resolved.recovery = options.recovery;
   resolved.open = std::move(options.open);
   return resolved;

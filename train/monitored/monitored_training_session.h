@@ -41,6 +41,8 @@ struct MonitoredTrainingOptions {
   absl::Duration stop_grace_period = absl::Seconds(120);
   absl::Duration max_wait = absl::Seconds(7200);
   absl::Duration recovery_wait = absl::Seconds(30);
+  // See MonitoredSessionOptions.
+  SessionManager* session_manager = nullptr;
   RecoveryOptions recovery;
   SessionOpener open = OpenHeldSession;
 };
