@@ -94,6 +94,22 @@ void EventWriter::WriteSessionLog(v1::SessionLog::SessionStatus status, int64_t 
   Write(SessionLogEvent(status, step, checkpoint_path));
 }
 
+absl::Status EventWriter::WriteRunMetadata(absl::string_view tag, absl::string_view run_metadata, int64_t step) {
+  {
+    MutexLock lock(&mutex_);
+    if (!metadata_tags_.insert(std::string(tag)).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("run metadata of step ", step, ": the tag ", tag, " is in ", path_, " already"));
+    }
+  }
+  v1::Event event;
+  event.set_step(step);
+  event.mutable_tagged_run_metadata()->set_tag(std::string(tag));
+  event.mutable_tagged_run_metadata()->set_run_metadata(std::string(run_metadata));
+  Write(std::move(event));
+  return absl::OkStatus();
+}
+
 double EventWriter::StampOf(absl::Time time) {
   // Adds two exact parts, because a double cannot hold decades in nanoseconds.
   const int64_t whole = absl::ToUnixSeconds(time);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -48,6 +49,10 @@ class EventWriter : public EventSink {
   void Write(v1::Event event) override ABSL_LOCKS_EXCLUDED(mutex_);
   void WriteScalar(absl::string_view tag, float value, int64_t step);
   void WriteSessionLog(v1::SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");
+  // Writes what a step cost, a serialized tensorflow.RunMetadata, which TensorBoard shows under `tag`. InvalidArgument
+  // for a tag that this writer has written before, and nothing is written.
+  absl::Status WriteRunMetadata(absl::string_view tag, absl::string_view run_metadata, int64_t step)
+      ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns an event's wall_time for `time`: seconds since 1970.
   static double StampOf(absl::Time time);
@@ -79,6 +84,7 @@ class EventWriter : public EventSink {
   absl::Time last_flush_ ABSL_GUARDED_BY(mutex_);
   bool failing_ ABSL_GUARDED_BY(mutex_) = false;
   bool warned_closed_ ABSL_GUARDED_BY(mutex_) = false;
+  std::set<std::string> metadata_tags_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Returns an event with a summary's scalar, without a time.

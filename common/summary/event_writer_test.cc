@@ -134,6 +134,22 @@ TEST_F(EventWriterTest, WritesSessionLogs) {
   EXPECT_EQ(events[2].session_log().checkpoint_path(), "logs/model.ckpt-4");
 }
 
+TEST_F(EventWriterTest, RefusesARepeatedTagOfRunMetadata) {
+  const auto writer = Create();
+  ASSERT_TRUE(writer->WriteRunMetadata("step_7", "cost", 7).ok());
+  const absl::Status repeated = writer->WriteRunMetadata("step_7", "more", 8);
+  EXPECT_EQ(repeated.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(repeated.message(),
+            "run metadata of step 8: the tag step_7 is in logs/events.out.tfevents.1577836800.host already");
+  ASSERT_TRUE(writer->WriteRunMetadata("step_8", "more", 8).ok());
+  ASSERT_TRUE(writer->Flush().ok());
+  const std::vector<v1::Event> events = Events(writer->path());
+  ASSERT_EQ(events.size(), 3u);
+  EXPECT_EQ(events[1].step(), 7);
+  EXPECT_EQ(events[1].tagged_run_metadata().tag(), "step_7");
+  EXPECT_EQ(events[1].tagged_run_metadata().run_metadata(), "cost");
+}
+
 TEST_F(EventWriterTest, FlushesTheFirstEventThenEveryTenth) {
   const auto writer = Create();
   writer->WriteScalar("loss", 1, 1);
