@@ -409,6 +409,11 @@ absl::Status Supervisor::SummaryComputed(const v1::Summary& summary, absl::optio
   return open->AddSummary(summary, global_step);
 }
 
+std::string Supervisor::save_path() const {
+  const std::string& logdir = options_.session.logdir;
+  return logdir.empty() ? "" : JoinPath(logdir, "model.ckpt");
+}
+
 SummaryWriter Supervisor::summary_writer() {
   if (options_.session.summary_writer) return options_.session.summary_writer;
   if (is_chief() && !writes_summaries()) return nullptr;

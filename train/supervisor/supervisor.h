@@ -152,6 +152,8 @@ class Supervisor {
 
   Coordinator* coordinator() { return &coordinator_; }
   SessionManager* session_manager() const { return manager_; }
+  // The prefix of the run's checkpoints, which end in "-" and the global step; "" without a logdir.
+  std::string save_path() const;
   bool is_chief() const { return options_.session.is_chief; }
   const SupervisorOptions& options() const { return options_; }
 

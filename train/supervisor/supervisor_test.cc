@@ -413,6 +413,16 @@ TEST_F(SupervisorTest, NamesLocalStateThatWasNotMade) {
   EXPECT_TRUE(Create()->PrepareOrWaitForSession().ok());
 }
 
+TEST_F(SupervisorTest, SaysWhereCheckpointsGo) {
+  options_.session.logdir = "elsewhere";
+  const auto supervisor = Create();
+  EXPECT_EQ(supervisor->save_path(), "elsewhere/model.ckpt");
+  EXPECT_EQ(supervisor->options().session.logdir, "elsewhere");
+  EXPECT_NE(supervisor->session_manager(), nullptr);
+  options_.session.logdir.clear();
+  EXPECT_EQ(Create()->save_path(), "");
+}
+
 // SUP-26
 TEST_F(SupervisorTest, ReadsTheGlobalStepOfTheSession) {
   opener_.Add(RunOf(287, 287));
