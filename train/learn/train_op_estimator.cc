@@ -101,7 +101,9 @@ absl::Status SelectTrainSplit(const std::string& name, TrainOp* op) {
   return absl::OkStatus();
 }
 
-bool HasPeriod(const config::v1::CheckpointConfig& saves) { return saves.every_steps() > 0 || saves.every_seconds() > 0; }
+bool HasPeriod(const config::v1::CheckpointConfig& saves) {
+  return saves.every_steps() > 0 || saves.every_seconds() > 0;
+}
 
 // The hook that tells listeners, and saves in place of the chief's own timer; null without listeners.
 absl::StatusOr<std::unique_ptr<Hook>> AddListeners(const Estimator::TrainArguments& arguments,

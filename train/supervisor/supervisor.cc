@@ -411,7 +411,7 @@ absl::Status Supervisor::SummaryComputed(const v1::Summary& summary, absl::optio
 
 std::string Supervisor::save_path() const {
   const std::string& logdir = options_.session.logdir;
-  return logdir.empty() ? "" : JoinPath(logdir, "model.ckpt");
+  return logdir.empty() ? "" : JoinPath(logdir, options_.session.checkpoint_basename);
 }
 
 SummaryWriter Supervisor::summary_writer() {
