@@ -41,13 +41,14 @@ absl::StatusOr<std::unique_ptr<RunEvaluator>> RunEvaluator::Create(FileSystem* f
   dataset_options.fs = fs;
   ASSIGN_OR_RETURN(std::unique_ptr<Dataset> dataset,
                    OpenDataset(config.input(), split, config.training().seed(), dataset_options));
-  return Create(fs, config, split, std::move(dataset), source);
+  return Create(fs, config, split, std::move(dataset), source, make_model);
 }
 
 absl::StatusOr<std::unique_ptr<RunEvaluator>> RunEvaluator::Create(FileSystem* fs, const config::v1::RunSpec& config,
                                                                    const std::string& split,
                                                                    std::unique_ptr<Dataset> dataset,
-                                                                   ValueSource source) {
+                                                                   ValueSource source,
+                                                                   const ModelFactory& make_model) {
   ModelOptions model_options;
   model_options.compute_threads = static_cast<int>(std::max<int64_t>(1, config.cluster().compute_threads()));
   ASSIGN_OR_RETURN(std::unique_ptr<Model> model, make_model

@@ -33,11 +33,12 @@ class RunEvaluator {
                                                               const ModelFactory& make_model = nullptr);
 
   // The same with the caller's examples in place of a split of the configuration; `split` names them for people.
-  // Errors: those of CreateModel.
+  // Errors: those of CreateModel and make_model.
   static absl::StatusOr<std::unique_ptr<RunEvaluator>> Create(FileSystem* fs, const config::v1::RunSpec& config,
                                                               const std::string& split,
                                                               std::unique_ptr<Dataset> dataset,
-                                                              ValueSource source = ValueSource::kVariables);
+                                                              ValueSource source = ValueSource::kVariables,
+                                                              const ModelFactory& make_model = nullptr);
 
   struct Evaluation {
     std::string checkpoint;
