@@ -41,8 +41,9 @@ absl::StatusOr<std::unique_ptr<Training>> RunState::CreateTraining(std::shared_p
   restore.config = options.config;
   restore.share_memory = shared_memory != nullptr;
   restore.initialize = options.initialize;
-  restore.may_lack_state = history.may_change_program();
+  restore.may_lack_state_at = history.good_end();
   ASSIGN_OR_RETURN(RestoredVariables restored, RestoreOrInitialize(restore, (*declared)->model()));
+  RETURN_IF_ERROR(history.OnRestored(restored.store->step()));
   history.ResolveTarget(options.config.training(), restored.store->step());
   if (history.Continue(restored.store->step(), restored.session_state, changes_settings)) {
     *declared = std::make_shared<const RunContract>(history.record());

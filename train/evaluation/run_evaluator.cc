@@ -46,8 +46,7 @@ absl::StatusOr<std::unique_ptr<RunEvaluator>> RunEvaluator::Create(FileSystem* f
 
 absl::StatusOr<std::unique_ptr<RunEvaluator>> RunEvaluator::Create(FileSystem* fs, const config::v1::RunSpec& config,
                                                                    const std::string& split,
-                                                                   std::unique_ptr<Dataset> dataset,
-                                                                   ValueSource source,
+                                                                   std::unique_ptr<Dataset> dataset, ValueSource source,
                                                                    const ModelFactory& make_model) {
   ModelOptions model_options;
   model_options.compute_threads = static_cast<int>(std::max<int64_t>(1, config.cluster().compute_threads()));

@@ -167,11 +167,14 @@ void RunConfig::ApplyTo(MonitoredTrainingOptions* training) const {
   SessionOptions& session = training->session;
   if (is_chief()) session.logdir = model_dir();
   if (!is_chief() && session.master.empty()) session.master = MasterOf(task_.chief_address);
-  session.keep_checkpoint_every = absl::Hours(options_.keep_checkpoint_every_n_hours);
+  if (session.keep_checkpoint_every == absl::InfiniteDuration()) {
+    session.keep_checkpoint_every = absl::Hours(options_.keep_checkpoint_every_n_hours);
+  }
   session.op.spec.mutable_cluster()->MergeFrom(options_.session_config);
   // Of this process, whatever the chief's configuration says.
   const int64_t threads = std::max<int64_t>(options_.num_cores, options_.session_config.compute_threads());
   if (threads > 0) session.compute_threads = static_cast<int>(threads);
+  SetChiefWait(options_.session_config, &session);
   if (options_.tf_random_seed) session.op.spec.mutable_training()->set_seed(*options_.tf_random_seed);
   session.op.spec.mutable_checkpoint()->set_keep(options_.keep_checkpoint_max);
   training->save_checkpoint_secs = options_.save_checkpoints_secs;

@@ -247,5 +247,19 @@ TEST(RunConfigTest, TheSessionConfigReplacesClusterFields) {
   EXPECT_EQ(training.session.compute_threads, 4) << "of this process, whatever its chief says";
 }
 
+TEST(RunConfigTest, AWorkerWaitsAsItsSessionConfigSays) {
+  RunConfigOptions options;
+  options.session_config.set_chief_wait_seconds(3);
+  MonitoredTrainingOptions training;
+  training.session.is_chief = false;
+  Create("", options)->ApplyTo(&training);
+  EXPECT_EQ(training.session.max_wait, absl::Seconds(3));
+  training.session.max_wait = absl::Seconds(8);
+  training.session.keep_checkpoint_every = absl::Hours(1);
+  Create("", options)->ApplyTo(&training);
+  EXPECT_EQ(training.session.max_wait, absl::Seconds(8)) << "the session's goes first";
+  EXPECT_EQ(training.session.keep_checkpoint_every, absl::Hours(1));
+}
+
 }  // namespace
 }  // namespace lockstep::train

@@ -82,7 +82,7 @@ absl::Status SetLength(const Estimator::TrainArguments& arguments, SessionOption
 // The split that training reads.
 constexpr char kTrainSplit[] = "train";
 
-// Makes another split the one that `op` trains on. Splits that are evaluated stay as they are.
+// Makes another split the one that `op` trains on.
 absl::Status SelectTrainSplit(const std::string& name, TrainOp* op) {
   if (name.empty() || name == kTrainSplit) return absl::OkStatus();
   if (op->make_workload) {
@@ -118,7 +118,11 @@ absl::StatusOr<std::unique_ptr<Hook>> AddListeners(const Estimator::TrainArgumen
   ASSIGN_OR_RETURN(std::unique_ptr<Hook> saver, CheckpointSaverHook::Create(options));
   training->chief_only_hooks = {saver.get()};
   training->save_checkpoint_steps = kNone;
+  // The chief's timer stays beside a hook that counts steps.
   training->save_checkpoint_secs = kNone;
+  if (saves.every_steps() > 0 && saves.every_seconds() > 0) {
+    training->save_checkpoint_secs = absl::Seconds(saves.every_seconds());
+  }
   return saver;
 }
 
@@ -148,6 +152,11 @@ absl::Status TrainOpEstimator::CheckEvaluation(const EvaluateArguments& argument
   config::v1::RunSpec spec = options_.session.op.spec;
   config::v1::EvaluationConfig* const evaluation = spec.mutable_evaluation();
   evaluation->set_split(arguments.split.empty() ? EvaluationSplit(spec) : arguments.split);
+  const bool trains_another = !arguments.train_split.empty() && arguments.train_split != kTrainSplit;
+  if (trains_another && !arguments.input_fn && evaluation->split() == kTrainSplit) {
+    return Wrong("eval_split", absl::StrCat("is ", kTrainSplit, ", the name that ", arguments.train_split,
+                                            " has as the train_split; give that split another name"));
+  }
   if (arguments.input_fn) evaluation->clear_split();
   for (const std::string& metric : arguments.metrics) evaluation->add_metric(metric);
   return ValidateRunSpec(spec);

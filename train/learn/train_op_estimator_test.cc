@@ -181,6 +181,11 @@ TEST_F(TrainOpEstimatorTest, TrainsOnTheSplitThatIsNamed) {
   options_.session.op.spec.mutable_evaluation()->set_split("other");
   EXPECT_EQ(trained_on("train"), on_test);
   EXPECT_EQ(trained_on("other"), on_train);
+  options_.session.op.spec.mutable_evaluation()->set_split("train");
+  ExperimentOptions options;
+  options.train_split = "other";
+  EXPECT_TRUE(absl::IsInvalidArgument(Make(options)->TrainAndEvaluate().status()))
+      << "it would evaluate the split that it does not name";
 }
 
 TEST_F(TrainOpEstimatorTest, EvaluatesTheExamplesOfAFunction) {

@@ -148,9 +148,9 @@ absl::StatusOr<std::map<std::string, Tensor>> Saver::Select(absl::Span<const Nam
 }
 
 absl::Status Saver::CheckBesideRun(absl::string_view run_basename) const {
-  if (options_.basename == run_basename) {
+  if (options_.basename == run_basename || options_.basename == kRunBase) {
     return absl::InvalidArgumentError(
-        absl::StrCat("basename is \"", run_basename, "\", as that of the run's own checkpoints; give another"));
+        absl::StrCat("basename is \"", options_.basename, "\", as that of a run's own checkpoints; give another"));
   }
   if (!TakesRunFile(options_)) return absl::OkStatus();
   return absl::InvalidArgumentError(

@@ -95,6 +95,12 @@ inline absl::Duration SavePeriodOf(const Choice<absl::Duration>& chosen, const T
   return chosen.Or(absl::Seconds(seconds)).value_or(absl::ZeroDuration());
 }
 
+// Lets a worker wait for its chief as long as its own `config` says, unless it has a max_wait.
+inline void SetChiefWait(const config::v1::ClusterConfig& config, SessionOptions* session) {
+  if (session->is_chief || session->max_wait || !config.has_chief_wait_seconds()) return;
+  session->max_wait = absl::Seconds(config.chief_wait_seconds());
+}
+
 // Returns true if summaries of a chief with these options are written.
 inline bool WritesSummaries(const SessionOptions& options) {
   const bool has_directory = !options.logdir.empty() || !options.summary_dir.empty();

@@ -106,6 +106,7 @@ absl::Status SetSessionConfig(const TrainOp& train_op, const config::v1::Cluster
   ASSIGN_OR_RETURN(session->op, train_op.WithSpec(std::move(spec)));
   // Of this process, whatever the chief's configuration says.
   if (config.compute_threads() > 0) session->compute_threads = static_cast<int>(config.compute_threads());
+  SetChiefWait(config, session);
   return absl::OkStatus();
 }
 
@@ -203,7 +204,8 @@ class Loop {
   // `supervisor` must outlive the last Run.
   void Follow(Supervisor* supervisor) {
     supervisor_ = supervisor;
-    if (logdir_.empty() || options_.summary_writer.is_none()) return;
+    if (logdir_.empty() && options_.session.summary_dir.empty()) return;
+    if (options_.summary_writer.is_none()) return;
     kwargs_.summary_writer = [supervisor](const v1::Summary& summary, int64_t step) {
       return supervisor->SummaryComputed(summary, step);
     };
@@ -292,7 +294,7 @@ absl::StatusOr<absl::optional<double>> Train(const TrainOp& train_op, const std:
   loop.Follow(supervisor.get());
   RETURN_IF_ERROR(loop.Begin());
   Supervisor::PrepareOptions prepare;
-  prepare.start_standard_services = !logdir.empty();
+  prepare.start_standard_services = !logdir.empty() || !options.session.summary_dir.empty();
   prepare.recover = true;
   prepare.ignore_live_threads = options.ignore_live_threads;
   RETURN_IF_ERROR(supervisor->ManagedSession([&](Session& session) { return loop.Run(session); }, prepare));

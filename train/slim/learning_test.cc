@@ -127,6 +127,8 @@ TEST_F(LearningTest, RefusesASaverWithNamesOfTheRun) {
   const auto runs = *Saver::Create(saver_options);
   options_.saver = runs.get();
   EXPECT_THAT(ErrorOf(), HasSubstr("saver: basename is \"model.ckpt\""));
+  options_.session.checkpoint_basename = "weights";
+  EXPECT_THAT(ErrorOf(), HasSubstr("saver: basename is \"model.ckpt\"")) << "which a Saver never writes";
   saver_options.basename = "mine";
   const auto listed = *Saver::Create(saver_options);
   options_.saver = listed.get();

@@ -51,7 +51,7 @@ InitFunction SetsAllVariables(InitFunction init_fn) {
     if (missing.empty()) return initial;
     return absl::FailedPreconditionError(
         absl::StrCat("sets ", set.size(), " of ", model.variables_size(),
-                     " variables, and `initialize` is false; not initialized: ", absl::StrJoin(missing, ", ")));
+                     " variables, and init_op is None; not initialized: ", absl::StrJoin(missing, ", ")));
   };
 }
 

@@ -118,7 +118,7 @@ TEST_F(SessionManagerTest, InitFunctionAloneMustSetEachVariable) {
   ASSERT_TRUE(Manager()->PrepareSession(session_, prepare).ok());
   const absl::Status status = opener_.asked(1).init_fn(model).status();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
-  EXPECT_THAT(status.message(), HasSubstr("sets 1 of 2 variables, and `initialize` is false"));
+  EXPECT_THAT(status.message(), HasSubstr("sets 1 of 2 variables, and init_op is None"));
   EXPECT_THAT(status.message(), HasSubstr("not initialized: logits/kernel"));
   values.values.push_back({"logits/kernel", Tensor()});
   EXPECT_TRUE(opener_.asked(1).init_fn(model).ok());

@@ -289,6 +289,10 @@ TEST_F(SupervisedRunTest, WithoutASaverALogdirHasEventsAlone) {
     EXPECT_THAT(events, ElementsAre("START 0", "mine 7", "STOP 0"));
   }
   EXPECT_EQ(fs_.ListDirectory("run")->size(), 2u) << "no checkpoint, no record";
+  options.session.summary_dir = "summaries";
+  ASSERT_TRUE(Supervise(options).ok());
+  EXPECT_EQ(fs_.ListDirectory("summaries")->size(), 1u);
+  EXPECT_EQ(fs_.ListDirectory("run")->size(), 2u) << "as before";
 }
 
 TEST_F(SupervisedRunTest, CheckpointsHaveTheBasename) {

@@ -83,10 +83,12 @@ absl::StatusOr<std::shared_ptr<EventWriter>> OpenEventsAlone(SupervisorOptions* 
   SessionOptions& session = options->session;
   std::shared_ptr<EventWriter> events;
   if (!options->saver.is_none() || !session.is_chief) return events;
+  const std::string own_directory = std::exchange(session.summary_dir, "");
   const std::string logdir = std::exchange(session.logdir, "");
+  const std::string& directory = own_directory.empty() ? logdir : own_directory;
   const bool writes = session.write_events && !session.summary_writer && options->summary_writer.is_default();
-  if (logdir.empty() || !writes) return events;
-  ASSIGN_OR_RETURN(events, EventWriterCache::OfProcess()->Get(session.fs, session.clock, logdir));
+  if (directory.empty() || !writes) return events;
+  ASSIGN_OR_RETURN(events, EventWriterCache::OfProcess()->Get(session.fs, session.clock, directory));
   session.summary_writer = [events](const v1::Summary& summary, int64_t step) {
     v1::Event event;
     event.set_step(step);
@@ -204,7 +206,7 @@ absl::StatusOr<Session*> Supervisor::PrepareOrWaitForSession(const PrepareOption
     SessionManager::PrepareOptions manager;
     manager.wait_for_checkpoint = prepare.wait_for_checkpoint;
     manager.max_wait = prepare.max_wait;
-    manager.initialize = options_.init_op.is_default();
+    manager.initialize = !options_.init_op.is_none();
     if (!listening_.empty()) options.listen = listening_;
     ASSIGN_OR_RETURN(held, manager_->PrepareSession(options, manager));
     listening_ = held.listening;
@@ -239,7 +241,7 @@ absl::Status Supervisor::StartStandardServices() {
     chief_saves = chief_saves_;
   }
   const bool saves = !options_.session.logdir.empty();
-  if (!saves && events_ == nullptr) {
+  if (!saves && events_ == nullptr && options_.session.summary_dir.empty()) {
     LOG(WARNING) << "without a logdir there are neither checkpoints nor summaries";
     return absl::OkStatus();
   }

@@ -48,7 +48,7 @@ struct SupervisorOptions {
   // SessionManager::Options. Only with a local_init.
   absl::Duration local_init_timeout = absl::InfiniteDuration();
   // Default: from the seed, or a warm start. None: only a checkpoint or session.init_fn. Given: its values, then those
-  // of session.init_fn; session.program has a name.
+  // of session.init_fn.
   Choice<InitOp> init_op;
   // The inputs of init_op.
   std::vector<NamedTensor> init_feed_dict;

@@ -14,6 +14,7 @@
 #include "lockstep/common/base/threads/thread_pool.h"
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/bundle/stored_variable.h"
+#include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/checkpoint/warm_start/warm_start_plan.h"
 #include "lockstep/common/step/compression.h"
 #include "lockstep/server/ps/memory_limit.h"
@@ -75,7 +76,9 @@ absl::Status Restore(const RestoreOptions& options, RestoredVariables* restored)
   // The state in the checkpoint that was read last. An error in it does not make the checkpoint damaged.
   absl::StatusOr<v1::SessionState> session_state;
   const auto read = [&](const BundleReader& reader) {
-    RETURN_IF_ERROR(store->Restore(reader, readers.get(), options.may_lack_state));
+    const absl::optional<int64_t> at = options.may_lack_state_at;
+    const bool may_lack_state = at && StepOfCheckpoint(reader.prefix()) == at;
+    RETURN_IF_ERROR(store->Restore(reader, readers.get(), may_lack_state));
     session_state = ReadSessionState(reader);
     return absl::OkStatus();
   };

@@ -1,6 +1,7 @@
 #ifndef LOCKSTEP_SERVER_CHIEF_CHECKPOINT_RESTORE_H_
 #define LOCKSTEP_SERVER_CHIEF_CHECKPOINT_RESTORE_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -30,9 +31,9 @@ struct RestoreOptions {
   Executor* executor = Executor::Threads();
   // If true, the values are placed in memory that other processes may map.
   bool share_memory = false;
-  // If true, the checkpoint may lack the optimizer state of variables that were not trained when it was written. Such
-  // state starts anew.
-  bool may_lack_state = false;
+  // The checkpoint of this step may lack the optimizer state of variables that were not trained when it was written.
+  // Such state starts anew.
+  absl::optional<int64_t> may_lack_state_at;
   // Returns the values to set when nothing is restored; called after initialization from the seed and a warm start. May
   // be null.
   std::function<absl::StatusOr<std::vector<AssignedValue>>(const v1::ModelSpec&)> initialize;

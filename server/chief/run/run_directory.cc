@@ -121,7 +121,9 @@ absl::Status CheckSameRun(const config::v1::RunSpec& record, const config::v1::R
 
 absl::Status CheckMayChange(const config::v1::RunSpec& record, const config::v1::RunSpec& config) {
   config::v1::RunSpec before = WeightsConfig(record), after = WeightsConfig(config);
-  if (before.optimizer().kind_case() != after.optimizer().kind_case()) {
+  // Plain and centered RMSProp number their states differently.
+  if (before.optimizer().kind_case() != after.optimizer().kind_case() ||
+      before.optimizer().rmsprop().centered() != after.optimizer().rmsprop().centered()) {
     return absl::FailedPreconditionError(
         "the logdir holds a run with another kind of optimizer, whose state this one does not have; use another "
         "logdir");

@@ -202,6 +202,17 @@ TEST(RunDirectoryTest, WhatChangesTheWeightsMakesAnotherRun) {
   }
 }
 
+TEST(RunDirectoryTest, AnOptimizersStatesStayTheSame) {
+  config::v1::RunSpec plain = Config(), centered = Config();
+  plain.mutable_optimizer()->mutable_rmsprop();
+  centered.mutable_optimizer()->mutable_rmsprop()->set_centered(true);
+  config::v1::RunSpec slower = plain;
+  slower.mutable_optimizer()->mutable_rmsprop()->set_decay(0.5f);
+  EXPECT_TRUE(CheckMayChange(plain, slower).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(CheckMayChange(plain, centered)));
+  EXPECT_TRUE(absl::IsFailedPrecondition(CheckMayChange(centered, plain)));
+}
+
 TEST(RunDirectoryTest, HowARunIsCarriedOutMayChange) {
   config::v1::RunSpec other = Config();
   other.mutable_training()->set_steps(5000);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/server/chief/run/run_identity.h"
@@ -53,6 +54,24 @@ std::string RunHistory::run_id() const {
 bool RunHistory::found_nothing() const {
   MutexLock lock(&mutex_);
   return found_nothing_;
+}
+
+absl::optional<int64_t> RunHistory::good_end() const {
+  MutexLock lock(&mutex_);
+  return record_.has_finished_step() ? absl::make_optional(record_.finished_step()) : absl::nullopt;
+}
+
+absl::Status RunHistory::OnRestored(int64_t step) {
+  MutexLock lock(&mutex_);
+  const int64_t end = record_.finished_step();
+  if (!may_change_program_ || step == end) return absl::OkStatus();
+  may_change_program_ = false;
+  if (absl::c_none_of(record_.program_change(), [end](const auto& change) { return change.step() == end; })) {
+    return absl::OkStatus();
+  }
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the program differs since the good end at step ", end, ", but that checkpoint is damaged and step ", step,
+      " was restored: repair the checkpoint, or compute up to step ", end, " with the program of before"));
 }
 
 bool RunHistory::may_change_program() const {

@@ -44,8 +44,14 @@ class RunHistory {
   std::string run_id() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns true if Read found neither a record nor a checkpoint, or there is no logdir.
   bool found_nothing() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns true if the run continues from its newest good end, so that the program may differ. Constant after Read.
+  // Returns the step of the newest good end on record, if there is one.
+  absl::optional<int64_t> good_end() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns true if the run continues from its newest good end, so that the program may differ. OnRestored may make it
+  // false.
   bool may_change_program() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The chief restored this step. Fails with FailedPrecondition if the program was changed at a later good end, whose
+  // checkpoint is damaged: the steps between belong to the program of before.
+  absl::Status OnRestored(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
   // Changes the record. Errors: those of the file system, in which case nothing has changed; but if in_doubt(), the
   // next incarnation may find the change.
   absl::Status Update(const std::function<void(v1::RunRecord*)>& change) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -56,6 +56,23 @@ TEST_F(RunHistoryTest, WhatIsWrittenIsThereInTheNextLife) {
   EXPECT_EQ(history->target().total_steps(), 100);
 }
 
+TEST_F(RunHistoryTest, ADamagedGoodEndBelongsToItsProgram) {
+  auto history = Begin();
+  ASSERT_TRUE(history->Update([](v1::RunRecord* record) { record->set_finished_step(40); }).ok());
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "d/checkpoint", "model_checkpoint_path: \"model.ckpt-40\"\n").ok());
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "d/model.ckpt-40.index", "").ok());
+  for (const bool changed : {false, true}) {
+    history.reset();
+    history = Open();
+    ASSERT_TRUE(history->Read(7).value());
+    ASSERT_TRUE(history->may_change_program());
+    if (changed) history->Note([](v1::RunRecord* record) { record->add_program_change()->set_step(40); });
+    EXPECT_TRUE(history->OnRestored(40).ok());
+    EXPECT_EQ(absl::IsFailedPrecondition(history->OnRestored(30)), changed);
+    EXPECT_FALSE(history->may_change_program());
+  }
+}
+
 TEST_F(RunHistoryTest, AnOtherRunIsWrittenWithTheFirstRecord) {
   v1::RunRecord::OtherRun other;
   other.set_run_id("x");

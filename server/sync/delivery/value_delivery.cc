@@ -66,6 +66,7 @@ class StreamedDelivery : public ValueDelivery {
   ValueSender values_;
   // With finishes_versions_, for the token that has not been sent yet.
   absl::optional<Version> begun_;
+  StepToken begun_for_;
   EstimateSender estimates_;
 };
 
@@ -79,8 +80,12 @@ void StreamedDelivery::OnValuesSet(absl::Span<const int> segments) {
 }
 
 absl::optional<int64_t> StreamedDelivery::Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) {
-  if (!token) begun_.reset();  // it was void before it was sent
-  if (token && finishes_versions_ && !begun_) begun_ = PresentVersion();
+  // The token that it was begun for may have become void before it was sent.
+  if (!token || (begun_ && !(begun_for_ == *token))) begun_.reset();
+  if (token && finishes_versions_ && !begun_) {
+    begun_ = PresentVersion();
+    begun_for_ = *token;
+  }
   const int64_t step = begun_ ? begun_->step : shard_.step();
   // A worker that has a token needs nothing of the next version before it has sent its contribution.
   const bool may_run_ahead = !token && shard_.num_finished_segments() > 0;

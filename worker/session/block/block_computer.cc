@@ -11,10 +11,10 @@
 namespace lockstep {
 
 void PrefetchFollowing(const v1::Token& token, int64_t slot, BatchSource* batches) {
+  if (token.extra()) return;
   int64_t step = token.step();
   for (int i = 0; i < 3; ++i) {
     if (++slot == token.first_slot() + token.slot_count()) {
-      if (token.extra()) return;
       slot = token.first_slot();
       ++step;
     }

@@ -20,7 +20,8 @@
 namespace lockstep {
 
 // Hints at the three batches that most likely follow (token.step(), slot): the worker's block will be the same in the
-// next step, unless the token is extra. With three, one is ready while two are prepared at once (PrefetchedBatches).
+// next step. An extra token hints at nothing, because its batches would displace those. With three, one is ready while
+// two are prepared at once (PrefetchedBatches).
 void PrefetchFollowing(const v1::Token& token, int64_t slot, BatchSource* batches);
 
 // Computes the blocks of one configuration with one workload: batches in, gradients out to a Step stream, as they
