@@ -209,9 +209,13 @@ void Judge::OnAssigned(Process* chief, bool by_hook) {
   ledger_.Learn();
   ++acknowledged_;
   const auto& assignments = ledger_.recorded().assignments;
-  if (static_cast<int64_t>(assignments.size()) >= acknowledged_) {
-    acknowledged_assignments_.assign(assignments.begin(), assignments.begin() + acknowledged_);
-    if (taken_over_ || AreSaved(acknowledged_)) return;
+  const auto recorded = static_cast<int64_t>(assignments.size());
+  // What a hook has assigned meanwhile is recorded with the next checkpoint.
+  const int64_t by_hooks = static_cast<int64_t>(ledger_.present().changes().assignments.size()) - recorded;
+  const int64_t due = std::max<int64_t>(0, acknowledged_ - by_hooks);
+  if (recorded >= due) {
+    acknowledged_assignments_.assign(assignments.begin(), assignments.begin() + due);
+    if (taken_over_ || AreSaved(due)) return;
     return Fail(absl::StrCat(chief->name(), " says that variables were set, and no checkpoint has them"));
   }
   if (!taken_over_) Fail(absl::StrCat(chief->name(), " says that variables were set, and it is not on record"));

@@ -348,7 +348,7 @@ TEST_F(SessionSettingsTest, WhatCannotChangeIsRefusedByName) {
   EXPECT_THAT(std::string(session->ChangeOptimizer(wrong).message()), HasSubstr("optimizer.momentum.momentum is 1.5"));
   wrong = Changed();
   wrong.mutable_sgd();
-  EXPECT_THAT(std::string(session->ChangeOptimizer(wrong).message()), HasSubstr("of another kind"));
+  EXPECT_THAT(std::string(session->ChangeOptimizer(wrong).message()), HasSubstr("its kind differs from the run's"));
   wrong = Changed();
   wrong.mutable_moving_average()->set_decay(0.9f);
   EXPECT_THAT(std::string(session->ChangeOptimizer(wrong).message()), HasSubstr("ExponentialMovingAverage"));
