@@ -106,7 +106,7 @@ absl::Status MonitoredSession::CreateSession() {
   coordinator_.ClearStop();
   if (options_.session.is_chief) {
     SessionManager::PrepareOptions prepare;
-    prepare.initialize = options_.scaffold.init_op.is_default();
+    prepare.initialize = !options_.scaffold.init_op.is_none();
     ASSIGN_OR_RETURN(held_, manager_->PrepareSession(options_.session, prepare));
     if (!held_.listening.empty()) options_.session.listen = held_.listening;
   } else {
