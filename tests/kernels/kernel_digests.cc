@@ -352,7 +352,7 @@ void Losses() {
   digest.Print("losses");
 }
 
-// Of probabilities, whose logarithms are numbers.
+// Probabilities have finite logarithms.
 void LogLosses() {
   Digest digest;
   for (const int64_t size : {1, 10, 33}) {

@@ -210,7 +210,7 @@ void Judge::OnAssigned(Process* chief, bool by_hook) {
   ++acknowledged_;
   const auto& assignments = ledger_.recorded().assignments;
   const auto recorded = static_cast<int64_t>(assignments.size());
-  // What a hook has assigned meanwhile is recorded with the next checkpoint.
+  // The next checkpoint records the assignments that hooks have made meanwhile.
   const int64_t by_hooks = static_cast<int64_t>(ledger_.present().changes().assignments.size()) - recorded;
   const int64_t due = std::max<int64_t>(0, acknowledged_ - by_hooks);
   if (recorded >= due) {
