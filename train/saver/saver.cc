@@ -15,6 +15,7 @@
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/bundle/bundle_writer.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/checkpoint/latest_valid.h"
 #include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/train/saver/checkpoints.h"
 #include "lockstep/train/saver/read_variable.h"
@@ -23,8 +24,7 @@ namespace lockstep::train {
 namespace {
 
 constexpr int kMostShards = 9999;
-// What the chief calls its checkpoints, and its other files.
-constexpr char kRunBase[] = "model.ckpt";
+// The chief's files beside its checkpoints.
 constexpr const char* kRunFiles[] = {kCheckpointStateFile, kRunRecordFile, kGenerationFile, "lock"};
 
 // A name that no file of a checkpoint has: PREFIX.index and PREFIX.data-00000-of-00001.
