@@ -32,7 +32,7 @@ struct RestoreOptions {
   // If true, the values are placed in memory that other processes may map.
   bool share_memory = false;
   // The checkpoint of this step may lack the optimizer state of variables that were not trained when it was written.
-  // Such state starts anew.
+  // The optimizer initializes that state.
   absl::optional<int64_t> may_lack_state_at;
   // Returns the values to set when nothing is restored; called after initialization from the seed and a warm start. May
   // be null.

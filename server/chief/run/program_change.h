@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// What may differ between the program that ended a run well and the one that continues it from there. While a run is
-// unfinished, nothing may: a successor has to come to the same weights. Pure.
+// Decides how the program that continues a run may differ from the program that ended it well. While a run is
+// unfinished, they may not differ, because a successor must compute the same weights. Pure.
 
 // FailedPrecondition if the unfinished run of the record belongs to another program. Both may be empty.
 absl::Status CheckSameProgram(const v1::RunRecord& record, const std::string& program);

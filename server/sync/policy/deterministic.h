@@ -79,7 +79,7 @@ class DeterministicPolicy : public StepPolicy {
   absl::optional<absl::Duration> DelayOfOthers(uint64_t session) const;
   // The step in progress, which began at began_, was made.
   void CloseStep(const TokenLeases& leases);
-  // `step` begins, perhaps anew.
+  // Begins `step`, or begins it again.
   void StartStep(int64_t step);
 
   const int64_t slots_;
@@ -103,7 +103,7 @@ class DeterministicPolicy : public StepPolicy {
   std::vector<Covered> covered_;
   // The session that brought something last.
   uint64_t last_ = 0;
-  // The audited slots of this step are given out alone: there was somebody to compare with.
+  // True if this step leases its audited slots singly, because there is a second worker to compare with.
   bool separated_ = false;
   // In this step a contribution has waited for those to earlier slots.
   bool first_slots_first_ = false;

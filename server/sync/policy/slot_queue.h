@@ -37,7 +37,7 @@ class SlotQueue {
 
   // All slots become free.
   void StartStep();
-  // In this step the slot is given out alone.
+  // Gives the slot out in a block of its own, in this step.
   void Separate(int64_t slot) { slots_.Separate(slot); }
 
   // Returns what a worker is to compute from now on, while `workers` take part; nullopt if there is nothing to do: a
@@ -59,7 +59,7 @@ class SlotQueue {
   bool AnyFree() const { return slots_.AnyFree(); }
   // Returns whether TakeBackup would return something.
   bool AnyBackup(bool single, absl::Time now) const;
-  // How long a block of this many slots is computed before it is given out again.
+  // Returns the time after which a block of this many slots is given to another worker as well.
   absl::Duration SlowAfter(int64_t slots) const { return slow_after_.block + slots * slow_after_.slot; }
   bool IsSlow(const TokenLease& lease, absl::Time now) const {
     return now > lease.issued + SlowAfter(lease.token.block.count);

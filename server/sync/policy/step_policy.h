@@ -25,7 +25,7 @@ namespace lockstep {
 // back. Not thread-safe.
 class StepPolicy {
  public:
-  // What holds during a whole run.
+  // Properties of the policy, constant during a run.
   struct Traits {
     // A contribution is summed while it streams in, since all contributions to what a token names have the same bits:
     // half of one does no harm. Otherwise each is staged, and counts as a whole or not at all. Its token then names one
@@ -82,8 +82,8 @@ class StepPolicy {
   // The worker takes longer than usual: no contribution waits for what it may bring.
   virtual bool IsSlow(const TokenLease& lease, absl::Time now) const { return false; }
 
-  // Whether a contribution to the token counts, asked before anything of it is summed: CONTRIBUTION_ACCEPTED if so, or
-  // the result that its worker is sent. One that counts is still a CONTRIBUTION_DUPLICATE if nothing of it was new. If
+  // Decides whether a contribution to the token counts, before anything of it is summed. Returns CONTRIBUTION_ACCEPTED
+  // or the result to send to the worker. One that counts is still a CONTRIBUTION_DUPLICATE if nothing of it was new. If
   // contributions are staged, the answer when it is whole decides, and OnContribution follows.
   virtual v1::ContributionResult Judge(const StepToken& token) const = 0;
   // A contribution has ended, whether it counts or not, or the sums are complete before its end.
@@ -94,7 +94,7 @@ class StepPolicy {
   virtual absl::Status CheckCommit() const { return absl::OkStatus(); }
   // `step` updates are applied. `leases` are those at the commit, which ends them if it voids tokens.
   virtual void OnCommit(int64_t step, const TokenLeases& leases) = 0;
-  // What was contributed to the step in progress is thrown away; it begins anew. No token is left.
+  // Discards all contributions to the step in progress, which begins again. No token is left.
   virtual void RestartStep() = 0;
 
   // Fills what was compared, if anything is.

@@ -19,7 +19,7 @@ struct TokenLease {
   absl::Time issued;
   absl::Time deadline;
   bool backup = false;  // another worker computes the same
-  // Since when the contribution waits for others, if it does. Such time does not count as the worker's.
+  // The time since which the contribution has waited for others, if it does. The worker is not charged for the wait.
   absl::optional<absl::Time> suspended;
 };
 
@@ -40,7 +40,7 @@ class TokenLeases {
   const TokenLease* Resume(uint64_t session, absl::Time now);
   // Ends the session's lease and returns it, if it holds one.
   absl::optional<TokenLease> Release(uint64_t session);
-  // The same, and the session will hold no other.
+  // Releases the lease like Release, for a session that will hold no other.
   absl::optional<TokenLease> Remove(uint64_t session);
   // Ends all leases.
   void Clear() { leases_.clear(); }
