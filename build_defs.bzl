@@ -30,12 +30,19 @@ def _test_copts():
 def _precompiled_for_tests():
     return "precompiled_loop_tests" if _has_loops() else "precompiled_tests"
 
-# A test's own code need not be fast: these flags halve its compile time.
-TEST_COPTS = ["-O0", "-U_FORTIFY_SOURCE"]
+# A test's own code need not be fast: these flags halve its compile time. Under a sanitizer its arithmetic is not checked
+# for undefined behaviour, which would take a third more: what counts is that of the libraries.
+_UNOPTIMIZED = ["-O0", "-U_FORTIFY_SOURCE"]
+_SANITIZED = _UNOPTIMIZED + ["-fno-sanitize=undefined"]
+
+TEST_COPTS = select({
+    "//:sanitizer": _SANITIZED,
+    "//conditions:default": _UNOPTIMIZED,
+})
 
 # A kernel's test computes its reference results, so it is optimized, except under a sanitizer, where it computes few.
 LOOP_TEST_COPTS = select({
-    "//:sanitizer": TEST_COPTS,
+    "//:sanitizer": _SANITIZED,
     "//conditions:default": [],
 })
 
@@ -106,6 +113,9 @@ def unit_test(name, size = "small", srcs = None, deps = [], main = "@com_google_
         deps = deps + [main],
         **kwargs
     )
+
+# A program that is installed, in a folder such as bin, finds the libraries in the folder lib beside that one.
+PROGRAM_LINKOPTS = ["-Wl,--disable-new-dtags,-rpath,$$ORIGIN/../lib"]
 
 def cc_binary(name, srcs = None, copts = [], **kwargs):
     """A program that other workspaces may build as well: NAME.cc, unless `srcs` says otherwise."""

@@ -9,6 +9,9 @@
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/commands/export_command.h"
 #include "lockstep/cli/commands/inspect.h"
+#include "lockstep/cli/launcher/programs.h"
+#include "lockstep/cli/setup/certs_command.h"
+#include "lockstep/cli/setup/completion_command.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/version.h"
 #include "lockstep/common/flags/command_line.h"
@@ -28,23 +31,31 @@ struct NamedCommand {
 
 constexpr NamedCommand kCommands[] = {
     {"run", "a chief and workers on this machine, until the last step; then an evaluation", RunCommand},
+    {"launch", "a program in several processes, and a chief for the run that it declares", LaunchCommand},
     {"local", "the same in one process, without a socket", LocalCommand},
     {"worker", "computes gradients for a chief; with --master= (empty) the same as local", nullptr},
+    {"task", "one task of a cluster, in the role that Slurm, Kubernetes, torchrun or others give it", TaskCommand},
     {"new", "writes a configuration to start from", NewCommand},
+    {"look", "examples, labels and ranges of a configuration's data", LookCommand},
     {"check", "verifies a configuration and shows its model", CheckCommand},
     {"status", "what a running chief and its workers are doing", StatusCommand},
+    {"page", "a run in a browser: loss, workers, events; metrics for Prometheus", PageCommand},
+    {"trace", "the last steps of a running cluster, as a time line", TraceCommand},
     {"read", "variables of a running chief, all at one step", ReadCommand},
     {"probe", "whether a chief is well, as an exit code", ProbeCommand},
     {"eval", "how good a run's checkpoint is", EvalCommand},
     {"predict", "what it answers for each example, as CSV", PredictCommand},
     {"inspect", "what is in a checkpoint", Inspect},
     {"export", "its weights as a file that other programs read", ExportCommand},
+    {"certs", "certificates for the processes of a cluster, by their roles", CertsCommand},
+    {"authz", "what each role may do", AuthzCommand},
+    {"completion", "a script with which bash or zsh completes commands and flags", CompletionCommand},
 };
 
 void PrintHelp(std::ostream& out) {
   out << "Usage: lockstep COMMAND [arguments]\n\n";
   for (const NamedCommand& command : kCommands) {
-    out << "  " << command.name << std::string(10 - std::string(command.name).size(), ' ') << command.summary << "\n";
+    out << "  " << command.name << std::string(12 - std::string(command.name).size(), ' ') << command.summary << "\n";
   }
   out << "\nWhat each of them takes: lockstep COMMAND --help. Which build this is: lockstep --version\n"
          "Exit codes: 0 done; 1 failed; 2 wrong arguments or configuration; 138 starting again may help; 143 "
@@ -63,6 +74,7 @@ int UnknownCommand(const std::string& name) {
 }  // namespace
 
 int LockstepMain(int argc, char** argv) {
+  NoteCommandLine();
   const std::string name = argc > 1 ? argv[1] : "--help";
   const std::vector<std::string> words(argv + std::min(argc, 2), argv + argc);
   // A worker with an empty master runs its chief in the same process.

@@ -1,9 +1,16 @@
 #!/usr/bin/env bash
-# Copies the built programs and their shared libraries, except glibc's own, to FOLDER/bin and FOLDER/lib.
-# Usage: docker/collect.sh FOLDER   (after ./lockstep build)
+# Copies the built programs and their shared libraries to FOLDER/bin and FOLDER/lib, where the programs find them. The
+# image, the tarball and the Debian package are made from it. glibc is left to the system, and so is the runtime of C++
+# with --system_cxx: a bundled one would need glibc 2.36, the programs themselves 2.34.
+# Usage: docker/collect.sh [--system_cxx] FOLDER   (after ./lockstep build)
 set -euo pipefail
 
 root="$(dirname "$(dirname "$(readlink -f "$0")")")"
+left_out='libc|libm|libdl|librt|libpthread|libresolv|libnss_[a-z]+'
+if [[ "$1" == --system_cxx ]]; then
+  left_out+='|libstdc\+\+|libgcc_s'
+  shift
+fi
 out="$1"
 bin="${root}/.bz/out/k8-opt/bin"
 programs=("${bin}/server/chief_main" "${bin}/worker/worker_main" "${bin}/cli/lockstep_main")
@@ -12,5 +19,5 @@ mkdir -p "${out}/bin" "${out}/lib"
 install -m 755 "${programs[@]}" "${out}/bin"
 strip "${out}/bin"/*
 ldd "${programs[@]}" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
-  grep -vE '/(libc|libm|libdl|librt|libpthread|libresolv|libnss_[a-z]+)\.so' |
+  grep -vE "/(${left_out})\\.so" |
   xargs -d '\n' install -m 644 -t "${out}/lib"

@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/commands/inspect.h"
+#include "lockstep/common/checkpoint/formats/tensor_file.h"
 #include "lockstep/kernels/vectors/target.h"
 
 namespace lockstep {
@@ -85,6 +86,26 @@ TEST_F(ExamplesTest, ConvolutionalNetwork) {
   const std::string metrics = Train("cnn", {"--steps=80"});
   EXPECT_GE(Value(metrics, "accuracy"), 0.75) << metrics;
   EXPECT_EQ(Digest("cnn"), "fd0af1ccb5656e0f6de15f6accca93bb5bb47322b285b3a54c31be91057b3b77");
+}
+
+// Returns the bytes of a checkpoint's variable.
+std::string ValueOf(const std::string& checkpoint, const std::string& variable) {
+  const auto reader = OpenTensors(FileSystem::Real(), checkpoint);
+  EXPECT_TRUE(reader.ok()) << reader.status();
+  return reader.ok() ? std::string((*reader)->Read(variable).value().bytes()) : "";
+}
+
+TEST_F(ExamplesTest, FineTuning) {
+  const std::string directory = getenv("TEST_TMPDIR");
+  const std::string body = absl::StrCat(directory, "/body/model.ckpt-60");
+  Train("cnn", {"--steps=60", absl::StrCat("--logdir=", directory, "/body")});
+  const std::string metrics = Train("fine_tuning", {"--steps=60", absl::StrCat("--set=checkpoint.warm_start=", body)});
+  EXPECT_GE(Value(metrics, "accuracy"), 0.7) << metrics;
+  const std::string tuned = absl::StrCat(directory, "/fine_tuning/model.ckpt-60");
+  for (const char* const frozen : {"conv1/kernel", "norm2/gamma", "conv3/kernel"}) {
+    EXPECT_EQ(ValueOf(tuned, frozen), ValueOf(body, frozen)) << frozen;
+  }
+  EXPECT_NE(ValueOf(tuned, "norm2/moving_mean"), ValueOf(body, "norm2/moving_mean"));
 }
 
 TEST_F(ExamplesTest, CsvRegression) {

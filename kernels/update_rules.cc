@@ -120,6 +120,12 @@ HWY_INLINE void UpdateAll(const UpdateArrays& a, const Rule& rule) {
 
 void UpdateSgd(const SgdRule& rule, const UpdateArrays& arrays) {
   const V rate = Constant(rule.rate);
+  if (rule.weight_decay > 0) {
+    const V decay = Constant(rule.weight_decay);
+    UpdateAll<0>(arrays, [&](V g, V& value, V*)
+                             HWY_ATTR { value = hn::Sub(value, hn::Mul(hn::Add(g, hn::Mul(value, decay)), rate)); });
+    return;
+  }
   UpdateAll<0>(arrays, [&](V g, V& value, V*) HWY_ATTR { value = hn::Sub(value, hn::Mul(g, rate)); });
 }
 
@@ -127,11 +133,21 @@ void UpdateMomentum(const MomentumRule& rule, const UpdateArrays& arrays) {
   const V rate = Constant(rule.rate);
   const V momentum = Constant(rule.momentum);
   const bool nesterov = rule.nesterov;
-  UpdateAll<1>(arrays, [&](V g, V& value, V* state) HWY_ATTR {
-    const V a = hn::Add(hn::Mul(state[0], momentum), g);
+  const auto step = [&](V g, V sample, V& value, V& accumulator) HWY_ATTR {
+    const V a = hn::Add(hn::Mul(accumulator, momentum), sample);
     const V change = nesterov ? hn::Add(hn::Mul(g, rate), hn::Mul(hn::Mul(a, momentum), rate)) : hn::Mul(a, rate);
     value = hn::Sub(value, change);
-    state[0] = a;
+    accumulator = a;
+  };
+  if (rule.weight_decay == 0 && rule.share == 1) {
+    UpdateAll<1>(arrays, [&](V g, V& value, V* state) HWY_ATTR { step(g, g, value, state[0]); });
+    return;
+  }
+  const V decay = Constant(rule.weight_decay);
+  const V share = Constant(rule.share);
+  UpdateAll<1>(arrays, [&](V g, V& value, V* state) HWY_ATTR {
+    g = hn::Add(g, hn::Mul(value, decay));
+    step(g, hn::Mul(g, share), value, state[0]);
   });
 }
 
@@ -193,12 +209,26 @@ void UpdateAdam(const AdamRule& rule, const UpdateArrays& arrays) {
   const V decay = Constant(rule.weight_decay);
   const V rate = Constant(rule.rate);
   const bool decays = rule.weight_decay > 0;
-  UpdateAll<2>(arrays, [&](V g, V& value, V* state) HWY_ATTR {
+  const auto moments = [&](V g, V& value, V* state) HWY_ATTR {
     if (decays) value = hn::Sub(value, hn::Mul(hn::Mul(value, decay), rate));
     state[0] = Towards(state[0], g, rest1);
     state[1] = Towards(state[1], hn::Mul(g, g), rest2);
-    value = hn::Sub(value, hn::Div(hn::Mul(state[0], alpha), hn::Add(hn::Sqrt(state[1]), epsilon)));
-  });
+  };
+  const auto step = [&](V average, V second, V& value) HWY_ATTR {
+    value = hn::Sub(value, hn::Div(hn::Mul(average, alpha), hn::Add(hn::Sqrt(second), epsilon)));
+  };
+  if (rule.amsgrad) {
+    UpdateAll<3>(arrays, [&](V g, V& value, V* state) HWY_ATTR {
+      moments(g, value, state);
+      state[2] = hn::IfThenElse(hn::Gt(state[1], state[2]), state[1], state[2]);
+      step(state[0], state[2], value);
+    });
+  } else {
+    UpdateAll<2>(arrays, [&](V g, V& value, V* state) HWY_ATTR {
+      moments(g, value, state);
+      step(state[0], state[1], value);
+    });
+  }
 }
 
 void UpdateFtrl(const FtrlRule& rule, const UpdateArrays& arrays) {
@@ -215,6 +245,81 @@ void UpdateFtrl(const FtrlRule& rule, const UpdateArrays& arrays) {
     value = hn::IfThenElseZero(hn::Gt(hn::Abs(linear), l1), quotient);
     state[0] = accumulator;
     state[1] = linear;
+  });
+}
+
+// sign(x) * max(|x| - limit, 0)
+HWY_INLINE V Shrink(V x, V limit) {
+  const V rest = hn::Sub(hn::Abs(x), limit);
+  return hn::IfThenElseZero(hn::Gt(rest, hn::Zero(Floats())), hn::CopySign(rest, x));
+}
+
+void UpdateProximalSgd(const ProximalSgdRule& rule, const UpdateArrays& arrays) {
+  const V rate = Constant(rule.rate);
+  const V limit = Constant(rule.l1 * rule.rate);
+  const V divisor = Constant(1.0f + rule.l2 * rule.rate);
+  UpdateAll<0>(arrays, [&](V g, V& value, V*)
+                           HWY_ATTR { value = hn::Div(Shrink(hn::Sub(value, hn::Mul(g, rate)), limit), divisor); });
+}
+
+void UpdateProximalAdagrad(const ProximalAdagradRule& rule, const UpdateArrays& arrays) {
+  const V rate = Constant(rule.rate);
+  const V l1 = Constant(rule.l1);
+  const V l2 = Constant(rule.l2);
+  const V one = Constant(1);
+  UpdateAll<1>(arrays, [&](V g, V& value, V* state) HWY_ATTR {
+    state[0] = hn::Add(state[0], hn::Mul(g, g));
+    const V own_rate = hn::Div(rate, hn::Sqrt(state[0]));
+    const V moved = hn::Sub(value, hn::Mul(g, own_rate));
+    value = hn::Div(Shrink(moved, hn::Mul(own_rate, l1)), hn::Add(one, hn::Mul(l2, own_rate)));
+  });
+}
+
+void UpdateAdagradDa(const AdagradDaRule& rule, const UpdateArrays& arrays) {
+  const V rate = Constant(-rule.rate);
+  const V l1 = Constant(rule.l1);
+  const V l2 = Constant(rule.l2);
+  UpdateAll<2>(arrays, [&](V g, V& value, V* state) HWY_ATTR {
+    state[0] = hn::Add(state[0], g);
+    state[1] = hn::Add(state[1], hn::Mul(g, g));
+    value = hn::Div(hn::Mul(rate, Shrink(state[0], l1)), hn::Add(l2, hn::Sqrt(state[1])));
+  });
+}
+
+void UpdateNadam(const NadamRule& rule, const UpdateArrays& arrays) {
+  const V gradient_rate = Constant(rule.gradient_rate);
+  const V average_rate = Constant(rule.average_rate);
+  const V rest1 = Constant(1.0f - rule.beta1);
+  const V rest2 = Constant(1.0f - rule.beta2);
+  const V epsilon = Constant(rule.epsilon);
+  const V decay = Constant(rule.weight_decay);
+  const V rate = Constant(rule.rate);
+  const bool couples = rule.weight_decay > 0 && !rule.decouples;
+  const bool shrinks = rule.weight_decay > 0 && rule.decouples;
+  UpdateAll<2>(arrays, [&](V g, V& value, V* state) HWY_ATTR {
+    if (couples) g = hn::Add(g, hn::Mul(value, decay));
+    if (shrinks) value = hn::Sub(value, hn::Mul(hn::Mul(value, decay), rate));
+    state[0] = Towards(state[0], g, rest1);
+    state[1] = Towards(state[1], hn::Mul(g, g), rest2);
+    const V change = hn::Add(hn::Mul(g, gradient_rate), hn::Mul(state[0], average_rate));
+    value = hn::Sub(value, hn::Div(change, hn::Add(hn::Sqrt(state[1]), epsilon)));
+  });
+}
+
+void UpdateLion(const LionRule& rule, const UpdateArrays& arrays) {
+  const V rate = Constant(rule.rate);
+  const V beta1 = Constant(rule.beta1);
+  const V rest1 = Constant(1.0f - rule.beta1);
+  const V beta2 = Constant(rule.beta2);
+  const V rest2 = Constant(1.0f - rule.beta2);
+  const V decay = Constant(rule.weight_decay);
+  const bool decays = rule.weight_decay > 0;
+  UpdateAll<1>(arrays, [&](V g, V& value, V* state) HWY_ATTR {
+    if (decays) value = hn::Sub(value, hn::Mul(hn::Mul(value, decay), rate));
+    const V direction = hn::Add(hn::Mul(state[0], beta1), hn::Mul(g, rest1));
+    const auto moves = hn::Gt(hn::Abs(direction), hn::Zero(Floats()));
+    value = hn::Sub(value, hn::IfThenElseZero(moves, hn::CopySign(rate, direction)));
+    state[0] = hn::Add(hn::Mul(state[0], beta2), hn::Mul(g, rest2));
   });
 }
 
@@ -239,6 +344,11 @@ HWY_EXPORT(UpdateAdadelta);
 HWY_EXPORT(UpdateRmsProp);
 HWY_EXPORT(UpdateAdam);
 HWY_EXPORT(UpdateFtrl);
+HWY_EXPORT(UpdateProximalSgd);
+HWY_EXPORT(UpdateProximalAdagrad);
+HWY_EXPORT(UpdateAdagradDa);
+HWY_EXPORT(UpdateNadam);
+HWY_EXPORT(UpdateLion);
 HWY_EXPORT(MovingAverage);
 
 void Update(const SgdRule& rule, const UpdateArrays& arrays) { HWY_DYNAMIC_DISPATCH(UpdateSgd)(rule, arrays); }
@@ -252,6 +362,17 @@ void Update(const AdadeltaRule& rule, const UpdateArrays& arrays) {
 void Update(const RmsPropRule& rule, const UpdateArrays& arrays) { HWY_DYNAMIC_DISPATCH(UpdateRmsProp)(rule, arrays); }
 void Update(const AdamRule& rule, const UpdateArrays& arrays) { HWY_DYNAMIC_DISPATCH(UpdateAdam)(rule, arrays); }
 void Update(const FtrlRule& rule, const UpdateArrays& arrays) { HWY_DYNAMIC_DISPATCH(UpdateFtrl)(rule, arrays); }
+void Update(const ProximalSgdRule& rule, const UpdateArrays& arrays) {
+  HWY_DYNAMIC_DISPATCH(UpdateProximalSgd)(rule, arrays);
+}
+void Update(const ProximalAdagradRule& rule, const UpdateArrays& arrays) {
+  HWY_DYNAMIC_DISPATCH(UpdateProximalAdagrad)(rule, arrays);
+}
+void Update(const AdagradDaRule& rule, const UpdateArrays& arrays) {
+  HWY_DYNAMIC_DISPATCH(UpdateAdagradDa)(rule, arrays);
+}
+void Update(const NadamRule& rule, const UpdateArrays& arrays) { HWY_DYNAMIC_DISPATCH(UpdateNadam)(rule, arrays); }
+void Update(const LionRule& rule, const UpdateArrays& arrays) { HWY_DYNAMIC_DISPATCH(UpdateLion)(rule, arrays); }
 
 void UpdateMovingAverage(int64_t n, float share, const float* value, const float* average_in, float* average_out) {
   HWY_DYNAMIC_DISPATCH(MovingAverage)(n, share, value, average_in, average_out);

@@ -29,11 +29,15 @@ struct UpdateArrays {
 // separately.
 struct SgdRule {
   float rate;
+  float weight_decay = 0;
 };
 struct MomentumRule {
   float rate;
   float momentum;
   bool nesterov;
+  float weight_decay = 0;
+  // Factor of a gradient that enters the accumulator.
+  float share = 1;
 };
 struct AdagradRule {
   float rate;
@@ -58,12 +62,48 @@ struct AdamRule {
   // If weight_decay is positive, the rule is AdamW.
   float weight_decay;
   float rate;
+  bool amsgrad = false;
 };
 // The rule with square roots; rate is not 0.
 struct FtrlRule {
   float rate;
   float l1;
   float l2;
+};
+
+struct ProximalSgdRule {
+  float rate;
+  float l1;
+  float l2;
+};
+struct ProximalAdagradRule {
+  float rate;
+  float l1;
+  float l2;
+};
+struct AdagradDaRule {
+  float rate;
+  // l1 * T and l2 * T * rate, T being the global step after the update.
+  float l1;
+  float l2;
+};
+struct NadamRule {
+  // Factors of the gradient and of its moving average in the change.
+  float gradient_rate;
+  float average_rate;
+  float beta1;
+  float beta2;
+  float epsilon;
+  float weight_decay;
+  // If true, the variable shrinks by weight_decay * rate; otherwise weight_decay times the variable joins the gradient.
+  bool decouples;
+  float rate;
+};
+struct LionRule {
+  float rate;
+  float beta1;
+  float beta2;
+  float weight_decay;
 };
 
 void Update(const SgdRule& rule, const UpdateArrays& arrays);
@@ -73,6 +113,11 @@ void Update(const AdadeltaRule& rule, const UpdateArrays& arrays);
 void Update(const RmsPropRule& rule, const UpdateArrays& arrays);
 void Update(const AdamRule& rule, const UpdateArrays& arrays);
 void Update(const FtrlRule& rule, const UpdateArrays& arrays);
+void Update(const ProximalSgdRule& rule, const UpdateArrays& arrays);
+void Update(const ProximalAdagradRule& rule, const UpdateArrays& arrays);
+void Update(const AdagradDaRule& rule, const UpdateArrays& arrays);
+void Update(const NadamRule& rule, const UpdateArrays& arrays);
+void Update(const LionRule& rule, const UpdateArrays& arrays);
 
 // average_out[i] = average_in[i] - (average_in[i] - value[i]) * share
 void UpdateMovingAverage(int64_t n, float share, const float* value, const float* average_in, float* average_out);

@@ -79,6 +79,15 @@ TEST(UpdateRulesTest, EveryTargetHasTheSameBits) {
   ExpectSameBits(AdamRule{0.1f, 0.9f, 0.99f, 1e-7f, 0, 0.1f});
   ExpectSameBits(AdamRule{0.1f, 0.9f, 0.99f, 1e-7f, 0.01f, 0.1f});
   ExpectSameBits(FtrlRule{0.1f, 0.3f, 0.2f});
+  ExpectSameBits(SgdRule{0.1f, 0.01f});
+  ExpectSameBits(MomentumRule{0.1f, 0.9f, false, 0.01f, 0.8f});
+  ExpectSameBits(AdamRule{0.1f, 0.9f, 0.99f, 1e-7f, 0, 0.1f, true});
+  ExpectSameBits(ProximalSgdRule{0.1f, 0.3f, 0.2f});
+  ExpectSameBits(ProximalAdagradRule{0.1f, 0.3f, 0.2f});
+  ExpectSameBits(AdagradDaRule{0.1f, 0.3f, 0.2f});
+  ExpectSameBits(NadamRule{0.01f, 0.1f, 0.9f, 0.99f, 1e-7f, 0.01f, false, 0.1f});
+  ExpectSameBits(NadamRule{0.01f, 0.1f, 0.9f, 0.99f, 1e-7f, 0.01f, true, 0.1f});
+  ExpectSameBits(LionRule{0.1f, 0.9f, 0.99f, 0.01f});
 }
 
 // Aligned states are written differently from kStreamedElements on.
@@ -150,11 +159,12 @@ template <typename Rule>
 Rule RandomRule(RandomCase* c);
 template <>
 SgdRule RandomRule(RandomCase* c) {
-  return {c->Positive(0.1f)};
+  return {c->Positive(0.1f), c->OneIn(2) ? 0 : c->Positive(0.01f)};
 }
 template <>
 MomentumRule RandomRule(RandomCase* c) {
-  return {c->Positive(0.1f), c->Positive(0.4f), c->OneIn(2)};
+  const float weight_decay = c->OneIn(2) ? 0 : c->Positive(0.01f);
+  return {c->Positive(0.1f), c->Positive(0.4f), c->OneIn(2), weight_decay, c->OneIn(2) ? 1 : c->Positive(0.4f)};
 }
 template <>
 AdagradRule RandomRule(RandomCase* c) {
@@ -171,11 +181,35 @@ RmsPropRule RandomRule(RandomCase* c) {
 template <>
 AdamRule RandomRule(RandomCase* c) {
   const float weight_decay = c->OneIn(2) ? 0 : c->Positive(0.01f);
-  return {c->Positive(0.1f), c->Positive(0.4f), c->Positive(0.4f), c->Positive(1e-7f), weight_decay, 0.1f};
+  const bool amsgrad = c->OneIn(2);
+  return {c->Positive(0.1f), c->Positive(0.4f), c->Positive(0.4f), c->Positive(1e-7f), weight_decay, 0.1f, amsgrad};
 }
 template <>
 FtrlRule RandomRule(RandomCase* c) {
   return {c->Positive(0.1f), c->Positive(0.3f), c->Positive(0.3f)};
+}
+template <>
+ProximalSgdRule RandomRule(RandomCase* c) {
+  return {c->Positive(0.1f), c->Positive(0.3f), c->Positive(0.3f)};
+}
+template <>
+ProximalAdagradRule RandomRule(RandomCase* c) {
+  return {c->Positive(0.1f), c->Positive(0.3f), c->Positive(0.3f)};
+}
+template <>
+AdagradDaRule RandomRule(RandomCase* c) {
+  return {c->Positive(0.1f), c->Positive(0.3f), c->Positive(0.3f)};
+}
+template <>
+NadamRule RandomRule(RandomCase* c) {
+  const float weight_decay = c->OneIn(2) ? 0 : c->Positive(0.01f);
+  const bool decouples = c->OneIn(2);
+  return {c->Positive(0.1f),  c->Positive(0.1f), c->Positive(0.4f), c->Positive(0.4f),
+          c->Positive(1e-7f), weight_decay,      decouples,         c->Positive(0.1f)};
+}
+template <>
+LionRule RandomRule(RandomCase* c) {
+  return {c->Positive(0.1f), c->Positive(0.4f), c->Positive(0.4f), c->OneIn(2) ? 0 : c->Positive(0.01f)};
 }
 
 int States(const SgdRule&) { return 0; }
@@ -183,8 +217,13 @@ int States(const MomentumRule&) { return 1; }
 int States(const AdagradRule&) { return 1; }
 int States(const AdadeltaRule&) { return 2; }
 int States(const RmsPropRule& rule) { return rule.centered ? 3 : 2; }
-int States(const AdamRule&) { return 2; }
+int States(const AdamRule& rule) { return rule.amsgrad ? 3 : 2; }
 int States(const FtrlRule&) { return 2; }
+int States(const ProximalSgdRule&) { return 0; }
+int States(const ProximalAdagradRule&) { return 1; }
+int States(const AdagradDaRule&) { return 2; }
+int States(const NadamRule&) { return 2; }
+int States(const LionRule&) { return 1; }
 
 // Expects each element to have the bits that it has alone, or within a part of a large array.
 template <typename Rule>
@@ -228,10 +267,11 @@ void TryRandomCase(RandomCase* c) {
 
 TEST(UpdateRulesTest, TargetsAgreeOnRandomShapes) {
   using Try = void (*)(RandomCase*);
-  const Try rules[] = {TryRandomCase<SgdRule>,      TryRandomCase<MomentumRule>, TryRandomCase<AdagradRule>,
-                       TryRandomCase<AdadeltaRule>, TryRandomCase<RmsPropRule>,  TryRandomCase<AdamRule>,
-                       TryRandomCase<FtrlRule>};
-  ForEachRandomCase(1500, [&](RandomCase& c) { c.OneOf(rules)(&c); });
+  const Try rules[] = {TryRandomCase<SgdRule>,       TryRandomCase<MomentumRule>,    TryRandomCase<AdagradRule>,
+                       TryRandomCase<AdadeltaRule>,  TryRandomCase<RmsPropRule>,     TryRandomCase<AdamRule>,
+                       TryRandomCase<FtrlRule>,      TryRandomCase<ProximalSgdRule>, TryRandomCase<ProximalAdagradRule>,
+                       TryRandomCase<AdagradDaRule>, TryRandomCase<NadamRule>,       TryRandomCase<LionRule>};
+  ForEachRandomCase(2500, [&](RandomCase& c) { c.OneOf(rules)(&c); });
 }
 
 TEST(UpdateRulesTest, TargetsAgreeOnAveragesOfRandomShapes) {

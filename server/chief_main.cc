@@ -1,19 +1,27 @@
 // The chief of a run; `lockstep chief --help` says what it does.
+#include <errno.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <iostream>
+#include <memory>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "absl/types/optional.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/process/json_log.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/threads/executor.h"
 #include "lockstep/common/cluster/cluster_role.h"
 #include "lockstep/common/cluster/tf_config.h"
 #include "lockstep/common/config/config_flags.h"
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/common/io/file_system.h"
+#include "lockstep/common/report/json_text.h"
 #include "lockstep/server/process/chief_host.h"
 
 namespace lockstep {
@@ -28,9 +36,12 @@ struct Flags {
   std::string port_file;
   std::string address_file;
   std::string advertise;
+  ServeSecurity security;
   int step_threads = 2;
   double lock_wait_seconds = 0;
   bool new_run = false;
+  bool stop_with_stdin = false;
+  std::string log_format = "text";
 };
 
 void Declare(Flags* flags, CommandLine* command_line) {
@@ -42,6 +53,7 @@ void Declare(Flags* flags, CommandLine* command_line) {
       "addresses to listen on; port 0 takes any free port; also unix:/path and unix-abstract:name. Default: the port "
       "of this task in TF_CONFIG's cluster, or 127.0.0.1:2222",
       &flags->listen);
+  flags->security.Declare(command_line);
   command_line->AddFlag("port_file", "FILE", "write the port that the chief listens on to this file",
                         &flags->port_file);
   command_line->AddFlag(
@@ -49,11 +61,11 @@ void Declare(Flags* flags, CommandLine* command_line) {
       "write this chief's address to this file, for workers with --master=file:FILE, which follow a chief that "
       "restarts elsewhere",
       &flags->address_file);
-  command_line->AddFlag(
-      "advertise", "HOST",
-      "the host in that address, or HOST:PORT; default: the host of --listen, or this machine's name if that is "
-      "0.0.0.0",
-      &flags->advertise);
+  command_line->AddFlag("advertise", "HOST",
+                        "the host in that address, or HOST:PORT, or one of the unix sockets in --listen; default: the "
+                        "host of --listen, or this machine's name if that is "
+                        "0.0.0.0",
+                        &flags->advertise);
   command_line->AddFlag("step_threads", "N",
                         "threads that sum gradients and apply updates, plus one for each worker that shares memory",
                         &flags->step_threads);
@@ -64,6 +76,15 @@ void Declare(Flags* flags, CommandLine* command_line) {
       "new_run", "",
       "begin a new run in an empty logdir, and refuse workers of another run, which would otherwise end this chief",
       &flags->new_run);
+  command_line->AddFlag(
+      "stop_with_stdin", "",
+      "stop, as at SIGTERM, when stdin ends: a program that starts a chief with a pipe for it leaves none behind, "
+      "however it ends",
+      &flags->stop_with_stdin);
+}
+
+void DeclareLogFormat(Flags* flags, CommandLine* command_line) {
+  command_line->AddFlag("log_format", "FORMAT", kLogFormatHelp, &flags->log_format);
 }
 
 std::string ListenAddress(const Flags& flags) {
@@ -88,18 +109,66 @@ absl::Status ReadTfConfig(Flags* flags) {
 ChiefHost::Options HostOptions(const Flags& flags, const config::v1::RunSpec& config) {
   ChiefHost::Options options;
   options.chief.logdir = flags.logdir;
+  options.chief.write_journal = true;
   options.chief.config = config;
   options.chief.change_settings = flags.config.changes_settings();
   options.chief.new_run = flags.new_run;
   options.chief.share_memory = config.cluster().shared_memory();
   options.predecessor_limit = absl::Seconds(flags.lock_wait_seconds);
   options.listen = ListenAddress(flags);
-  options.serve = ServeOverGrpc(flags.step_threads);
+  ServeOptions serve;
+  serve.step_threads = flags.step_threads;
+  serve.security = options.security = flags.security;
+  options.serve = ServeOverGrpc(serve);
   options.port_file = flags.port_file;
   options.address_file = flags.address_file;
   options.advertise = flags.advertise;
   return options;
 }
+
+// Stops a chief when stdin ends. Its thread stays in the read of stdin, which no call ends, and outlives it.
+class InputWatch {
+ public:
+  // `host` must outlive this.
+  explicit InputWatch(ChiefHost* host) : watched_(std::make_shared<Watched>()) {
+    watched_->Set(host);
+    Executor::Threads()
+        ->Start("stdin",
+                [watched = watched_] {
+                  AwaitEndOfInput();
+                  watched->RequestStop();
+                })
+        ->Detach();
+  }
+  ~InputWatch() { watched_->Set(nullptr); }
+
+ private:
+  class Watched {
+   public:
+    void Set(ChiefHost* host) ABSL_LOCKS_EXCLUDED(mutex_) {
+      MutexLock lock(&mutex_);
+      host_ = host;
+    }
+    void RequestStop() ABSL_LOCKS_EXCLUDED(mutex_) {
+      MutexLock lock(&mutex_);
+      if (host_ != nullptr) host_->RequestStop();
+    }
+
+   private:
+    Mutex mutex_;
+    ChiefHost* host_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  };
+
+  static void AwaitEndOfInput() {
+    char ignored[4096];
+    ssize_t size;
+    do {
+      size = read(STDIN_FILENO, ignored, sizeof(ignored));
+    } while (size > 0 || (size < 0 && errno == EINTR));
+  }
+
+  const std::shared_ptr<Watched> watched_;
+};
 
 // Serves the chief until it has ended.
 absl::Status Serve(ChiefHost* host) {
@@ -116,11 +185,15 @@ absl::Status Serve(ChiefHost* host) {
 
 int Run(const Flags& flags, const config::v1::RunSpec& config) {
   ChiefHost host(HostOptions(flags, config));
+  absl::optional<InputWatch> input;
+  if (flags.stop_with_stdin) input.emplace(&host);
   const absl::Status created = host.Create();
   if (!created.ok()) {
     if (!absl::IsCancelled(created)) std::cerr << "chief: " << created.message() << "\n";
     return host.ExitCode(created);
   }
+  SetLogField("run", JsonString(host.chief()->run_id()));
+  SetLogField("generation", absl::StrCat(host.chief()->generation()));
   const absl::Status status = Serve(&host);
   if (status.ok()) {
     LOG(INFO) << "chief: finished at step " << host.chief()->GetStatus().global_step();
@@ -145,8 +218,14 @@ int Main(int argc, char** argv) {
       "configuration, or an empty logdir although workers have served a run; 138 a restart may help; "
       "143 stopped, and the last step is saved.");
   Declare(&flags, &command_line);
+  DeclareLogFormat(&flags, &command_line);
   if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))
     return *exit_code;
+  const absl::Status log_format = SetLogFormat(flags.log_format, "chief");
+  if (!log_format.ok()) {
+    std::cerr << "chief: " << log_format.message() << "\n";
+    return kExitBadConfiguration;
+  }
   const absl::Status tf_config = ReadTfConfig(&flags);
   if (!tf_config.ok()) {
     std::cerr << "chief: " << tf_config.message() << "\n";

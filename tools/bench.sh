@@ -4,13 +4,15 @@
 
 # Makes the virtual environment of the peers, again when its recipe has changed; oneDNN is Debian's.
 prepare_peers() {
-  local recipe="${ROOT}/tests/benchmark/peers/install.sh" venv="${CACHE}/peers"
+  local recipe="${ROOT}/tests/benchmark/peers/install.sh" venv="${CACHE}/peers" wanted
+  wanted="$(cat "${recipe}" "${ROOT}/tools/install_torch.sh" | sha256sum | cut -d' ' -f1)"
   install_packages libdnnl2
-  [[ "$(cat "${venv}/complete" 2>/dev/null)" == "$(sha256sum <"${recipe}" | cut -d' ' -f1)" ]] && return
+  [[ "$(cat "${venv}/complete" 2>/dev/null)" == "${wanted}" ]] && return
   install_packages "${BUILD_PACKAGES[@]}" python3-venv
   open_log install
   say "installing PyTorch and TensorFlow in ${venv} (0.8 GB to fetch)"
   logged "installing PyTorch and TensorFlow" no_progress to_log "${recipe}" "${venv}"
+  printf '%s\n' "${wanted}" >"${venv}/complete"
 }
 
 # The numbers also go to a file in CACHE, unless the arguments name another.

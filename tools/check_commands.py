@@ -14,7 +14,7 @@ SCRIPT, PROGRAM = "lockstep", "cli/lockstep_program.cc"
 # Commands that ./lockstep carries out without the program: kCommands lacks them.
 SCRIPT_ONLY = {
     "chief", "install", "build", "test", "fuzz", "fault-test", "bench", "simulate", "docker-test", "exec",
-    "install-library",
+    "install-library", "wheel", "dist",
 }
 # Labels of the case that are no commands: the usage text lacks them.
 OPTIONS = {"help", "--help", "-h", "version", "--version", "*"}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks which folder may depend on which: {proto, kernels} <- common <- {server, worker} <- train <- {cli, tests, examples},
+# Checks which folder may depend on which: {proto, kernels} <- common <- {server, worker} <- train <- cli <- capi <- python <- {tests, examples},
 # where server and worker never meet, only a few folders know gRPC, only the executor makes threads, and the sources of
 # kernels include Highway and the standard library alone. Asks Bazel for the targets and the sources for their includes
 # (system headers need no dependency to be found). Prints each offending edge, each circle of folders, each folder of more
@@ -48,9 +48,11 @@ offending() {
       allowed["worker"] = "worker common kernels proto"
       allowed["train"] = "train server worker common kernels proto"
       allowed["cli"] = "cli train server worker common kernels proto"
-      allowed["examples"] = "examples cli train server worker common kernels proto"
-      allowed["tests"] = "tests examples cli train server worker common kernels proto"
-      split("proto kernels common server worker train cli tests examples", names, " ")
+      allowed["capi"] = "capi cli train server worker common kernels proto"
+      allowed["python"] = "python capi cli train server worker common kernels proto"
+      allowed["examples"] = "examples python capi cli train server worker common kernels proto"
+      allowed["tests"] = "tests examples python capi cli train server worker common kernels proto"
+      split("proto kernels common server worker train cli capi python tests examples", names, " ")
       for (i in names) ours[names[i]] = 1
     }
     function folder(path) { sub(/^\/\//, "", path); sub(/[\/:].*/, "", path); return path }
@@ -81,7 +83,7 @@ fi
 # No production folder depends on a folder that depends on it.
 rooms() {
   includes | grep -vE '^(tests/|[^ ]*/testing/|[^ ]*_(test|benchmark)\.cc )' |
-    sed -nE 's#^([^ ]+)/[^/ ]+ ([^ ]+)/[^/ ]+$#\1 \2#p' | grep -E ' (kernels|common|server|worker|train|cli|examples)(/|$)' | awk '$1 != $2' | sort -u
+    sed -nE 's#^([^ ]+)/[^/ ]+ ([^ ]+)/[^/ ]+$#\1 \2#p' | grep -E ' (kernels|common|server|worker|train|cli|capi|python|examples)(/|$)' | awk '$1 != $2' | sort -u
 }
 if ! circle="$(rooms | tsort 2>&1 >/dev/null)"; then
   printf 'These folders depend on one another:\n%s\n' "${circle}" >&2

@@ -14,6 +14,8 @@ pure=(
   common/client/values/received_values
   common/step/slot_block
   server/chief/run/finish_request
+  server/chief/journal/idle_log
+  server/chief/journal/step_history
   server/chief/read_table
   server/chief/run/run_life
   server/chief/run/run_target
@@ -23,20 +25,24 @@ pure=(
   server/chief/session_table
   server/rpc/step/step_pump
   server/sync/workers/deadline_queue
+  server/sync/policy/async
   server/sync/policy/deterministic
   server/sync/policy/first_arrivals
   server/sync/policy/policy_factory
   server/sync/policy/slot_audit
   server/sync/policy/step_policy
   server/sync/policy/stream_table
+  server/sync/workers/waiting_line
   server/sync/policy/worker_ledger
   server/sync/policy/slot_queue
   server/sync/policy/slot_map
   server/sync/machine/run_event
+  server/sync/machine/staging_places
   server/sync/machine/step_machine
   server/sync/workers/step_rates
   server/sync/machine/sum_admission
   server/sync/workers/token_leases
+  server/sync/workers/work_times
   server/sync/workers/worker_state
   worker/session/session_retries
   worker/session/worker_protocol

@@ -10,9 +10,9 @@ generated=".bz/out/k8-opt/bin"
 include="$(mktemp -d)"
 trap 'rm -rf "${include}"' EXIT
 mkdir "${include}/lockstep"
-for folder in kernels common server worker train cli tests examples; do ln -s "${PWD}/${folder}" "${include}/lockstep/${folder}"; done
+for folder in */; do ln -s "${PWD}/${folder%/}" "${include}/lockstep/${folder%/}"; done
 mapfile -t proto_folders < <(find -L "${generated}/proto" "${generated}/tests" -type d \( -path '*/_virtual_imports/*_proto' -o -name _grpc \) -prune)
-flags=(-std=c++17 -march=x86-64-v3 -fsyntax-only -Wthread-safety -Werror=thread-safety -Wno-unknown-warning-option
+flags=(-std=c++17 -march=x86-64-v3 -Wthread-safety -Werror=thread-safety -Wno-unknown-warning-option
   -I. "-I${generated}" "-I${include}" "${proto_folders[@]/#/-I}" -isystem /usr/include/eigen3)
 
 mapfile -t sources < <(
@@ -27,4 +27,7 @@ mapfile -t sources < <(
     done | sort -u
 )
 [[ ${#sources[@]} -gt 0 ]] || { echo "no source includes common/base/mutex.h" >&2; exit 1; }
-printf '%s\0' "${sources[@]}" | xargs -0 -P "$(nproc)" -n 1 clang++-14 -x c++ "${flags[@]}"
+# Other people's headers are read once.
+libraries="${include}/libraries.pch"
+clang++-14 -x c++-header "${flags[@]}" third_party/precompiled/libraries.h -o "${libraries}"
+printf '%s\0' "${sources[@]}" | xargs -0 -P "$(nproc)" -n 1 clang++-14 -include-pch "${libraries}" -x c++ -fsyntax-only "${flags[@]}"

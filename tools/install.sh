@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Sourced by ./lockstep: what has to be installed, and how. Needs dpkg and apt.
-# Reads CACHE (a folder) and calls say, fail, open_log and logged of the caller.
+# Reads CACHE (a folder) and ROOT and calls say, fail, open_log and logged of the caller.
 
 # Everything that building needs, from Debian 12.
 BUILD_PACKAGES=(
@@ -8,14 +8,22 @@ BUILD_PACKAGES=(
   protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libgrpc-dev libgrpc++-dev
   libabsl-dev libeigen3-dev libhwy-dev libgtest-dev libgmock-dev libbenchmark-dev
   libleveldb-dev libisal-dev libre2-dev libgoogle-glog-dev zlib1g-dev libzstd-dev libssl-dev
+  libpng-dev libjpeg62-turbo-dev
+  libmicrohttpd-dev
 )
 # Fashion-MNIST, which the examples train on.
 DATA_PACKAGES=(dataset-fashion-mnist)
 # Packages for the checks of ./lockstep test, and for the virtual environment below.
 TEST_PACKAGES=(clang-14 clang-format-14 libclang-rt-14-dev python3-venv shellcheck g++-aarch64-linux-gnu qemu-user
   python3-matplotlib)
+# A real Slurm, for the test of deploy/slurm; only for --all, --long and a target there.
+SLURM_PACKAGES=(slurm-wlm munge)
 # Packages that Lockstep's files are compared with; from PyPI, in a virtual environment of their own.
 PIP_PACKAGES=(tensorflow-cpu==2.21.0 tensorboard==2.21.0 tf-slim==1.1.0 safetensors==0.8.0)
+# Packages beside PyTorch that the tests of Lockstep's Python package need; in a second virtual environment.
+TORCH_PIP_PACKAGES=(jax==0.10.2 mypy==2.4.1)
+# Kubernetes' schemas, for the test of deploy/kubernetes; in a third one.
+DEPLOY_PIP_PACKAGES=(kubernetes-validate==1.37.0)
 
 # Prints the named packages that are not installed.
 missing_packages() {
@@ -66,20 +74,51 @@ install_data() {
   fi
 }
 
+# create_venv FOLDER TESTS PACKAGES...: creates a virtual environment with the packages, again when others are wanted.
+# Fails where pip cannot get them, and says what that means for the tests: TESTS.
+create_venv() {
+  local venv="$1" tests="$2" wanted="${*:3}"
+  [[ "$(cat "${venv}/lockstep-packages" 2>/dev/null)" == "${wanted}" ]] && return
+  open_log install
+  say "installing ${wanted} in ${venv}"
+  rm -rf "${venv}"
+  if ! { to_log /usr/bin/python3 -m venv "${venv}" &&
+    with_progress "installing ${wanted}" no_progress to_log "${venv}/bin/pip" install -q "${@:3}"; }; then
+    say "pip cannot get ${wanted}: ${tests} (${LOG})"
+    rm -rf "${venv}"
+    return 1
+  fi
+  printf '%s\n' "${wanted}" >"${venv}/lockstep-packages"
+}
+
 # Sets LOCKSTEP_PYTHON to an interpreter that knows PIP_PACKAGES; without them the tests of interoperation skip, in CI they fail.
 prepare_venv() {
-  local venv="${CACHE}/venv" wanted="${PIP_PACKAGES[*]}"
+  create_venv "${CACHE}/venv" "the tests against TensorFlow skip" "${PIP_PACKAGES[@]}" || return 0
+  export LOCKSTEP_PYTHON="${CACHE}/venv/bin/python3"
+}
+
+# Sets LOCKSTEP_TORCH_PYTHON to an interpreter that knows PyTorch, JAX and NumPy; without them the tests of
+# python/lockstep/torch and jax skip, in CI they fail.
+prepare_torch_venv() {
+  local venv="${CACHE}/torch" recipe="${ROOT}/tools/install_torch.sh" wanted
+  wanted="$(sha256sum <"${recipe}" | cut -d' ' -f1) ${TORCH_PIP_PACKAGES[*]}"
   if [[ "$(cat "${venv}/lockstep-packages" 2>/dev/null)" != "${wanted}" ]]; then
     open_log install
-    say "installing ${wanted} in ${venv}"
-    rm -rf "${venv}"
-    if ! { to_log /usr/bin/python3 -m venv "${venv}" &&
-      with_progress "installing ${wanted}" no_progress to_log "${venv}/bin/pip" install -q "${PIP_PACKAGES[@]}"; }; then
-      say "pip cannot get ${wanted}: the tests against TensorFlow skip (${LOG})"
+    say "installing PyTorch and ${TORCH_PIP_PACKAGES[*]} in ${venv}"
+    if ! with_progress "installing PyTorch" no_progress to_log "${recipe}" "${venv}" ||
+      ! to_log "${venv}/bin/pip" install -q "${TORCH_PIP_PACKAGES[@]}"; then
+      say "pip cannot get PyTorch or ${TORCH_PIP_PACKAGES[*]}: their tests skip (${LOG})"
       rm -rf "${venv}"
       return
     fi
     printf '%s\n' "${wanted}" >"${venv}/lockstep-packages"
   fi
-  export LOCKSTEP_PYTHON="${venv}/bin/python3"
+  export LOCKSTEP_TORCH_PYTHON="${venv}/bin/python3"
+}
+
+# Sets LOCKSTEP_DEPLOY_PYTHON to an interpreter that knows DEPLOY_PIP_PACKAGES; without it the test of the manifests
+# skips, in CI it fails.
+prepare_deploy_venv() {
+  create_venv "${CACHE}/deploy" "the test of the manifests skips" "${DEPLOY_PIP_PACKAGES[@]}" || return 0
+  export LOCKSTEP_DEPLOY_PYTHON="${CACHE}/deploy/bin/python3"
 }

@@ -10,6 +10,7 @@ Builds Lockstep as a library and copies it to DIR, which may be moved later:
   DIR/include/lockstep            headers, those of the protos too
   DIR/lib/liblockstep.a           all of Lockstep; gRPC, protobuf and the rest are the system's
   DIR/lib/pkgconfig/lockstep.pc   g++ program.cc $(pkg-config --cflags --libs --static lockstep)
+  DIR/lib/cmake/lockstep          find_package(lockstep) and target_link_libraries(program lockstep::lockstep) of CMake
   DIR/libexec/lockstep            the chief that a program's `run` starts, as LOCKSTEP_CHIEF_BINARY names it
 USAGE
 }

@@ -62,8 +62,40 @@ Libs: -L${{prefix}}/lib -Wl,--whole-archive -llockstep -Wl,--no-whole-archive
 Libs.private: {flags}
 """
 
+# The system's libraries and the flags come from the pkg-config file, so that they are listed once. All of the archive is
+# linked, by one word, because CMake drops words that it has seen before.
+_CMAKE_PACKAGE = """# find_package(lockstep): the target lockstep::lockstep, and lockstep_CHIEF, the chief that `run` starts.
+get_filename_component(_lockstep_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
+find_package(PkgConfig QUIET)
+if(NOT PKG_CONFIG_FOUND)
+  set(lockstep_FOUND FALSE)
+  set(lockstep_NOT_FOUND_MESSAGE "lockstep needs pkg-config; install it with: apt-get install pkg-config")
+  return()
+endif()
+set(_lockstep_path "$ENV{PKG_CONFIG_PATH}")
+set(ENV{PKG_CONFIG_PATH} "${_lockstep_prefix}/lib/pkgconfig:${_lockstep_path}")
+pkg_check_modules(LOCKSTEP_MODULE QUIET lockstep)
+set(ENV{PKG_CONFIG_PATH} "${_lockstep_path}")
+if(NOT LOCKSTEP_MODULE_FOUND)
+  set(lockstep_FOUND FALSE)
+  set(lockstep_NOT_FOUND_MESSAGE "a library that lockstep needs is missing; pkg-config --libs --static lockstep names it")
+  return()
+endif()
+set(lockstep_CHIEF "${_lockstep_prefix}/libexec/lockstep/chief_main")
+if(NOT TARGET lockstep::lockstep)
+  set(_lockstep_link ${LOCKSTEP_MODULE_STATIC_LDFLAGS})
+  list(FILTER _lockstep_link EXCLUDE REGEX "^(-llockstep|-Wl,--whole-archive|-Wl,--no-whole-archive)$")
+  add_library(lockstep::lockstep INTERFACE IMPORTED)
+  set_target_properties(lockstep::lockstep PROPERTIES
+    INTERFACE_INCLUDE_DIRECTORIES "${_lockstep_prefix}/include"
+    INTERFACE_COMPILE_OPTIONS "${LOCKSTEP_MODULE_STATIC_CFLAGS_OTHER}"
+    INTERFACE_LINK_LIBRARIES
+      "-Wl,--whole-archive,${_lockstep_prefix}/lib/liblockstep.a,--no-whole-archive;${_lockstep_link}")
+endif()
+"""
+
 _INSTALL = """set -euo pipefail
-out="$1" objects="$2" headers="$3" template="$4" chief="$5" license="$6" version="$7"
+out="$1" objects="$2" headers="$3" template="$4" cmake="$5" chief="$6" license="$7" version="$8"
 mkdir -p "${out}/lib/pkgconfig"
 xargs ar qcsD "${out}/lib/liblockstep.a" <"${objects}"
 while read -r source path; do
@@ -71,6 +103,13 @@ while read -r source path; do
 done <"${headers}"
 release="$(sed -nE 's/^constexpr char kVersion\\[\\] = "(.*)";/\\1/p' "${version}")"
 sed "s/@VERSION@/${release}/" "${template}" >"${out}/lib/pkgconfig/lockstep.pc"
+install -D -m 644 "${cmake}" "${out}/lib/cmake/lockstep/lockstep-config.cmake"
+cat >"${out}/lib/cmake/lockstep/lockstep-config-version.cmake" <<VERSION
+set(PACKAGE_VERSION "${release}")
+if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION OR NOT PACKAGE_FIND_VERSION)
+  set(PACKAGE_VERSION_COMPATIBLE TRUE)
+endif()
+VERSION
 install -D -m 755 "${chief}" "${out}/libexec/lockstep/chief_main"
 install -D -m 644 "${license}" "${out}/share/doc/lockstep/LICENSE"
 """
@@ -94,7 +133,9 @@ def _install_tree_impl(ctx):
         flags = " ".join(linked.flags),
         modules = " ".join(linked.modules),
     ))
-    files = [objects, list, template, ctx.executable.chief, ctx.file.license, ctx.file.version]
+    cmake = ctx.actions.declare_file(ctx.label.name + ".cmake")
+    ctx.actions.write(cmake, _CMAKE_PACKAGE)
+    files = [objects, list, template, cmake, ctx.executable.chief, ctx.file.license, ctx.file.version]
     ctx.actions.run_shell(
         outputs = [out],
         inputs = linked.objects + headers.values() + files,

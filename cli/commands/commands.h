@@ -17,9 +17,17 @@ using Command = int (*)(FileSystem* fs, const std::vector<std::string>& words, s
 int RunCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 // Like RunCommand, but in this process and without a socket.
 int LocalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
+// Runs a program in several processes and a chief for the run that it declares.
+int LaunchCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
+// Runs one task of a cluster, in the role that its launcher gives it. Must be called before any other thread exists.
+int TaskCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
 // Shows the status of a running chief.
 int StatusCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
+// Serves a page about a run until it is stopped.
+int PageCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
+// Writes the last steps of a running cluster as a time line.
+int TraceCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 // Reads the variables of a running chief.
 int ReadCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 // Checks a chief's health; the exit code is the result.
@@ -27,6 +35,8 @@ int ProbeCommand(FileSystem* fs, const std::vector<std::string>& words, std::ost
 
 // Writes a configuration to start from.
 int NewCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
+// Shows examples, labels and ranges of a configuration's data.
+int LookCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 // Verifies a configuration and shows its model.
 int CheckCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 

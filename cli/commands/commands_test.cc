@@ -2,14 +2,13 @@
 
 #include <stdlib.h>
 
-#include <sstream>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/cli/commands/export_command.h"
+#include "lockstep/cli/commands/testing/called_command.h"
 
 namespace lockstep {
 namespace {
@@ -29,18 +28,6 @@ constexpr char kConfig[] = R"(
   optimizer { sgd {} learning_rate { initial: 0.5 } }
   training { steps: 100 replicas_to_aggregate: 2 seed: 1 })";
 
-struct Result {
-  int exit_code;
-  std::string out;
-  std::string err;
-};
-
-Result Call(Command command, const std::vector<std::string>& words) {
-  std::ostringstream out, err;
-  const int exit_code = command(FileSystem::Real(), words, out, err);
-  return {exit_code, out.str(), err.str()};
-}
-
 class CommandsTest : public ::testing::Test {
  protected:
   CommandsTest() {
@@ -57,35 +44,35 @@ class CommandsTest : public ::testing::Test {
 
 TEST_F(CommandsTest, TrainsInThisProcessThenEvaluatesAndPredicts) {
   const std::string logdir = absl::StrCat("--logdir=", Path("run"));
-  const Result trained = Call(LocalCommand, {config_, logdir});
+  const CalledCommand trained = Call(LocalCommand, {config_, logdir});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   EXPECT_THAT(trained.out, StartsWith("training with 1 worker in this process, 100 steps of 2 slots, logdir "));
   EXPECT_THAT(trained.out, HasSubstr("finished at step 100 in "));
   EXPECT_THAT(trained.out, HasSubstr("test: 150 examples: accuracy "));
   EXPECT_THAT(trained.out, HasSubstr(absl::StrCat("checkpoint  ", Path("run/model.ckpt-100"))));
 
-  const Result again = Call(LocalCommand, {config_, logdir});
+  const CalledCommand again = Call(LocalCommand, {config_, logdir});
   EXPECT_EQ(again.exit_code, 0) << again.err;
   EXPECT_THAT(again.out, HasSubstr("finished at step 100 already; to continue: --steps=MORE"));
 
-  const Result more = Call(LocalCommand, {config_, logdir, "--steps=120"});
+  const CalledCommand more = Call(LocalCommand, {config_, logdir, "--steps=120"});
   EXPECT_EQ(more.exit_code, 0) << more.err;
   EXPECT_THAT(more.out, HasSubstr("resuming from step 100"));
   EXPECT_TRUE(fs_->Exists(Path("run/model.ckpt-120.index")).value());
 
-  const Result evaluated = Call(EvalCommand, {logdir});
+  const CalledCommand evaluated = Call(EvalCommand, {logdir});
   EXPECT_EQ(evaluated.exit_code, 0) << evaluated.err;
   EXPECT_THAT(evaluated.out, StartsWith("step 120  test: 150 examples: accuracy "));
-  const Result json = Call(EvalCommand, {"--checkpoint", Path("run/model.ckpt-100"), "--split=train", "--json"});
+  const CalledCommand json = Call(EvalCommand, {"--checkpoint", Path("run/model.ckpt-100"), "--split=train", "--json"});
   EXPECT_EQ(json.exit_code, 0) << json.err;
   EXPECT_THAT(json.out,
               HasSubstr("\"step\": 100, \"split\": \"train\", \"examples\": 600, \"metrics\": {\"accuracy\": "));
-  const Result watched = Call(EvalCommand, {logdir, "--watch"});
+  const CalledCommand watched = Call(EvalCommand, {logdir, "--watch"});
   EXPECT_EQ(watched.exit_code, 0) << watched.err;
   EXPECT_THAT(watched.out, StartsWith("step 120  test: "));
   EXPECT_EQ(fs_->ListDirectory(Path("run/eval"))->size(), 1);
 
-  const Result predicted = Call(PredictCommand, {logdir, absl::StrCat("--output=", Path("out.csv"))});
+  const CalledCommand predicted = Call(PredictCommand, {logdir, absl::StrCat("--output=", Path("out.csv"))});
   EXPECT_EQ(predicted.exit_code, 0) << predicted.err;
   const std::vector<std::string> lines = absl::StrSplit(ReadFile(fs_, Path("out.csv")).value(), '\n');
   EXPECT_EQ(lines.size(), 152);
@@ -107,11 +94,11 @@ TEST_F(CommandsTest, PredictsTheExamplesOfAFile) {
       optimizer { sgd {} learning_rate { initial: 0.5 } }
       training { steps: 50 })");
   const std::string logdir = absl::StrCat("--logdir=", Path("sign"));
-  const Result trained = Call(LocalCommand, {config, logdir});
+  const CalledCommand trained = Call(LocalCommand, {config, logdir});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   const std::string file = absl::StrCat("--file=", write("new.csv", "sign,x\n0,3\n0,-3\n0,4\n"));
   const std::string output = absl::StrCat("--output=", Path("out.csv"));
-  const Result predicted = Call(PredictCommand, {logdir, "--split=train", file, output});
+  const CalledCommand predicted = Call(PredictCommand, {logdir, "--split=train", file, output});
   ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
   EXPECT_EQ(predicted.out, absl::StrCat("wrote ", Path("out.csv"), ", 3 examples\n"));
   const std::vector<std::string> lines = absl::StrSplit(ReadFile(fs_, Path("out.csv")).value(), '\n');
@@ -121,7 +108,7 @@ TEST_F(CommandsTest, PredictsTheExamplesOfAFile) {
   EXPECT_THAT(lines[3], StartsWith("2,0,1,"));
 
   const std::string unlabeled = absl::StrCat("--file=", write("unlabeled.csv", "x\n3\n-3\n"));
-  const Result probabilities =
+  const CalledCommand probabilities =
       Call(PredictCommand, {logdir, "--split=train", unlabeled, output, "--probabilities",
                             "--set=evaluation.class_name[]=minus", "--set=evaluation.class_name[]=plus"});
   ASSERT_EQ(probabilities.exit_code, 0) << probabilities.err;
@@ -131,7 +118,7 @@ TEST_F(CommandsTest, PredictsTheExamplesOfAFile) {
   EXPECT_THAT(named[1], ContainsRegex("^0,1,plus,[0-9.e-]+,0[.]9"));
   EXPECT_THAT(named[2], StartsWith("1,0,minus,0.9"));
 
-  const Result unlike = Call(
+  const CalledCommand unlike = Call(
       PredictCommand, {logdir, "--split=train", absl::StrCat("--file=", write("unlike.csv", "a,b\n1,2\n")), output});
   EXPECT_EQ(unlike.exit_code, 2);
   EXPECT_THAT(unlike.err, HasSubstr("column \"x\""));
@@ -159,14 +146,14 @@ TEST_F(CommandsTest, PredictsAndEvaluatesColumnsInAnotherOrderByTheirNames) {
   const std::string swapped = write("swapped.csv", "n,sign,x\n-0.5,1,3\n0.5,0,-3\n");
   const std::string output = absl::StrCat("--output=", Path("out.csv"));
   for (const char* split : {"--split=train", "--split=test"}) {
-    const Result predicted = Call(PredictCommand, {logdir, split, absl::StrCat("--file=", swapped), output});
+    const CalledCommand predicted = Call(PredictCommand, {logdir, split, absl::StrCat("--file=", swapped), output});
     ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
     const std::vector<std::string> lines = absl::StrSplit(ReadFile(fs_, Path("out.csv")).value(), '\n');
     ASSERT_EQ(lines.size(), 4);
     EXPECT_THAT(lines[1], StartsWith("0,1,1,")) << split;
     EXPECT_THAT(lines[2], StartsWith("1,0,0,")) << split;
   }
-  const Result evaluated = Call(EvalCommand, {logdir, absl::StrCat("--set=input.split[1].csv.file=", swapped)});
+  const CalledCommand evaluated = Call(EvalCommand, {logdir, absl::StrCat("--set=input.split[1].csv.file=", swapped)});
   EXPECT_THAT(evaluated.out, HasSubstr("accuracy 1")) << evaluated.err;
 }
 
@@ -180,7 +167,7 @@ TEST_F(CommandsTest, RefusesToStartFromValuesThatAreNotFinite) {
   ASSERT_EQ(WriteFileAtomically(fs_, weights, bytes), absl::OkStatus());
   const std::string set = absl::StrCat("--set=checkpoint.warm_start=", weights);
   const std::string second = absl::StrCat("--logdir=", Path("second"));
-  for (const Result& result : {Call(CheckCommand, {config_, set}), Call(LocalCommand, {config_, set, second})}) {
+  for (const CalledCommand& result : {Call(CheckCommand, {config_, set}), Call(LocalCommand, {config_, set, second})}) {
     EXPECT_EQ(result.exit_code, 2);
     EXPECT_THAT(result.err, ContainsRegex("warm_start: .*weights.safetensors: element [0-9]+ of logits/.* is -?nan"));
   }
@@ -188,14 +175,14 @@ TEST_F(CommandsTest, RefusesToStartFromValuesThatAreNotFinite) {
 }
 
 TEST_F(CommandsTest, KeepsNothingWithoutALogdir) {
-  const Result trained = Call(RunCommand, {config_, "--master=", "--logdir=", "--workers=2"});
+  const CalledCommand trained = Call(RunCommand, {config_, "--master=", "--logdir=", "--workers=2"});
   EXPECT_EQ(trained.exit_code, 0) << trained.err;
   EXPECT_THAT(trained.out, StartsWith("training with 2 workers in this process, 100 steps of 2 slots, nothing kept\n"));
   EXPECT_THAT(trained.out, HasSubstr("not evaluated: nothing was kept"));
 }
 
 TEST_F(CommandsTest, ChecksAConfigurationWithItsDataAndModel) {
-  const Result good = Call(CheckCommand, {config_});
+  const CalledCommand good = Call(CheckCommand, {config_});
   EXPECT_EQ(good.exit_code, 0) << good.err;
   EXPECT_THAT(good.out, ContainsRegex("^train: 600 examples of float32.4., 3 classes, CRC32C [0-9a-f]{8}\n"
                                       "test: 150 examples of float32.4., 3 classes, CRC32C [0-9a-f]{8}\n"
@@ -214,10 +201,10 @@ TEST_F(CommandsTest, SaysInOneLineWhatIsWrongWithAConfiguration) {
   };
   for (const auto& [flag, message] : cases) {
     for (const Command command : {CheckCommand, RunCommand, LocalCommand}) {
-      const Result bad = Call(command, {
-                                           config_,
-                                           flag,
-                                       });
+      const CalledCommand bad = Call(command, {
+                                                  config_,
+                                                  flag,
+                                              });
       EXPECT_EQ(bad.exit_code, 2) << flag;
       EXPECT_THAT(bad.err, HasSubstr(message));
       EXPECT_EQ(bad.err.find('\n'), bad.err.size() - 1) << bad.err;
@@ -227,12 +214,12 @@ TEST_F(CommandsTest, SaysInOneLineWhatIsWrongWithAConfiguration) {
 }
 
 TEST_F(CommandsTest, WritesAStartingConfigurationOnce) {
-  const Result written = Call(NewCommand, {Path("fresh")});
+  const CalledCommand written = Call(NewCommand, {Path("fresh")});
   EXPECT_EQ(written.exit_code, 0) << written.err;
   EXPECT_THAT(written.out, HasSubstr(absl::StrCat("./lockstep run ", Path("fresh/run.textproto"))));
   const std::string text = ReadFile(fs_, Path("fresh/run.textproto")).value();
   EXPECT_EQ(text, ReadFile(fs_, "examples/fashion_mnist.textproto").value());
-  const Result again = Call(NewCommand, {Path("fresh")});
+  const CalledCommand again = Call(NewCommand, {Path("fresh")});
   EXPECT_EQ(again.exit_code, 2);
   EXPECT_THAT(again.err, HasSubstr("exists already; it is not overwritten"));
 }
@@ -242,13 +229,14 @@ TEST_F(CommandsTest, WritesAConfigurationForATableThatTrains) {
   for (int i = 0; i < 200; ++i)
     absl::StrAppend(&rows, i % 50, ".5,", i % 3 ? "red" : "blue", ",", i % 50 < 25 ? "small" : "large", "\n");
   ASSERT_TRUE(WriteFileAtomically(fs_, Path("things.csv"), rows).ok());
-  const Result written = Call(NewCommand, {Path("things"), absl::StrCat("--csv=", Path("things.csv")), "--label=kind"});
+  const CalledCommand written =
+      Call(NewCommand, {Path("things"), absl::StrCat("--csv=", Path("things.csv")), "--label=kind"});
   EXPECT_EQ(written.exit_code, 0) << written.err;
   EXPECT_THAT(written.out, HasSubstr("  size: a number, standardized\n"));
   EXPECT_THAT(written.out, HasSubstr("  kind: the class to predict, one of 2\n"));
-  const Result checked = Call(CheckCommand, {Path("things/run.textproto")});
+  const CalledCommand checked = Call(CheckCommand, {Path("things/run.textproto")});
   EXPECT_EQ(checked.exit_code, 0) << checked.err;
-  const Result trained =
+  const CalledCommand trained =
       Call(LocalCommand, {Path("things/run.textproto"), absl::StrCat("--logdir=", Path("things/logdir"))});
   EXPECT_EQ(trained.exit_code, 0) << trained.err;
   EXPECT_THAT(trained.out, HasSubstr("test: "));
@@ -257,11 +245,11 @@ TEST_F(CommandsTest, WritesAConfigurationForATableThatTrains) {
 }
 
 TEST_F(CommandsTest, SaysWhereTheInputEnds) {
-  const Result checked = Call(CheckCommand, {config_, "--set=input.epochs=1", "--set=training.steps=100000"});
+  const CalledCommand checked = Call(CheckCommand, {config_, "--set=input.epochs=1", "--set=training.steps=100000"});
   EXPECT_EQ(checked.exit_code, 0) << checked.err;
   EXPECT_THAT(checked.out, HasSubstr(", then the input ends (input.epochs is 1)"));
-  const Result trained = Call(LocalCommand, {config_, "--set=input.epochs=1", "--set=training.steps=100000",
-                                             absl::StrCat("--logdir=", Path("epoch"))});
+  const CalledCommand trained = Call(LocalCommand, {config_, "--set=input.epochs=1", "--set=training.steps=100000",
+                                                    absl::StrCat("--logdir=", Path("epoch"))});
   EXPECT_EQ(trained.exit_code, 0) << trained.err;
   EXPECT_THAT(trained.out, HasSubstr("from start to end): the input has ended, input.epochs is 1\n"));
 }
@@ -269,10 +257,10 @@ TEST_F(CommandsTest, SaysWhereTheInputEnds) {
 TEST_F(CommandsTest, SaysThatNoChiefAnswers) {
   // This socket has no listener.
   const std::string master = absl::StrCat("--master=unix:", Path("none.sock"));
-  const Result status = Call(StatusCommand, {master});
+  const CalledCommand status = Call(StatusCommand, {master});
   EXPECT_EQ(status.exit_code, 138);
   EXPECT_THAT(status.err, StartsWith("lockstep status: no chief answers at unix:"));
-  const Result probe = Call(ProbeCommand, {master});
+  const CalledCommand probe = Call(ProbeCommand, {master});
   EXPECT_EQ(probe.exit_code, 1);
   EXPECT_THAT(probe.err, StartsWith("lockstep probe: no chief answers at unix:"));
   EXPECT_THAT(status.out + probe.out, IsEmpty());
@@ -297,7 +285,7 @@ TEST_F(CommandsTest, RefusesArgumentsThatMakeNoSense) {
       {NewCommand, {}},
   };
   for (const auto& [command, words] : cases) {
-    const Result result = Call(command, words);
+    const CalledCommand result = Call(command, words);
     EXPECT_EQ(result.exit_code, 2) << result.err;
     EXPECT_EQ(result.err.find('\n'), result.err.size() - 1) << result.err;
     EXPECT_THAT(result.err, StartsWith("lockstep "));
@@ -306,8 +294,8 @@ TEST_F(CommandsTest, RefusesArgumentsThatMakeNoSense) {
 
 TEST_F(CommandsTest, AnExportThatIsNamedCountsBeforeTheLogdirOfTheEnvironment) {
   setenv("LOCKSTEP_LOGDIR", directory_.c_str(), 1);
-  const Result exported = Call(EvalCommand, {"--export", directory_});
-  const Result both = Call(EvalCommand, {"--export", directory_, "--logdir", directory_});
+  const CalledCommand exported = Call(EvalCommand, {"--export", directory_});
+  const CalledCommand both = Call(EvalCommand, {"--export", directory_, "--logdir", directory_});
   unsetenv("LOCKSTEP_LOGDIR");
   EXPECT_THAT(exported.err, HasSubstr("is not an exported model"));
   EXPECT_THAT(both.err, HasSubstr("--export and --logdir exclude each other"));
@@ -319,15 +307,49 @@ TEST_F(CommandsTest, AnExportThatIsNamedCountsBeforeTheLogdirOfTheEnvironment) {
 TEST_F(CommandsTest, ExplainsItself) {
   for (const Command command :
        {RunCommand, LocalCommand, StatusCommand, ProbeCommand, NewCommand, CheckCommand, EvalCommand, PredictCommand}) {
-    const Result help = Call(command, {"--help"});
+    const CalledCommand help = Call(command, {"--help"});
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_THAT(help.out, StartsWith("Usage: lockstep "));
     EXPECT_THAT(help.out, HasSubstr("Exit codes:"));
     EXPECT_THAT(help.err, IsEmpty());
-    const Result version = Call(command, {"--version"});
+    const CalledCommand version = Call(command, {"--version"});
     EXPECT_EQ(version.exit_code, 0);
     EXPECT_THAT(version.out, HasSubstr("arithmetic version "));
   }
+}
+
+TEST_F(CommandsTest, APageNamesWhatItNeeds) {
+  EXPECT_EQ(Call(PageCommand, {}).err,
+            "lockstep page: give --master=grpc://HOST:PORT of a running chief, or --logdir=DIR of a run\n");
+  const CalledCommand open = Call(PageCommand, {"--logdir=" + directory_, "--http=0.0.0.0:0"});
+  EXPECT_EQ(open.exit_code, 2);
+  EXPECT_THAT(open.err, HasSubstr("other machines can reach 0.0.0.0:0"));
+  EXPECT_THAT(open.err, HasSubstr("--http_token_file=FILE, or --http_insecure"));
+  ASSERT_TRUE(WriteFileAtomically(fs_, Path("token"), "short\n").ok());
+  EXPECT_THAT(Call(PageCommand, {"--logdir=" + directory_, "--http_token_file=" + Path("token")}).err,
+              HasSubstr("has a token of 5 bytes; at least 16 are needed"));
+  // --token_file is for the chief, as it is for status.
+  EXPECT_THAT(Call(PageCommand, {"--master=grpc://127.0.0.1:1", "--token_file=" + Path("token")}).err,
+              HasSubstr("--token_file needs --tls_dir"));
+  const CalledCommand empty = Call(PageCommand, {"--logdir=" + directory_, "--http=127.0.0.1:0"});
+  EXPECT_EQ(empty.exit_code, 2);
+  EXPECT_THAT(empty.err, HasSubstr("there is no run in " + directory_));
+}
+
+TEST_F(CommandsTest, TlsNeedsConfigWithMasterFile) {
+  const CalledCommand task =
+      Call(TaskCommand, {"--role=chief", "--launcher=none", "--master=file:" + Path("address"), "--listen=127.0.0.1:0",
+                         "--workers=1", "--tls_dir=" + Path("kit"), "--", "true"});
+  EXPECT_EQ(task.exit_code, 2);
+  EXPECT_THAT(task.err, HasSubstr("give CONFIG, or --master=grpc://HOST:PORT"));
+}
+
+TEST_F(CommandsTest, ATraceNeedsAChiefAndSteps) {
+  EXPECT_THAT(Call(TraceCommand, {"--master=grpc://127.0.0.1:1", "--steps=0"}).err,
+              HasSubstr("--steps must be from 1 to 10000, not 0"));
+  const CalledCommand absent = Call(TraceCommand, {"--master=grpc://127.0.0.1:1", "--out=" + Path("trace.json")});
+  EXPECT_EQ(absent.exit_code, 138) << absent.err;
+  EXPECT_FALSE(fs_->Exists(Path("trace.json")).value());
 }
 
 }  // namespace

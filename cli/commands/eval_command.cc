@@ -1,3 +1,4 @@
+#include "absl/algorithm/container.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/cli/commands/commands.h"
@@ -8,6 +9,8 @@
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/flags/command_line.h"
+#include "lockstep/train/evaluation/class_report.h"
+#include "lockstep/train/evaluation/prediction_settings.h"
 #include "lockstep/train/evaluation/recorded_run.h"
 #include "lockstep/train/evaluation/run_evaluator.h"
 #include "lockstep/train/evaluation/run_watcher.h"
@@ -20,6 +23,7 @@ struct EvalFlags {
   std::string split;
   bool json = false;
   bool watch = false;
+  std::string confusion;
   absl::Duration every = absl::Seconds(2);
 };
 
@@ -33,15 +37,30 @@ void Print(bool json, const std::string& split, const RunEvaluator::Evaluation& 
   out.flush();
 }
 
+// The metrics of a run that names none stay.
+void AddConfusionMatrix(config::v1::EvaluationConfig* evaluation) {
+  if (evaluation->metric().empty()) {
+    evaluation->add_metric("accuracy");
+    evaluation->add_metric("mean_loss");
+  }
+  if (!absl::c_linear_search(evaluation->metric(), "confusion_matrix")) evaluation->add_metric("confusion_matrix");
+}
+
 absl::Status EvaluateOnce(FileSystem* fs, const EvalFlags& flags, std::ostream& out, std::ostream& err) {
-  ASSIGN_OR_RETURN(const config::v1::RunSpec config, flags.run.LoadConfig(fs));
+  ASSIGN_OR_RETURN(config::v1::RunSpec config, flags.run.LoadConfig(fs));
+  if (!flags.confusion.empty()) AddConfusionMatrix(config.mutable_evaluation());
   ASSIGN_OR_RETURN(const std::string prefix, flags.run.FindCheckpoint(fs, err));
   ASSIGN_OR_RETURN(const auto evaluator,
                    RunEvaluator::Create(fs, config, flags.split.empty() ? EvaluationSplit(config) : flags.split,
                                         SourceOf(flags.run)));
   ASSIGN_OR_RETURN(const RunEvaluator::Evaluation evaluation, evaluator->EvaluateCheckpoint(prefix));
   Print(flags.json, evaluator->split(), evaluation, out);
-  return absl::OkStatus();
+  if (flags.confusion.empty()) return absl::OkStatus();
+  const MetricValue* const matrix = evaluation.result.Find("confusion_matrix");
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, ClassNames(fs, config, evaluator->split()));
+  const ClassReport report = ReportClasses(*matrix, names);
+  if (!flags.json) out << ClassReportText(report);
+  return WriteFileAtomically(fs, flags.confusion, ClassReportCsv(report));
 }
 
 // Runs until the checkpoint of the last step. Returns Cancelled after a stop signal.
@@ -97,6 +116,11 @@ int EvalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostr
   flags.run.DeclareMovingAverages(&command_line);
   command_line.AddFlag("split", "NAME",
                        "evaluation.split of the configuration when absent, which is \"test\" by default", &flags.split);
+  command_line.AddFlag(
+      "confusion", "FILE",
+      "prints the confusion matrix and precision, recall and F1 of each class, and writes them to this "
+      "CSV file",
+      &flags.confusion);
   command_line.AddFlag("json", "", "prints one JSON object for each evaluation", &flags.json);
   command_line.AddFlag(
       "watch", "",
@@ -108,6 +132,9 @@ int EvalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostr
   flags.run.LetFlagsExcludeVariables(command_line);
   if (flags.watch && !flags.run.checkpoint.empty()) {
     return PrintError("lockstep eval", "--watch and --checkpoint exclude each other", kExitBadConfiguration, err);
+  }
+  if (flags.watch && !flags.confusion.empty()) {
+    return PrintError("lockstep eval", "--watch and --confusion exclude each other", kExitBadConfiguration, err);
   }
   if (flags.watch && !flags.run.exported.empty()) {
     return PrintError("lockstep eval", "--watch and --export exclude each other: an export does not change",

@@ -2,11 +2,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/commands/errors.h"
 #include "lockstep/cli/commands/starting_configuration.h"
 #include "lockstep/cli/guess/csv_guess.h"
 #include "lockstep/cli/guess/csv_sample.h"
+#include "lockstep/cli/guess/image_guess.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/flags/command_line.h"
@@ -21,7 +23,17 @@ struct NewFlags {
   std::string directory;
   std::string csv;
   std::string label;
+  std::string images;
+  std::string net;
+  // 0 means the net's own.
+  int64_t image_size = 0;
+  int64_t classes = 10;
+  double width = 1;
+
+  bool is_for_images() const { return !images.empty() || !net.empty(); }
 };
+
+constexpr int64_t kSmallImage = 64, kNetImage = 224;
 
 absl::StatusOr<std::string> WriteConfiguration(FileSystem* fs, const std::string& directory,
                                                const std::string& configuration) {
@@ -46,7 +58,7 @@ std::string NameIn(const std::string& directory, const std::string& file) {
 
 // Returns the name of a file without its directory and its endings: "iris" for "data/iris.csv.gz".
 std::string StemOf(const std::string& file) {
-  const absl::string_view name = Basename(file);
+  const absl::string_view name = Basename(absl::StripSuffix(file, "/"));
   return std::string(name.substr(0, name.find('.', 1)));
 }
 
@@ -75,6 +87,50 @@ absl::StatusOr<std::string> WriteForCsv(FileSystem* fs, const NewFlags& flags, s
   return path;
 }
 
+// Writes the configuration of a net, or of a small one for a folder of images; what was found goes to `out`.
+absl::StatusOr<std::string> WriteForImages(FileSystem* fs, const NewFlags& flags, std::ostream& out) {
+  ImageConfiguration options;
+  options.net = flags.net;
+  options.width = flags.width;
+  options.image_size = flags.image_size > 0 ? flags.image_size : flags.net.empty() ? kSmallImage : kNetImage;
+  options.classes = flags.classes;
+  options.train = "images/train";
+  options.test = "images/test";
+  if (!flags.images.empty()) {
+    ASSIGN_OR_RETURN(const ImageGuess guess, GuessImages(fs, flags.images));
+    options.train = NameIn(flags.directory, guess.train);
+    options.test = guess.test.empty() ? "" : NameIn(flags.directory, guess.test);
+    options.classes = static_cast<int64_t>(guess.classes.size());
+    options.images = guess.images;
+    out << "found " << CountText(guess.images, "image") << " of " << options.classes << " classes in " << guess.train
+        << "; "
+        << (guess.test.empty() ? "a fifth of them is the split \"test\""
+                               : absl::StrCat("the split \"test\" is ", guess.test))
+        << "\n";
+  }
+  ASSIGN_OR_RETURN(const std::string text, ConfigurationFor(options));
+  ASSIGN_OR_RETURN(std::string path, WriteConfiguration(fs, flags.directory, text));
+  if (flags.images.empty()) {
+    out << "put the images into " << JoinPath(flags.directory, options.train) << "/CLASS and "
+        << JoinPath(flags.directory, options.test) << "/CLASS, for " << options.classes << " classes\n";
+  }
+  return path;
+}
+
+absl::StatusOr<std::string> Write(FileSystem* fs, const NewFlags& flags, std::ostream& out) {
+  if (flags.is_for_images()) return WriteForImages(fs, flags, out);
+  if (!flags.csv.empty()) return WriteForCsv(fs, flags, out);
+  return WriteConfiguration(fs, flags.directory, kStartingConfiguration);
+}
+
+// Returns what is wrong with the flags; empty if nothing is.
+std::string ProblemOf(const NewFlags& flags) {
+  if (!flags.csv.empty() && flags.is_for_images()) return "--csv excludes --images and --net";
+  if (flags.directory.empty()) return "DIR is missing, the directory to write to; try --help";
+  if (flags.csv.empty() && !flags.label.empty()) return "--label is the column of a --csv, which is missing";
+  return "";
+}
+
 }  // namespace
 
 int NewCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err) {
@@ -83,31 +139,44 @@ int NewCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostre
       "lockstep new", "Writes DIR/run.textproto, a configuration with comments to start from.",
       "With --csv it is one for this file: a perceptron that predicts a column from the others. Columns, types and\n"
       "classes are guessed, and the guesses are printed.\n"
+      "With --images it is one for a folder of PNG and JPEG files: FOLDER/CLASS/IMAGE, or FOLDER/train/CLASS/IMAGE\n"
+      "and FOLDER/test (or val). With --net the model is one of tf-slim's: vgg_16, inception_v1, resnet_v1_50,\n"
+      "mobilenet_v1.\n"
       "Exit codes: 0 written; 1 it cannot be written; 2 wrong arguments, a file that is no table, or it exists.\n"
       "Example: lockstep new --csv=iris.csv --label=species");
-  command_line.AddArgument("DIR", "a directory, which is made when it is absent; with --csv the file's name by default",
+  command_line.AddArgument("DIR",
+                           "a directory, which is made when it is absent; by default the name of the --csv or the "
+                           "--net, or that of the --images and -run",
                            &flags.directory, CommandLine::kOptional);
   command_line.AddFlag("csv", "FILE", "the table to train on; it may be gzipped", &flags.csv);
   command_line.AddFlag("label", "NAME",
                        "the column to predict, without a header line its number from 0; by default a column called "
                        "label, class, target or the like, or the last one",
                        &flags.label);
+  command_line.AddFlag("images", "FOLDER", "the images to train on", &flags.images);
+  command_line.AddFlag("net", "NAME", "the model, for images; a small convolutional network when absent", &flags.net);
+  command_line.AddFlag("image_size", "N",
+                       "height and width that images get; 224 for a --net, otherwise 64, when absent",
+                       &flags.image_size);
+  command_line.AddFlag("width", "X", "multiplies the filters of every layer of a --net", &flags.width);
+  command_line.AddFlag("classes", "N", "the number of classes when there are no --images", &flags.classes);
   if (const auto exit_code = command_line.Parse(words, out, err)) return *exit_code;
-  if (flags.directory.empty()) flags.directory = StemOf(flags.csv);
-  if (flags.directory.empty() || (flags.csv.empty() && !flags.label.empty())) {
-    return PrintError("lockstep new",
-                      flags.directory.empty() ? "DIR is missing, the directory to write to; try --help"
-                                              : "--label is the column of a --csv, which is missing",
-                      kExitBadConfiguration, err);
+  if (flags.directory.empty()) {
+    // Not inside of the images, whose folders are classes.
+    flags.directory = !flags.csv.empty()      ? StemOf(flags.csv)
+                      : !flags.images.empty() ? absl::StrCat(StemOf(flags.images), "-run")
+                                              : flags.net;
   }
-  const auto path =
-      flags.csv.empty() ? WriteConfiguration(fs, flags.directory, kStartingConfiguration) : WriteForCsv(fs, flags, out);
+  const std::string problem = ProblemOf(flags);
+  if (!problem.empty()) return PrintError("lockstep new", problem, kExitBadConfiguration, err);
+  const auto path = Write(fs, flags, out);
   if (!path.ok()) {
     return PrintError("lockstep new", path.status().message(),
                       absl::IsAlreadyExists(path.status()) ? kExitBadConfiguration : ExitCodeOfCheck(path.status()),
                       err);
   }
-  out << "wrote " << *path << (flags.csv.empty() ? ", a perceptron for Fashion-MNIST" : "") << "\n"
+  out << "wrote " << *path << (flags.csv.empty() && !flags.is_for_images() ? ", a perceptron for Fashion-MNIST" : "")
+      << "\n"
       << "  edit it, then   ./lockstep check " << *path << "\n"
       << "  train           ./lockstep run " << *path << " --logdir=" << JoinPath(flags.directory, "logdir") << "\n";
   return kExitDone;

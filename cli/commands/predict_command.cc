@@ -54,6 +54,8 @@ absl::Status SetFile(const std::string& file, config::v1::InputConfig::Split* sp
   } else if (split->has_npy()) {
     split->mutable_npy()->Clear();
     split->mutable_npy()->set_features(file);
+  } else if (split->has_images()) {
+    split->mutable_images()->set_folder(file);
   } else if (split->registered().file_size() == 1) {
     split->mutable_registered()->set_file(0, file);
   } else {
@@ -64,15 +66,15 @@ absl::Status SetFile(const std::string& file, config::v1::InputConfig::Split* sp
   return absl::OkStatus();
 }
 
-// Makes the split to predict read `file`. If the split is csv or a part of another one, keeps it and adds a new split,
-// whose name is stored in `split_name`: the training split's columns stay known.
+// Makes the split to predict read `file`. If the split is csv, images or a part of another one, keeps it and adds a new
+// split, whose name is stored in `split_name`: the training split's columns and classes stay known.
 absl::Status ReplaceFile(const std::string& file, std::string* split_name, config::v1::InputConfig* input) {
   const config::v1::InputConfig::Split* const source = SourceOfSplit(*input, *split_name);
   // The evaluator names the splits that there are.
   if (source == nullptr) return absl::OkStatus();
   config::v1::InputConfig::Split changed = *source;
   RETURN_IF_ERROR(SetFile(file, &changed));
-  if (changed.has_csv() || changed.name() != *split_name || input->test_fraction() > 0) {
+  if (changed.has_csv() || changed.has_images() || changed.name() != *split_name || input->test_fraction() > 0) {
     *split_name = absl::StrCat("--file=", file);
     changed.set_name(*split_name);
     *input->add_split() = std::move(changed);
@@ -93,9 +95,9 @@ absl::StatusOr<Predicted> Predict(FileSystem* fs, const PredictFlags& flags, std
   ASSIGN_OR_RETURN(config::v1::RunSpec config, flags.run.LoadConfig(fs));
   std::string split = flags.split.empty() ? EvaluationSplit(config) : flags.split;
   if (!flags.file.empty()) RETURN_IF_ERROR(ReplaceFile(flags.file, &split, config.mutable_input()));
-  // Each row of a text file gets a line, also a damaged one, whatever training does about damage.
+  // Each row of a text file, and each image, gets a line, also a damaged one, whatever training does about damage.
   const auto* const source = SourceOfSplit(config.input(), split);
-  if (source != nullptr && (source->has_csv() || source->has_libsvm())) {
+  if (source != nullptr && (source->has_csv() || source->has_libsvm() || source->has_images())) {
     config.mutable_input()->set_on_damage(config::v1::InputConfig::SKIP_AND_COUNT);
   }
   ASSIGN_OR_RETURN(const std::string prefix, flags.run.FindCheckpoint(fs, err));
@@ -113,13 +115,14 @@ int PredictCommand(FileSystem* fs, const std::vector<std::string>& words, std::o
   CommandLine command_line(
       "lockstep predict", "Writes what a run's model answers for each row of a split, as CSV.",
       "With --file other examples take the place of the split's. csv, idx, tfrecord, npz and npy files may\n"
-      "lack labels (and the columns of labels, targets and weights); in libsvm files a label may be any\n"
-      "when it is not known.\n"
+      "lack labels (and the columns of labels, targets and weights), and a folder of images may lack the\n"
+      "folders of classes; in libsvm files a label may be any when it is not known.\n"
       "Columns: example (the row's number, from 0), the csv column of type ID, label, class (of the greatest\n"
       "output), class_name, output_0, output_1, ... as the last layer gives them; label and class only where\n"
       "labels are classes; class_name where classes have names (evaluation.class_name,\n"
-      "evaluation.class_name_file, or the categories of a csv label). A damaged row of a csv or libsvm file\n"
-      "gets a line with nothing behind its number and its ID, whatever input.on_damage says.\n"
+      "evaluation.class_name_file, the categories of a csv label, or the folders of images). A damaged row of\n"
+      "a csv or libsvm file, or a damaged image, gets a line with nothing behind its number and its ID,\n"
+      "whatever input.on_damage says.\n"
       "Exit codes: 0 done; 1 damaged checkpoint, export or data, disk full; 2 wrong arguments or no such run.\n"
       "Example: lockstep predict --logdir=runs/fashion_mnist --split=test --output=test.csv");
   flags.run.Declare(&command_line);

@@ -17,6 +17,7 @@
 #include "lockstep/common/config/validation/variable_expression.h"
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/common/tensor/dtype.h"
+#include "lockstep/common/transport/connection/credentials_flags.h"
 #include "lockstep/common/transport/grpc_chief_client.h"
 #include "lockstep/common/transport/grpc_connector.h"
 #include "re2/re2.h"
@@ -30,6 +31,7 @@ constexpr size_t kMostNameBytes = 60 << 10;
 
 struct ReadFlags {
   std::string master;
+  CredentialsFlags credentials;
   std::vector<std::string> expressions;
   std::string out;
   bool step = false;
@@ -147,6 +149,7 @@ int ReadCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostr
       "Exit codes: 0 done; 1 the run is over, says its address file, the chief's machine lacks the\n"
       "memory, or --out cannot be written; 2 wrong arguments; 138 no chief answers, or the read was too slow.");
   command_line.AddFlag("master", "grpc://HOST:PORT", kRemoteMasterHelp, &flags.master);
+  flags.credentials.Declare(&command_line);
   command_line.AddFlag("variable", "EXPRESSION",
                        "only those in whose name, as in a checkpoint, this RE2 expression is found: "
                        "--variable='^hidden1/' with the optimizer's state, --variable='/Momentum$' that alone",
@@ -162,8 +165,11 @@ int ReadCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostr
   const absl::Status targets = FindTargets(fs, *address).status();
   if (!targets.ok()) return PrintNoAnswer(kName, flags.master, targets, kExitRetryable, err);
 
+  const auto credentials = flags.credentials.Load(fs);
+  if (!credentials.ok()) return PrintError(kName, credentials.status().message(), kExitBadConfiguration, err);
   GrpcClientOptions options;
   options.call_timeout = flags.timeout;
+  options.credentials = *credentials;
   const auto client = GrpcConnector(fs, options).Connect(*address);
   if (!client.ok()) return PrintError(kName, client.status().message(), kExitBadConfiguration, err);
   const absl::StatusOr<VariablesAtStep> read = Read(client->get(), flags);

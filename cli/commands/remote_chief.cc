@@ -28,6 +28,10 @@ int PrintNoAnswer(const std::string& command, const std::string& master, const a
   if (absl::IsFailedPrecondition(status)) {
     return PrintError(command, absl::StrCat("the run has failed: ", status.message()), kExitFailed, err);
   }
+  if (absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status)) {
+    return PrintError(command, absl::StrCat("the chief at ", master, ": ", status.message()), kExitBadConfiguration,
+                      err);
+  }
   if (absl::IsInvalidArgument(status)) return PrintError(command, status.message(), kExitBadConfiguration, err);
   return PrintError(command, absl::StrCat("no chief answers at ", master, ": ", status.message()), otherwise, err);
 }

@@ -1,4 +1,3 @@
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -14,8 +13,11 @@
 #include "glog/logging.h"
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/commands/errors.h"
+#include "lockstep/cli/commands/task_processes.h"
 #include "lockstep/cli/launcher/launcher.h"
 #include "lockstep/cli/launcher/process_table.h"
+#include "lockstep/cli/launcher/programs.h"
+#include "lockstep/cli/launcher/run_page.h"
 #include "lockstep/cli/launcher/run_socket.h"
 #include "lockstep/cli/launcher/signal_wait.h"
 #include "lockstep/cli/report/run_progress.h"
@@ -41,17 +43,13 @@ constexpr absl::Duration kStatusPeriod = absl::Milliseconds(500);
 constexpr absl::Duration kEvaluationPeriod = absl::Seconds(2);
 constexpr absl::Duration kStatusTimeout = absl::Seconds(2);
 constexpr int kShownLogLines = 10;
-// Time that a chief may need to exit in addition to the save: it ends itself after kEndingLimit, which takes a moment
-// too.
-const absl::Duration kChiefEnd = kEndingLimit + absl::Seconds(5);
 
 struct RunFlags {
   ConfigFlags config;
+  ProcessFlags processes;
   absl::optional<std::string> logdir;
   absl::optional<std::string> master;
-  std::string listen = "127.0.0.1:0";
-  int workers = 2;
-  int64_t max_restarts = 10;
+  std::string page = "127.0.0.1:9464";
   int compute_threads = 0;
   bool new_run = false;
 };
@@ -69,37 +67,6 @@ void DeclareShared(RunFlags* flags, CommandLine* command_line) {
                         &flags->new_run);
 }
 
-absl::optional<std::string> Environment(const char* variable) {
-  const char* value = getenv(variable);
-  if (value == nullptr || *value == '\0') return absl::nullopt;
-  return std::string(value);
-}
-
-// Returns the path of this program.
-std::string Self() {
-  char self[4096];
-  const ssize_t size = readlink("/proc/self/exe", self, sizeof self);
-  return std::string(self, std::max<ssize_t>(0, size));
-}
-
-// Looks in the environment, then in bazel's folder for the chief, then next to this program.
-absl::StatusOr<std::string> FindChief(FileSystem* fs) {
-  if (const auto path = Environment("LOCKSTEP_CHIEF_BINARY")) return *path;
-  const std::string directory(Dirname(Self()));
-  for (const char* name : {"../server/chief_main", "chief_main"}) {
-    ASSIGN_OR_RETURN(const bool exists, fs->Exists(JoinPath(directory, name)));
-    if (exists) return JoinPath(directory, name);
-  }
-  return absl::NotFoundError(absl::StrCat("there is no program chief_main near ", directory,
-                                          "; build //server:chief_main or set LOCKSTEP_CHIEF_BINARY"));
-}
-
-// The worker command: from the environment, or else this program, which may link models that worker_main lacks.
-std::vector<std::string> WorkerWords() {
-  if (const auto path = Environment("LOCKSTEP_WORKER_BINARY")) return {*path};
-  return {Self(), "worker"};
-}
-
 RunProgress TerminalProgress() {
   winsize size = {};
   const bool terminal = isatty(STDOUT_FILENO) != 0;
@@ -110,10 +77,10 @@ RunProgress TerminalProgress() {
 // A socket on which the chief also listens, for its own workers; steps are shorter over it than over TCP. If null, the
 // workers use the chief's listening address.
 std::unique_ptr<RunSocket> WorkersSocket(const RunFlags& flags, const std::string& logdir) {
-  if (IsUnixAddress(flags.listen)) return nullptr;
+  if (IsUnixAddress(flags.processes.listen)) return nullptr;
   auto socket = RunSocket::Create(RunSocket::UsualPlaces(), logdir);
   if (socket.ok()) return *std::move(socket);
-  LOG(WARNING) << "workers use TCP: " << socket.status().message();
+  LOG(WARNING) << "workers use TCP on loopback: " << socket.status().message();
   return nullptr;
 }
 
@@ -121,27 +88,25 @@ std::unique_ptr<RunSocket> WorkersSocket(const RunFlags& flags, const std::strin
 absl::StatusOr<Launcher::Options> LauncherOptions(FileSystem* fs, const RunFlags& flags,
                                                   const config::v1::RunSpec& config, const std::string& logdir,
                                                   const std::string& log_directory, const std::string& socket) {
-  ASSIGN_OR_RETURN(const std::string chief, FindChief(fs));
+  ChiefCommand chief;
+  ASSIGN_OR_RETURN(chief.program, FindChief(fs));
   Launcher::Options options;
   options.clock = Clock::Real();
   options.fs = fs;
-  options.workers = flags.workers;
-  options.max_restarts = flags.max_restarts;
-  options.listen = flags.listen;
+  options.workers = flags.processes.workers;
+  options.max_restarts = flags.processes.max_restarts;
+  options.listen = flags.processes.listen;
   options.port_file = JoinPath(log_directory, "chief.port");
   options.log_directory = log_directory;
   options.stop_limit = absl::Seconds(config.checkpoint().stop_seconds()) + kChiefEnd;
-  options.chief_command = [chief, logdir, socket, port_file = options.port_file,
-                           lock_wait_seconds = absl::ToDoubleSeconds(options.stop_limit), new_run = flags.new_run,
-                           words = flags.config.ToWords()](const std::string& listen) {
-    std::vector<std::string> command = {
-        chief, absl::StrCat("--logdir=", logdir),
-        absl::StrCat("--listen=", listen, socket.empty() ? "" : absl::StrCat(",", socket)),
-        absl::StrCat("--port_file=", port_file), absl::StrCat("--lock_wait_seconds=", lock_wait_seconds)};
-    if (new_run) command.push_back("--new_run");
-    command.insert(command.end(), words.begin(), words.end());
-    return command;
-  };
+  chief.logdir = logdir;
+  chief.socket = socket;
+  chief.security = flags.processes.security;
+  chief.port_file = options.port_file;
+  chief.lock_wait = options.stop_limit;
+  chief.new_run = flags.new_run;
+  chief.config = flags.config.ToWords();
+  options.chief_command = [chief](const std::string& listen) { return chief.Words(listen); };
   options.worker_command = [words = WorkerWords(), threads = flags.compute_threads, logdir, socket](
                                int index, const std::string& master) {
     std::vector<std::string> command = words;
@@ -153,14 +118,29 @@ absl::StatusOr<Launcher::Options> LauncherOptions(FileSystem* fs, const RunFlags
   return options;
 }
 
-// Runs the processes until all have ended, and shows the progress.
-absl::StatusOr<Launcher::Outcome> Supervise(Launcher::Options options, const config::v1::RunSpec& config,
-                                            const std::string& logdir, std::ostream& out) {
+RunPage::Options PageOptions(FileSystem* fs, const RunFlags& flags, const std::string& logdir,
+                             const std::string& log_directory, ProcessTable* processes) {
+  RunPage::Options page;
+  page.processes = processes;
+  page.fs = fs;
+  page.command = {ThisProgram(), "page"};
+  const std::string& tls_dir = flags.processes.security.tls_dir;
+  if (!tls_dir.empty()) page.command.push_back(absl::StrCat("--tls_dir=", tls_dir));
+  page.http = flags.page;
+  page.logdir = logdir;
+  page.log_directory = log_directory;
+  return page;
+}
+
+// Runs the processes until all have ended, and shows the progress. `page` may be null.
+absl::StatusOr<Launcher::Outcome> Supervise(Launcher::Options options, PosixProcessTable* processes, RunPage* page,
+                                            const config::v1::RunSpec& config, const std::string& logdir,
+                                            const std::string& tls_dir, std::ostream& out) {
   // Must be created before any other thread.
   SignalWait signals;
-  PosixProcessTable processes;
   RunProgress progress = TerminalProgress();
-  options.processes = &processes;
+  options.processes = processes;
+  if (page != nullptr) options.on_other_exit = [page](int pid) { page->OnExit(pid); };
   options.say = [&](const std::string& line) { out << progress.Say(line) << std::flush; };
   Launcher supervisor(options);
   RETURN_IF_ERROR(supervisor.Start());
@@ -180,9 +160,14 @@ absl::StatusOr<Launcher::Outcome> Supervise(Launcher::Options options, const con
       ASSIGN_OR_RETURN(const MasterAddress address, ParseMasterAddress(supervisor.master()));
       GrpcClientOptions client_options;
       client_options.call_timeout = kStatusTimeout;
+      client_options.credentials = Credentials(tls_dir);
       out << progress.Say(absl::StrCat("status: ./lockstep status --master=", supervisor.master())) << std::flush;
       poller = std::make_unique<StatusPoller>(NewGrpcChiefClient(address.targets[0], client_options), Clock::Real(),
                                               kStatusPeriod);
+      if (page != nullptr) page->Start(supervisor.master());
+    }
+    if (page != nullptr) {
+      if (const auto line = page->TakeLine()) out << progress.Say(*line) << std::flush;
     }
     for (const std::string& line : evaluation.TakeLines()) out << progress.Say(line) << std::flush;
     if (poller == nullptr) continue;
@@ -212,7 +197,7 @@ int ReportEnd(const RunReport& report, absl::string_view command, absl::Time beg
   return status.ok() ? kExitDone : PrintError(command, status.message(), kExitFailed, err);
 }
 
-int RunProcesses(FileSystem* fs, const RunFlags& flags, const config::v1::RunSpec& config, const ConfigSource& source,
+int RunProcesses(FileSystem* fs, RunFlags flags, const config::v1::RunSpec& config, const ConfigSource& source,
                  const std::string& logdir, std::ostream& out, std::ostream& err) {
   constexpr absl::string_view kCommand = "lockstep run";
   const auto report = RunReport::Create(fs, config, logdir);
@@ -226,17 +211,24 @@ int RunProcesses(FileSystem* fs, const RunFlags& flags, const config::v1::RunSpe
                       kExitRetryable, err);
   }
   const std::unique_ptr<RunSocket> socket = WorkersSocket(flags, logdir);
+  std::string* const listen = &flags.processes.listen;
+  if (listen->empty()) *listen = socket == nullptr ? "127.0.0.1:0" : socket->address();
   auto options =
       LauncherOptions(fs, flags, config, logdir, log_directory, socket == nullptr ? std::string() : socket->address());
   if (!options.ok()) return Failed(kCommand, options.status(), err);
 
-  out << (*report)->Beginning(CountText(flags.workers, "worker")) << "\n" << std::flush;
+  out << (*report)->Beginning(CountText(flags.processes.workers, "worker")) << "\n" << std::flush;
   // The chief of a killed run may still hold the directory.
   if (RunDirectory::IsHeld(fs, logdir)) {
     out << "waiting for another chief, which is still ending in " << logdir << "\n" << std::flush;
   }
   const absl::Time began = Clock::Real()->Now();
-  const auto outcome = Supervise(*std::move(options), config, logdir, out);
+  PosixProcessTable processes;
+  // Also shows the run while its end is evaluated.
+  absl::optional<RunPage> page;
+  if (!flags.page.empty() && IsCommandLine()) page.emplace(PageOptions(fs, flags, logdir, log_directory, &processes));
+  const auto outcome = Supervise(*std::move(options), &processes, page ? &*page : nullptr, config, logdir,
+                                 flags.processes.security.tls_dir, out);
   if (!outcome.ok()) return Failed(kCommand, outcome.status(), err);
   if (outcome->exit_code == kExitDone) return ReportEnd(**report, kCommand, began, out, err);
   if (!outcome->message.empty()) err << kCommand << ": " << outcome->message << "\n";
@@ -253,7 +245,7 @@ int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flag
                  const ConfigSource& source, const std::string& logdir, std::ostream& out, std::ostream& err) {
   const auto report = RunReport::Create(fs, config, logdir);
   if (!report.ok()) return CheckFailed(command, source.Locate(report.status()), err);
-  out << (*report)->Beginning(absl::StrCat(CountText(flags.workers, "worker"), " in this process")) << "\n"
+  out << (*report)->Beginning(absl::StrCat(CountText(flags.processes.workers, "worker"), " in this process")) << "\n"
       << std::flush;
   // INFO logs would disturb the progress line.
   FLAGS_minloglevel = google::GLOG_WARNING;
@@ -261,7 +253,7 @@ int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flag
   RunProgress progress = TerminalProgress();
   LocalRunOptions options;
   options.logdir = logdir;
-  options.workers = flags.workers;
+  options.workers = flags.processes.workers;
   options.compute_threads = flags.compute_threads;
   options.change_settings = flags.config.changes_settings();
   options.new_run = flags.new_run;
@@ -302,24 +294,22 @@ int RunCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostre
       "2 wrong arguments or configuration; 138 starting again may help; 143 stopped, the last step is saved.\n"
       "Example: lockstep run examples/fashion_mnist.textproto --workers=2");
   DeclareShared(&flags, &command_line);
-  command_line.AddFlag("workers", "N", "worker processes. Does not change the result.", &flags.workers);
+  flags.processes.Declare(
+      "worker processes. Does not change the result.",
+      "where the chief listens in addition to the unix socket of its workers, which this user alone can "
+      "reach; port 0 takes any; also unix:/path",
+      &command_line);
   command_line.AddFlag(
-      "max_restarts", "N",
-      "how often each process is started again when it dies; one restart is forgiven for every 10 minutes that it runs",
-      &flags.max_restarts);
-  command_line.AddFlag("listen", "HOST:PORT", "where the chief listens; port 0 takes any; also unix:/path",
-                       &flags.listen);
+      "page", "HOST:PORT",
+      "where a page about the run is served; if the port is in use, at another one; --page= (empty): none",
+      &flags.page);
   command_line.AddFlag("master", "", "--master= (empty): all in this process without a socket, as lockstep local",
                        &flags.master);
   if (const auto exit_code = command_line.Parse(words, out, err)) return *exit_code;
-  if (flags.workers < 1 || flags.max_restarts < 0) {
-    return PrintError("lockstep run",
-                      absl::StrCat("--workers must be at least 1 and --max_restarts at least 0, not ", flags.workers,
-                                   " and ", flags.max_restarts),
-                      kExitBadConfiguration, err);
-  }
-  if (absl::StrContains(flags.listen, ',')) {
-    return PrintError("lockstep run", absl::StrCat("--listen takes one address, not ", flags.listen),
+  const absl::Status checked = flags.processes.Check(fs);
+  if (!checked.ok()) return PrintError("lockstep run", checked.message(), kExitBadConfiguration, err);
+  if (absl::StrContains(flags.processes.listen, ',')) {
+    return PrintError("lockstep run", absl::StrCat("--listen takes one address, not ", flags.processes.listen),
                       kExitBadConfiguration, err);
   }
   if (flags.master.has_value() && !flags.master->empty()) {
@@ -342,7 +332,7 @@ int RunCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostre
 
 int LocalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err) {
   RunFlags flags;
-  flags.workers = 1;
+  flags.processes.workers = 1;
   CommandLine command_line(
       "lockstep local", "Trains in one process, without a socket, and evaluates the result.",
       "An empty --logdir= keeps nothing. Ctrl-C saves a checkpoint and stops; once more, at least a second later, "
@@ -354,14 +344,14 @@ int LocalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ost
       "could not be saved; 2 wrong arguments or configuration; 143 stopped, the last step is saved.");
   DeclareShared(&flags, &command_line);
   std::string master;
-  command_line.AddFlag("workers", "N", "workers, each a thread. Does not change the result.", &flags.workers);
+  command_line.AddFlag("workers", "N", "workers, each a thread. Does not change the result.", &flags.processes.workers);
   command_line.AddFlag("master", "", "may be given, empty", &master);
   if (const auto exit_code = command_line.Parse(words, out, err)) return *exit_code;
-  if (flags.workers < 1 || !master.empty()) {
-    return PrintError(
-        "lockstep local",
-        absl::StrCat("--workers must be at least 1 and --master empty, not ", flags.workers, " and \"", master, "\""),
-        kExitBadConfiguration, err);
+  if (flags.processes.workers < 1 || !master.empty()) {
+    return PrintError("lockstep local",
+                      absl::StrCat("--workers must be at least 1 and --master empty, not ", flags.processes.workers,
+                                   " and \"", master, "\""),
+                      kExitBadConfiguration, err);
   }
   std::unique_ptr<ConfigSource> source;
   const auto config = flags.config.Load(fs, &source);

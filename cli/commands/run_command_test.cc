@@ -160,14 +160,14 @@ TEST_F(RunCommandTest, TrainsToTheBitsOfOneProcess) {
 }
 
 TEST_F(RunCommandTest, GoesOnWhenWorkerAndChiefAreKilled) {
-  const pid_t run = Start({logdir_, "--workers=2", "--steps=10000"});
+  const pid_t run = Start({logdir_, "--workers=2", "--steps=30000"});
   ASSERT_TRUE(Await("  loss "));
   ASSERT_TRUE(KillChildOf(run, "worker-1"));
   ASSERT_TRUE(Await("worker-1 was killed by SIGKILL; starting it again (1 of 10)"));
   ASSERT_TRUE(KillChildOf(run, "chief_main"));
   EXPECT_EQ(Wait(run), 0) << shown_;
   EXPECT_THAT(shown_, HasSubstr("chief was killed by SIGKILL; starting it again (1 of 10)"));
-  EXPECT_EQ(Run({absl::StrCat("--logdir=", Path("alone")), "--master=", "--steps=10000"}), 0) << err_.str();
+  EXPECT_EQ(Run({absl::StrCat("--logdir=", Path("alone")), "--master=", "--steps=30000"}), 0) << err_.str();
   EXPECT_EQ(Digest(Path("run")), Digest(Path("alone")));
 }
 

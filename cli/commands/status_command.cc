@@ -12,6 +12,7 @@
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/cluster/address_file.h"
 #include "lockstep/common/flags/command_line.h"
+#include "lockstep/common/transport/connection/credentials_flags.h"
 #include "lockstep/common/transport/grpc_chief_client.h"
 #include "lockstep/common/transport/grpc_connector.h"
 
@@ -33,6 +34,8 @@ int StatusCommand(FileSystem* fs, const std::vector<std::string>& words, std::os
       "Exit codes: 0 answered; 1 the run is over, says its address file; 2 wrong arguments; 138 no chief answers.\n"
       "The fields of --json are those of RunStatus in proto/lockstep/v1/status.proto.");
   command_line.AddFlag("master", "grpc://HOST:PORT", kRemoteMasterHelp, &master);
+  CredentialsFlags credentials_flags;
+  credentials_flags.DeclareWithToken(&command_line);
   command_line.AddFlag("json", "", "prints one JSON object", &json);
   command_line.AddFlag("watch", "", "again every second, until the run is over", &watch);
   command_line.AddFlag("timeout", "TIME", "how long to wait for the answer", &timeout);
@@ -40,8 +43,12 @@ int StatusCommand(FileSystem* fs, const std::vector<std::string>& words, std::os
   const auto address = ParseRemoteMaster(master);
   if (!address.ok()) return PrintError("lockstep status", address.status().message(), kExitBadConfiguration, err);
 
+  const auto credentials = credentials_flags.Load(fs);
+  if (!credentials.ok())
+    return PrintError("lockstep status", credentials.status().message(), kExitBadConfiguration, err);
   GrpcClientOptions options;
   options.call_timeout = options.connect_timeout = timeout;
+  options.credentials = *credentials;
   const auto client = GrpcConnector(fs, options).Connect(*address);
   if (!client.ok()) return PrintError("lockstep status", client.status().message(), kExitBadConfiguration, err);
   const bool terminal = isatty(STDOUT_FILENO) != 0;
@@ -63,15 +70,21 @@ int ProbeCommand(FileSystem* fs, const std::vector<std::string>& words, std::ost
   CommandLine command_line("lockstep probe", "Asks the health service of a chief whether it serves.",
                            "Exit codes: 0 it serves; 1 it does not or does not answer; 2 wrong arguments.");
   command_line.AddFlag("master", "grpc://HOST:PORT", kRemoteMasterHelp, &master);
+  CredentialsFlags credentials_flags;
+  credentials_flags.Declare(&command_line);
   command_line.AddFlag("timeout", "TIME", "how long to wait for the answer", &timeout);
   if (const auto exit_code = command_line.Parse(words, out, err)) return *exit_code;
   const auto address = ParseRemoteMaster(master);
   if (!address.ok()) return PrintError("lockstep probe", address.status().message(), kExitBadConfiguration, err);
   const auto targets = FindTargets(fs, *address);
   if (!targets.ok()) return PrintNoAnswer("lockstep probe", master, targets.status(), kExitFailed, err);
+  const auto credentials = credentials_flags.Load(fs);
+  if (!credentials.ok()) {
+    return PrintError("lockstep probe", credentials.status().message(), kExitBadConfiguration, err);
+  }
   absl::Status status;
   for (const std::string& target : *targets) {
-    status = CheckHealth(target, timeout);
+    status = CheckHealth(target, timeout, *credentials);
     if (!status.ok()) continue;
     out << target << " serves\n";
     return kExitDone;

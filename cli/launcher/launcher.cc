@@ -16,7 +16,7 @@ namespace {
 
 // The period of checks for the port file.
 constexpr absl::Duration kPortPoll = absl::Milliseconds(20);
-// Time for processes to exit by themselves when the run is over.
+// Time for the chief to exit by itself when the run is over.
 constexpr absl::Duration kGrace = absl::Seconds(2);
 // Time for processes to stop when nothing is left to save.
 constexpr absl::Duration kKillGrace = absl::Seconds(5);
@@ -39,25 +39,38 @@ Launcher::Outcome Stopped(absl::string_view message) {
 
 Launcher::Launcher(Options options)
     : options_(std::move(options)),
-      chief_("chief", JoinPath(options_.log_directory, "chief.log"), options_.max_restarts, 0),
-      listen_(options_.listen) {
+      chief_("chief", LogPath("chief"), options_.max_restarts, 0),
+      listen_(options_.listen),
+      master_(options_.master),
+      declared_(options_.is_declared == nullptr) {
   for (int i = 0; i < options_.workers; ++i) {
     const std::string name = absl::StrCat("worker-", i);
-    workers_.emplace_back(name, JoinPath(options_.log_directory, absl::StrCat(name, ".log")), options_.max_restarts,
-                          i + 1);
+    workers_.emplace_back(name, LogPath(name), options_.max_restarts, i + 1);
   }
 }
 
+std::string Launcher::LogPath(const std::string& name) const {
+  return options_.log_directory.empty() ? "" : JoinPath(options_.log_directory, absl::StrCat(name, ".log"));
+}
+
 absl::Status Launcher::Start() {
-  const absl::Status removed = options_.fs->Remove(options_.port_file);
-  if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
+  if (HasChief()) {
+    const absl::Status removed = options_.fs->Remove(options_.port_file);
+    if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
+  }
+  if (!declared_ || !HasChief()) {
+    for (Child& worker : workers_) worker.start_at = options_.clock->Now();
+    return absl::OkStatus();
+  }
   return StartChild(&chief_, options_.chief_command(listen_));
 }
 
 absl::Status Launcher::StartChild(Child* child, std::vector<std::string> command) {
   child->start_at = absl::InfiniteFuture();
-  const auto log = options_.fs->NewRandomAccessFile(child->log_path);
-  child->log_offset = log.ok() ? (*log)->size() : 0;
+  if (!child->log_path.empty()) {
+    const auto log = options_.fs->NewRandomAccessFile(child->log_path);
+    child->log_offset = log.ok() ? (*log)->size() : 0;
+  }
   ASSIGN_OR_RETURN(child->pid, options_.processes->Start({std::move(command), child->log_path}));
   child->started = options_.clock->Now();
   return absl::OkStatus();
@@ -66,6 +79,10 @@ absl::Status Launcher::StartChild(Child* child, std::vector<std::string> command
 void Launcher::Poll() {
   while (const absl::optional<ProcessExit> exit = options_.processes->NextExit()) OnExit(*exit);
   if (!ending_) {
+    if (!declared_ && options_.is_declared()) {
+      declared_ = true;
+      chief_.start_at = options_.clock->Now();
+    }
     if (master_.empty()) ReadPortFile();
     StartPending();
   }
@@ -110,11 +127,19 @@ void Launcher::OnExit(const ProcessExit& exit) {
   for (Child* const each : Children()) {
     if (each->pid == exit.pid) child = each;
   }
-  if (child == nullptr) return;
+  if (child == nullptr) {
+    if (options_.on_other_exit) options_.on_other_exit(exit.pid);
+    return;
+  }
   child->pid = 0;
   const RestartPolicy::Decision decision = child->policy.OnExit(exit, options_.clock->Now() - child->started);
   if (ending_) {
-    if (child == &chief_) OnLateChiefEnd(exit, decision);
+    if (child == &chief_) return OnLateChiefEnd(exit, decision);
+    // A program may fail after the end of the run, too.
+    if (options_.is_declared && decision.action == RestartPolicy::Decision::kFailed && end_.exit_code == kExitDone) {
+      end_ = {decision.exit_code, absl::StrCat(child->name, " ", decision.text, " after the end of the run"),
+              child->log_path, child->log_offset};
+    }
   } else if (decision.action == RestartPolicy::Decision::kStartAgain) {
     options_.say(absl::StrCat(child->name, " ", decision.text));
     child->start_at = options_.clock->Now() + decision.delay;
@@ -130,7 +155,7 @@ void Launcher::OnChiefEnd(const RestartPolicy::Decision& decision) {
   switch (decision.action) {
     case RestartPolicy::Decision::kFinished:
       End({});
-      return StopWorkersAt(now + kGrace);
+      return StopWorkersAt(now + options_.worker_grace);
     case RestartPolicy::Decision::kStopped:
       End(Stopped("chief was asked to stop"));
       return StopWorkersAt(now);
@@ -140,7 +165,9 @@ void Launcher::OnChiefEnd(const RestartPolicy::Decision& decision) {
 }
 
 void Launcher::OnLateChiefEnd(const ProcessExit& exit, const RestartPolicy::Decision& decision) {
-  StopWorkersAt(options_.clock->Now() + (chief_.told ? absl::ZeroDuration() : kGrace));
+  const bool programs_continue = options_.is_declared && decision.action == RestartPolicy::Decision::kFinished;
+  const absl::Duration grace = chief_.told ? absl::ZeroDuration() : kGrace;
+  StopWorkersAt(options_.clock->Now() + (programs_continue ? options_.worker_grace : grace));
   if (decision.action == RestartPolicy::Decision::kFinished) {
     if (!end_.message.empty()) options_.say(end_.message);
     end_ = {};
@@ -163,13 +190,23 @@ void Launcher::OnWorkerEnd(Child* worker, const RestartPolicy::Decision& decisio
       return Fail(*worker, decision.exit_code, decision.text);
     case RestartPolicy::Decision::kStopped:
       options_.say(absl::StrCat(worker->name, " ", decision.text, "; the run continues without it"));
-      if (AnyWorkerLeft()) return;
+      if (AnyWorkerLeft() || (HasChief() && options_.other_workers)) return;
       End(Stopped("no worker is left"));
       return StopChiefAt(options_.clock->Now());
     default:
-      // The worker has learned that the run is over; the chief's exit decides the outcome.
-      return;
+      // The worker has learned that the run is over; the exit of a chief of this launcher decides the outcome.
+      if (options_.is_declared) return OnDeclarerEnd(*worker);
+      if (!HasChief() && !AnyWorkerLeft()) End({});
   }
+}
+
+void Launcher::OnDeclarerEnd(const Child& worker) {
+  if (AnyWorkerLeft()) return;
+  if (!declared_) return Fail(worker, kExitFailed, "ended without declaring a run: it made no worker");
+  if (options_.other_workers) return;
+  // If the run is over, the chief ends by itself, and a stop changes nothing. Otherwise the programs have left it.
+  End(Stopped(""));
+  StopChiefAt(options_.clock->Now() + kGrace);
 }
 
 void Launcher::End(Outcome outcome) {
@@ -204,7 +241,7 @@ void Launcher::OnSignal(int signal) {
     case StopRequests::Meaning::kStop:
       options_.say(absl::StrCat(ending_ || chief_.pid == 0 ? "stopping" : "stopping: the chief saves a checkpoint",
                                 "; Ctrl-C once more stops at once"));
-      if (!ending_ && chief_.pid == 0) {
+      if (!ending_ && HasChief() && chief_.pid == 0 && declared_) {
         // The chief was killed and waits for its restart: updates since its last checkpoint are already lost.
         End({kExitRetryable, "chief was not running; the same command resumes from its last checkpoint",
              chief_.log_path, chief_.log_offset});
@@ -224,6 +261,7 @@ void Launcher::OnSignal(int signal) {
 }
 
 void Launcher::RequestSave() {
+  if (!HasChief()) return options_.say("the chief saves, a worker has nothing to save; continues");
   if (ending_ || chief_.pid == 0) return options_.say("there is no chief that could save now");
   options_.say("the chief saves a checkpoint, and the run continues");
   // A chief that does not watch for signals yet ignores it, as this process and its new children do. Nothing is lost,
@@ -279,7 +317,7 @@ absl::Time Launcher::next_poll() const {
     }
     return next;
   }
-  next = master_.empty() ? options_.clock->Now() + kPortPoll : absl::InfiniteFuture();
+  next = master_.empty() || !declared_ ? options_.clock->Now() + kPortPoll : absl::InfiniteFuture();
   next = std::min(next, chief_.start_at);
   for (const Child& worker : workers_) next = std::min(next, worker.start_at);
   return next;

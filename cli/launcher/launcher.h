@@ -18,7 +18,9 @@
 namespace lockstep {
 
 // Keeps the processes of a run on this machine alive, a chief and its workers, until the chief says that the run is
-// over. Life cycle: Start, then Poll after every signal and at next_poll() at the latest, until outcome() has a value;
+// over. Usually the chief starts first; with Options::is_declared the workers do, because one of them declares the run.
+// Without Options::chief_command the chief is elsewhere, and the workers' exits decide the outcome.
+// Life cycle: Start, then Poll after every signal and at next_poll() at the latest, until outcome() has a value;
 // all processes have ended by then. A stop signals the chief first, and the workers after it has ended, so that no
 // worker leaves a step half applied that the chief is about to save. Never blocks and has no thread. Not thread-safe.
 class Launcher {
@@ -29,18 +31,30 @@ class Launcher {
     ProcessTable* processes = nullptr;
     FileSystem* fs = nullptr;
     // Returns the chief's command for an address to listen on. The chief writes the port that it got to port_file, and
-    // gets the same port when it is restarted.
+    // gets the same port when it is restarted. Null if the chief is elsewhere, at `master`.
     std::function<std::vector<std::string>(const std::string& listen)> chief_command;
     // Returns the command of worker 0, 1, ... for the chief's address.
     std::function<std::vector<std::string>(int worker, const std::string& master)> worker_command;
     int workers = 2;
+    // True if workers of other launchers compute too: the run continues when all of this one have been stopped.
+    bool other_workers = false;
+    // If set, the workers start first, with `master`, and the chief when this returns true.
+    std::function<bool()> is_declared;
+    // The chief's address for workers: with is_declared, a file that the chief will write. Empty if this launcher's
+    // chief tells its port.
+    std::string master;
+    // Time for workers to exit by themselves when the run is over.
+    absl::Duration worker_grace = absl::Seconds(2);
     // Limit for each process.
     int64_t max_restarts = 10;
     // "host:port" (port 0: any free one), "unix:/path" or "unix-abstract:name".
     std::string listen = "127.0.0.1:0";
     std::string port_file;
-    // The logs are chief.log, worker-0.log, ... in this directory, which must exist.
+    // The logs are chief.log, worker-0.log, ... in this directory, which must exist. If empty, the processes write to
+    // the stdout and stderr of this one.
     std::string log_directory;
+    // Receives the id of each process that has ended and is not the launcher's; may be null.
+    std::function<void(int pid)> on_other_exit;
     // Receives messages about the processes, in whole lines without a line feed.
     std::function<void(const std::string&)> say;
     // Time for the chief to save its last step and exit after a stop signal; then it is killed.
@@ -57,7 +71,8 @@ class Launcher {
 
   explicit Launcher(Options options);
 
-  // Starts the chief; the workers follow when it listens. Errors are those of the program or of the port file.
+  // Starts the chief; the workers follow when it listens. With is_declared, or without a chief, Poll starts the
+  // workers. Errors are those of the program or of the port file.
   absl::Status Start();
   // Collects the processes that have ended, and performs the actions that are due.
   void Poll();
@@ -92,6 +107,9 @@ class Launcher {
     bool told = false;
   };
 
+  bool HasChief() const { return options_.chief_command != nullptr; }
+  // Returns the path of a process's log; empty if it has none.
+  std::string LogPath(const std::string& name) const;
   absl::Status StartChild(Child* child, std::vector<std::string> command);
   void StartPending();
   void ReadPortFile();
@@ -100,6 +118,8 @@ class Launcher {
   void OnWorkerEnd(Child* worker, const RestartPolicy::Decision& decision);
   // Handles a chief that exits while the run is ending.
   void OnLateChiefEnd(const ProcessExit& exit, const RestartPolicy::Decision& decision);
+  // Handles a program's worker that ends without an error while the run continues.
+  void OnDeclarerEnd(const Child& worker);
   // After this no process is started.
   void End(Outcome outcome);
   void Fail(const Child& culprit, int exit_code, const std::string& text);
@@ -120,6 +140,8 @@ class Launcher {
   std::string listen_;
   std::string master_;
 
+  // False while no worker has declared the run.
+  bool declared_;
   bool ending_ = false;
   // The outcome once all processes have ended, and whether a worker, not the chief, caused it.
   Outcome end_;

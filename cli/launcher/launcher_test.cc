@@ -84,8 +84,44 @@ class LauncherTest : public ::testing::Test {
     options.port_file = "/log/port";
     options.log_directory = "/log";
     options.say = [this](const std::string& line) { said_.push_back(line); };
+    options.other_workers = other_workers_;
+    if (is_declared_) {
+      options.is_declared = is_declared_;
+      options.master = "file:/run/address";
+      options.worker_grace = absl::InfiniteDuration();
+    }
     ASSERT_TRUE(fs_.CreateDirectory("/log").ok());
     launcher_ = std::make_unique<Launcher>(options);
+  }
+  // Starts workers of a chief elsewhere.
+  void StartWorkersAlone(int workers, int64_t max_restarts = 10) {
+    Launcher::Options options;
+    options.clock = &clock_;
+    options.processes = &processes_;
+    options.fs = &fs_;
+    options.worker_command = [](int worker, const std::string& master) {
+      return std::vector<std::string>{"/bin/worker", absl::StrCat("worker-", worker), master};
+    };
+    options.workers = workers;
+    options.max_restarts = max_restarts;
+    options.master = "grpc://chief:2222";
+    options.say = [this](const std::string& line) { said_.push_back(line); };
+    launcher_ = std::make_unique<Launcher>(options);
+    ASSERT_TRUE(launcher_->Start().ok());
+    launcher_->Poll();
+    ASSERT_EQ(processes_.running.size(), workers);
+  }
+  // Starts workers of which one declares the run.
+  void StartProgram(int workers = 2) {
+    is_declared_ = [this] { return declared_; };
+    Make(workers);
+    ASSERT_TRUE(launcher_->Start().ok());
+    launcher_->Poll();
+    ASSERT_EQ(processes_.running.size(), workers);
+  }
+  void Declare() {
+    declared_ = true;
+    launcher_->Poll();
   }
   // Starts a chief that listens on port 4000, and its workers.
   void StartAll(int workers = 2, int64_t max_restarts = 10) {
@@ -110,6 +146,9 @@ class LauncherTest : public ::testing::Test {
   MemoryFileSystem fs_;
   FakeProcessTable processes_;
   std::vector<std::string> said_;
+  std::function<bool()> is_declared_;
+  bool declared_ = false;
+  bool other_workers_ = false;
   std::unique_ptr<Launcher> launcher_;
 };
 
@@ -509,6 +548,128 @@ TEST_F(LauncherTest, FailsWhenThePortFileHoldsNoPort) {
   EndProcess("chief", kExitTerminated);
   ASSERT_EQ(ExitCode(), kExitFailed);
   EXPECT_THAT(launcher_->outcome()->message, HasSubstr("wrote \"none\", not a port, to /log/port"));
+}
+
+TEST_F(LauncherTest, StartsTheChiefOfARunThatAWorkerDeclares) {
+  StartProgram();
+  EXPECT_THAT(processes_.commands,
+              ElementsAre("/bin/worker worker-0 file:/run/address", "/bin/worker worker-1 file:/run/address"));
+  EXPECT_LE(launcher_->next_poll(), clock_.Now() + absl::Milliseconds(50));
+  Declare();
+  EXPECT_EQ(processes_.commands.back(), "/bin/chief chief 127.0.0.1:0");
+  EXPECT_EQ(launcher_->next_poll(), absl::InfiniteFuture());
+  EndProcess("chief", kExitDone);
+  Advance(absl::Hours(1));
+  EXPECT_THAT(processes_.signals, IsEmpty()) << "a program may go on after the run";
+  EndProcess("worker-0", kExitDone);
+  EndProcess("worker-1", kExitDone);
+  EXPECT_EQ(ExitCode(), kExitDone);
+}
+
+TEST_F(LauncherTest, AProgramThatDeclaresNothingFails) {
+  StartProgram();
+  EndProcess("worker-0", kExitDone);
+  EXPECT_EQ(ExitCode(), -1);
+  EndProcess("worker-1", kExitDone);
+  EXPECT_EQ(ExitCode(), kExitFailed);
+  EXPECT_THAT(launcher_->outcome()->message, HasSubstr("worker-1 ended without declaring a run"));
+}
+
+TEST_F(LauncherTest, AFailureAfterTheRunIsTheOutcome) {
+  StartProgram(1);
+  Declare();
+  EndProcess("chief", kExitDone);
+  EndProcess("worker-0", 1);
+  EXPECT_EQ(ExitCode(), kExitFailed);
+  EXPECT_THAT(launcher_->outcome()->message, HasSubstr("after the end of the run"));
+}
+
+TEST_F(LauncherTest, StopsTheChiefThatAllProgramsLeft) {
+  StartProgram(1);
+  Declare();
+  EndProcess("worker-0", kExitDone);
+  EXPECT_THAT(processes_.signals, IsEmpty());
+  Advance(absl::Seconds(3));
+  EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
+  EndProcess("chief", kExitTerminated);
+  EXPECT_EQ(ExitCode(), kExitTerminated);
+}
+
+TEST_F(LauncherTest, StopsProgramsThatHaveDeclaredNothing) {
+  StartProgram(1);
+  launcher_->OnSignal(SIGTERM);
+  EXPECT_THAT(processes_.signals, ElementsAre("worker-0 TERM"));
+  EndProcess("worker-0", 0, SIGTERM);
+  EXPECT_EQ(ExitCode(), kExitTerminated);
+}
+
+TEST_F(LauncherTest, RestartsWorkersOfAChiefElsewhere) {
+  StartWorkersAlone(2);
+  EXPECT_THAT(processes_.commands,
+              ElementsAre("/bin/worker worker-0 grpc://chief:2222", "/bin/worker worker-1 grpc://chief:2222"));
+  EndProcess("worker-1", 0, SIGKILL);
+  EXPECT_THAT(said_, ElementsAre(HasSubstr("worker-1 was killed by SIGKILL; starting it again (1 of 10)")));
+  Advance(absl::Seconds(1));
+  EXPECT_THAT(processes_.Running(), ElementsAre("worker-0", "worker-1"));
+  EndProcess("worker-0", 0);
+  EXPECT_EQ(ExitCode(), -1);
+  EndProcess("worker-1", 0);
+  EXPECT_EQ(ExitCode(), 0);
+}
+
+TEST_F(LauncherTest, StopsWorkersOfAChiefElsewhere) {
+  StartWorkersAlone(1);
+  launcher_->OnSignal(SIGUSR1);
+  launcher_->OnSignal(SIGTERM);
+  EXPECT_THAT(processes_.signals, ElementsAre("worker-0 TERM"));
+  EndProcess("worker-0", 143);
+  EXPECT_EQ(ExitCode(), 143);
+}
+
+TEST_F(LauncherTest, PassesOnHowWorkersOfAChiefElsewhereFail) {
+  StartWorkersAlone(2);
+  EndProcess("worker-0", 2);
+  EXPECT_EQ(ExitCode(), -1);
+  Advance(absl::Seconds(2));
+  EXPECT_THAT(processes_.signals, ElementsAre("worker-1 TERM"));
+  EndProcess("worker-1", 143);
+  EXPECT_EQ(ExitCode(), 2);
+  EXPECT_EQ(launcher_->outcome()->log_path, "");
+
+  StartWorkersAlone(1, 0);
+  EndProcess("worker-0", 138);
+  EXPECT_EQ(ExitCode(), 138);
+}
+
+TEST_F(LauncherTest, ServesWorkersElsewhereWhenItsOwnWereStopped) {
+  other_workers_ = true;
+  StartAll(1);
+  EndProcess("worker-0", 143);
+  EXPECT_EQ(ExitCode(), -1);
+  EXPECT_THAT(processes_.signals, IsEmpty());
+  EndProcess("chief", 0);
+  EXPECT_EQ(ExitCode(), 0);
+}
+
+TEST_F(LauncherTest, ServesWorkersElsewhereWhenItsOwnProgramHasLeft) {
+  other_workers_ = true;
+  StartProgram(1);
+  Declare();
+  EndProcess("worker-0", 0);
+  Advance(absl::Minutes(1));
+  EXPECT_THAT(processes_.signals, IsEmpty());
+  EndProcess("chief", 0);
+  EXPECT_EQ(ExitCode(), 0);
+}
+
+TEST_F(LauncherTest, KeepsAChiefWithoutWorkersOfItsOwn) {
+  other_workers_ = true;
+  StartAll(0);
+  EndProcess("chief", 0, SIGKILL);
+  Advance(absl::Seconds(1));
+  EXPECT_THAT(processes_.Running(), ElementsAre("chief"));
+  EndProcess("chief", 0);
+  EXPECT_EQ(ExitCode(), 0);
 }
 
 }  // namespace

@@ -18,7 +18,8 @@ absl::Status Error(absl::string_view what, const std::string& path, int error) {
   return absl::ErrnoToStatus(error, absl::StrCat("cannot ", what, " ", path));
 }
 
-// Runs in the child between fork and exec, so it makes only calls that are safe there. Never returns.
+// Runs in the child between fork and exec, so it makes only calls that are safe there. A negative `log` stands for the
+// supervisor's stdout and stderr. Never returns.
 [[noreturn]] void Become(char* const* arguments, int log, pid_t parent, int error_pipe) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
@@ -28,8 +29,10 @@ absl::Status Error(absl::string_view what, const std::string& path, int error) {
   sigprocmask(SIG_SETMASK, &none, nullptr);
   const int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
   dup2(input, STDIN_FILENO);
-  dup2(log, STDOUT_FILENO);
-  dup2(log, STDERR_FILENO);
+  if (log >= 0) {
+    dup2(log, STDOUT_FILENO);
+    dup2(log, STDERR_FILENO);
+  }
   close_range(3, ~0u, CLOSE_RANGE_CLOEXEC);
   execv(arguments[0], arguments);
   const int error = errno;
@@ -51,20 +54,23 @@ absl::StatusOr<int> PosixProcessTable::Start(const ProcessSpec& spec) {
   for (const std::string& word : spec.command) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
 
-  const int log = open(spec.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
-  if (log < 0) return Error("write", spec.log_path, errno);
+  int log = -1;
+  if (!spec.log_path.empty()) {
+    log = open(spec.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+    if (log < 0) return Error("write", spec.log_path, errno);
+  }
   // Closed by exec; otherwise carries the reason why exec failed.
   int error_pipe[2];
   if (pipe2(error_pipe, O_CLOEXEC) != 0) {
     const int error = errno;
-    close(log);
+    if (log >= 0) close(log);
     return Error("make a pipe for", spec.command[0], error);
   }
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid == 0) Become(arguments.data(), log, parent, error_pipe[1]);
   const int fork_error = errno;
-  close(log);
+  if (log >= 0) close(log);
   close(error_pipe[1]);
   int exec_error = 0;
   ssize_t count = 0;

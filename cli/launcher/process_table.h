@@ -12,7 +12,7 @@ namespace lockstep {
 struct ProcessSpec {
   // The program's path, then its arguments.
   std::vector<std::string> command;
-  // Receives stdout and stderr, appended.
+  // Receives stdout and stderr, appended. If empty, the process has those of the supervisor.
   std::string log_path;
 };
 

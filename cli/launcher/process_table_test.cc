@@ -85,6 +85,23 @@ TEST_F(PosixProcessTableTest, NamesTheLogThatCannotBeWritten) {
   EXPECT_THAT(std::string(pid.status().message()), HasSubstr("/no/such/directory/x.log"));
 }
 
+TEST_F(PosixProcessTableTest, GivesAChildTheSupervisorsOutputWithoutALog) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const int before = dup(STDOUT_FILENO);
+  dup2(ends[1], STDOUT_FILENO);
+  const auto pid = processes_.Start({{"/bin/sh", "-c", "echo hello"}, ""});
+  dup2(before, STDOUT_FILENO);
+  close(before);
+  close(ends[1]);
+  ASSERT_TRUE(pid.ok()) << pid.status();
+  AwaitExit();
+  char text[16] = "";
+  EXPECT_EQ(read(ends[0], text, sizeof text), 6);
+  EXPECT_EQ(std::string(text), "hello\n");
+  close(ends[0]);
+}
+
 TEST_F(PosixProcessTableTest, EndsItsChildrenWhenTheSupervisorDies) {
   // A supervisor that starts a child, which prints its id, and is then killed.
   int pipe_ends[2];

@@ -13,10 +13,11 @@
 #include "lockstep/common/report/quantity.h"
 #include "lockstep/common/step/compression.h"
 #include "lockstep/common/tensor/parameter_layout.h"
-#include "lockstep/server/optimizer/optimizer.h"
+#include "lockstep/server/optimizer/optimizer_groups.h"
 #include "lockstep/server/ps/versions/checkpoint_keys.h"
 #include "lockstep/train/evaluation/run_evaluator.h"
 #include "lockstep/worker/data/addressable_batches.h"
+#include "lockstep/worker/data/example_order.h"
 #include "lockstep/worker/data/formats/open_dataset.h"
 #include "lockstep/worker/evaluation/metrics.h"
 #include "lockstep/worker/nn/graph/graph_model.h"
@@ -41,20 +42,18 @@ absl::Status CheckTraining(FileSystem* fs, const config::v1::RunSpec& config,
   ASSIGN_OR_RETURN(const std::unique_ptr<Model> model, CreateModel(config.model(), dataset->spec()));
   RETURN_IF_ERROR(GradientTransforms::Create(config.optimizer(), model->spec(), nullptr).status());
   ASSIGN_OR_RETURN(const ParameterLayout layout, ParameterLayout::Create(model->spec()));
-  ASSIGN_OR_RETURN(const std::unique_ptr<Optimizer> optimizer, Optimizer::Create(config.optimizer()));
+  ASSIGN_OR_RETURN(const std::unique_ptr<OptimizerGroups> optimizers,
+                   OptimizerGroups::Create(config.optimizer(), layout));
   const bool estimates = CompressionOf(config.compression()).top_k > 0;
   const absl::Status keys =
-      CheckCheckpointKeys(layout, *optimizer, estimates ? config.training().replicas_to_aggregate() : 0);
+      CheckCheckpointKeys(layout, *optimizers, estimates ? config.training().replicas_to_aggregate() : 0);
   if (!keys.ok()) return InField("model", keys);
   if (!config.checkpoint().warm_start().empty()) {
     ASSIGN_OR_RETURN(WarmStart start, OpenWarmStart(fs, config.checkpoint(), model->spec()));
     RETURN_IF_ERROR(CheckValues(start));
     check->warm_start = std::move(start.plan.report);
   }
-  BatchSourceOptions options;
-  options.replicas_to_aggregate = config.training().replicas_to_aggregate();
-  options.seed = config.training().seed();
-  RETURN_IF_ERROR(CreateBatchSource(dataset, config.input(), options).status());
+  RETURN_IF_ERROR(CreateBatchSource(dataset, config.input(), TrainingBatches(config)).status());
   check->input_steps = StepsOfInput(config, dataset->size());
   return CheckLength(config, dataset->size(), check->input_steps);
 }

@@ -2,15 +2,15 @@
 
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "glog/logging.h"
-#include "google/protobuf/util/json_util.h"
 #include "lockstep/common/io/file_system.h"
+#include "lockstep/common/report/json_message.h"
 #include "lockstep/common/report/quantity.h"
 #include "lockstep/common/report/text_table.h"
 
@@ -113,43 +113,57 @@ std::string AuditLine(const v1::AuditStatus& audit) {
                       " without a second copy, ", audit.missed(), " without a second worker");
 }
 
-// Returns "1200: 0-3": the worker computes slots 0 to 3 of step 1200.
+// Returns "1200: 0-3": the worker computes slots 0 to 3 of step 1200; or "1200: 57 of stream 2".
 std::string TokenText(const v1::WorkerStatus& worker) {
   if (worker.slot_count() == 0) return "waits";
+  if (worker.has_stream()) {
+    return absl::StrCat(worker.step(), ": ", worker.position(), " of stream ", worker.stream());
+  }
   const int64_t last = worker.first_slot() + worker.slot_count() - 1;
   return absl::StrCat(worker.step(), ": ", worker.first_slot(), worker.slot_count() > 1 ? absl::StrCat("-", last) : "",
                       worker.backup() ? " (copy)" : "");
 }
 
 std::string WorkerTable(const v1::RunStatus& status) {
-  TextTable table({{"WORKER"},
-                   {"STEP: SLOTS"},
-                   {"LEASE", TextTable::kRight},
-                   {"LAST STEP", TextTable::kRight},
-                   {"SILENT", TextTable::kRight},
-                   {"ACCEPTED", TextTable::kRight},
-                   {"DUPLICATE", TextTable::kRight},
-                   {"REJECTED", TextTable::kRight},
-                   {"RECEIVED", TextTable::kRight},
-                   {"SENT", TextTable::kRight}});
+  const bool streams = status.policy() == "FIRST_ARRIVALS" || status.policy() == "ASYNC";
+  std::vector<TextTable::Column> columns = {{"WORKER"},
+                                            {streams ? "STEP: BATCH" : "STEP: SLOTS"},
+                                            {"LEASE", TextTable::kRight},
+                                            {"LAST STEP", TextTable::kRight},
+                                            {"SILENT", TextTable::kRight},
+                                            {"ACCEPTED", TextTable::kRight},
+                                            {"DUPLICATE", TextTable::kRight},
+                                            {"REJECTED", TextTable::kRight},
+                                            {"RECEIVED", TextTable::kRight},
+                                            {"SENT", TextTable::kRight}};
+  constexpr int kStaleColumn = 6;
+  if (streams) columns.insert(columns.begin() + kStaleColumn, TextTable::Column{"STALE", TextTable::kRight});
+  TextTable table(std::move(columns));
   for (const v1::WorkerStatus& worker : status.worker()) {
-    table.AddRow({worker.name(), TokenText(worker),
-                  worker.slot_count() == 0 ? "-" : MeasuredTimeText(absl::Seconds(worker.lease_seconds())),
-                  MeasuredTimeText(absl::Seconds(worker.last_step_seconds())),
-                  MeasuredTimeText(absl::Seconds(worker.silent_seconds())), absl::StrCat(worker.accepted()),
-                  absl::StrCat(worker.duplicate()), absl::StrCat(worker.rejected()), BytesText(worker.bytes_received()),
-                  BytesText(worker.bytes_sent())});
+    std::vector<std::string> row = {
+        worker.name(),
+        TokenText(worker),
+        worker.slot_count() == 0 ? "-" : MeasuredTimeText(absl::Seconds(worker.lease_seconds())),
+        MeasuredTimeText(absl::Seconds(worker.last_step_seconds())),
+        MeasuredTimeText(absl::Seconds(worker.silent_seconds())),
+        absl::StrCat(worker.accepted()),
+        absl::StrCat(worker.duplicate()),
+        absl::StrCat(worker.rejected()),
+        BytesText(worker.bytes_received()),
+        BytesText(worker.bytes_sent())};
+    if (streams) row.insert(row.begin() + kStaleColumn, absl::StrCat(worker.stale()));
+    table.AddRow(std::move(row));
   }
   return table.Render();
 }
 
-// Returns a table of the workers' hosts and builds; empty if no worker reports its host.
+// Returns a table of the workers' hosts, addresses and builds; empty if none of them is known.
 std::string BuildTable(const v1::RunStatus& status) {
-  TextTable table({{"WORKER"}, {"HOST"}, {"BUILD"}, {"COMPILER"}, {"INSTRUCTIONS"}});
+  TextTable table({{"WORKER"}, {"HOST"}, {"ADDRESS"}, {"BUILD"}, {"COMPILER"}, {"INSTRUCTIONS"}});
   bool any = false;
   for (const v1::WorkerStatus& worker : status.worker()) {
-    any = any || !worker.host().empty();
-    table.AddRow({worker.name(), worker.host(), VersionOf(worker.build()), worker.build().compiler(),
+    any = any || !worker.host().empty() || !worker.address().empty();
+    table.AddRow({worker.name(), worker.host(), worker.address(), VersionOf(worker.build()), worker.build().compiler(),
                   worker.build().instruction_set()});
   }
   return any ? absl::StrCat("\n", table.Render()) : "";
@@ -189,8 +203,10 @@ std::string StatusReport(const v1::RunStatus& status) {
   };
   if (status.has_loss()) line("loss", LossText(status));
   line("learning rate", absl::StrFormat("%.6g", status.learning_rate()));
+  if (!status.policy().empty()) line("policy", status.policy());
   line("slots a step", absl::StrCat(status.replicas_to_aggregate()));
   line("contributions", absl::StrCat(status.accepted(), " accepted, ", status.duplicate(), " duplicate, ",
+                                     status.stale() > 0 ? absl::StrCat(status.stale(), " stale, ") : "",
                                      status.rejected(), " rejected"));
   if (status.skipped_steps() > 0) line("skipped steps", absl::StrCat(status.skipped_steps(), ": not finite"));
   if (status.bytes_received_per_step() > 0) {
@@ -209,14 +225,10 @@ std::string StatusReport(const v1::RunStatus& status) {
 }
 
 std::string StatusJson(const v1::RunStatus& status) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = true;
-  options.preserve_proto_field_names = true;
-  options.always_print_primitive_fields = true;
-  std::string json;
-  const auto result = google::protobuf::util::MessageToJsonString(status, &json, options);
-  CHECK(result.ok()) << result.ToString();
-  return json;
+  JsonMessageOptions options;
+  options.defaults = true;
+  options.lines = true;
+  return JsonMessage(status, options) + "\n";
 }
 
 }  // namespace lockstep

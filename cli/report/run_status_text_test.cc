@@ -73,6 +73,17 @@ late           waits               -          -    12 s         0          0    
 )");
 }
 
+TEST(StatusReportTest, ShowsWhichContributionsWereStale) {
+  const std::string report = StatusReport(
+      StatusOf("phase: TRAINING global_step: 9 total_steps: 40 policy: 'FIRST_ARRIVALS' accepted: 18 stale: 3 worker { "
+               "name: 'w' step: 9 slot_count: 1 stream: 1 position: 7 lease_seconds: 4 accepted: 8 stale: 3 }"));
+  EXPECT_NE(report.find("contributions  18 accepted, 0 duplicate, 3 stale, 0 rejected\n"), std::string::npos) << report;
+  EXPECT_NE(report.find("WORKER  STEP: BATCH       LEASE  LAST STEP  SILENT  ACCEPTED  STALE  DUPLICATE  REJECTED"),
+            std::string::npos)
+      << report;
+  EXPECT_NE(report.find("w       9: 7 of stream 1    4 s          -"), std::string::npos) << report;
+}
+
 TEST(StatusReportTest, ShowsTheBytesOfAStep) {
   EXPECT_NE(StatusReport(StatusOf("phase: TRAINING total_steps: 10 bytes_received_per_step: 2679500.25 "
                                   "bytes_sent_per_step: 5359000"))
@@ -99,11 +110,12 @@ TEST(StatusReportTest, ShowsTheBuildOfTheChief) {
 
 TEST(StatusReportTest, ShowsWhatTheWorkersRunOn) {
   const std::string report = StatusReport(
-      StatusOf("host: 'a' build { version: '1.2.3' arithmetic_version: 4 } worker { name: 'w' host: 'b' build { "
+      StatusOf("host: 'a' build { version: '1.2.3' arithmetic_version: 4 } worker { name: 'w' host: 'b' address: "
+               "'10.0.0.7:4321' build { "
                "version: '1.2.3' revision: '1a2b3c4' compiler: 'GCC 12.2.0' instruction_set: 'AVX-512' } }"));
   EXPECT_NE(report.find("build          1.2.3, arithmetic version 4, on a\n"), std::string::npos) << report;
-  EXPECT_NE(report.find("\n\nWORKER  HOST  BUILD                     COMPILER    INSTRUCTIONS\n"
-                        "w       b     1.2.3 (revision 1a2b3c4)  GCC 12.2.0  AVX-512\n"),
+  EXPECT_NE(report.find("\n\nWORKER  HOST  ADDRESS        BUILD                     COMPILER    INSTRUCTIONS\n"
+                        "w       b     10.0.0.7:4321  1.2.3 (revision 1a2b3c4)  GCC 12.2.0  AVX-512\n"),
             std::string::npos)
       << report;
 }
@@ -142,7 +154,7 @@ no workers
 TEST(StatusJsonTest, NamesFieldsAsTheProtoDoesAndShowsZeros) {
   const std::string json = StatusJson(StatusOf("phase: TRAINING total_steps: 10"));
   EXPECT_NE(json.find("\"phase\": \"TRAINING\""), std::string::npos) << json;
-  EXPECT_NE(json.find("\"global_step\": \"0\""), std::string::npos) << json;
+  EXPECT_NE(json.find("\"global_step\": 0,"), std::string::npos) << json;
   EXPECT_EQ(json.find("\"loss\""), std::string::npos) << json;
   EXPECT_EQ(json.back(), '\n');
 }

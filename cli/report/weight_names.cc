@@ -14,7 +14,7 @@ namespace {
 constexpr std::array<absl::string_view, 2> kOptimizerScalars = {"beta1_power", "beta2_power"};
 
 bool IsWeight(const TensorReader& checkpoint, const std::string& name) {
-  const bool is_of_run = name == kGlobalStepKey || name == kSessionStateKey ||
+  const bool is_of_run = name == kGlobalStepKey || name == kSessionStateKey || name == kStreamPositionsKey ||
                          std::find(kOptimizerScalars.begin(), kOptimizerScalars.end(), name) != kOptimizerScalars.end();
   const absl::StatusOr<TensorReader::Entry> entry = checkpoint.Describe(name);
   if (is_of_run || !entry.ok() || SizeOf(entry->dtype) == 0) return false;

@@ -14,9 +14,9 @@ constexpr char kVersion[] = "0.11.0";
 // run cannot continue, so do not raise it for anything else.
 constexpr int kArithmeticVersion = 2;
 // Raised whenever an older worker cannot speak to a current chief, or the other way round. 2: the inputs of a worker's
-// computation, and its canary. 3: values that come once more, and
-// settings that come with a token.
-constexpr int kWireVersion = 3;
+// computation, and its canary. 3: values that come once more, and settings that come with a token. 4: tokens that name
+// a batch of an input stream.
+constexpr int kWireVersion = 4;
 
 // Identifies the build of Lockstep that a program is.
 struct Build {

@@ -50,7 +50,8 @@ absl::StatusOr<std::string> CheckpointDigest(const TensorReader& reader) {
   FieldHash hash;
   std::string content;
   for (const std::string& name : reader.names()) {
-    if (name == kSessionStateKey) continue;  // of programs that follow the run, not of its variables
+    // The state of the run and of programs that follow it, not of its variables.
+    if (name == kSessionStateKey || name == kStreamPositionsKey) continue;
     ASSIGN_OR_RETURN(const TensorReader::Entry entry, reader.Describe(name));
     std::string dims;
     for (const int64_t dim : entry.shape.dims()) AppendLittleEndian<uint64_t>(&dims, dim);

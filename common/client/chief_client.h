@@ -13,7 +13,9 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "lockstep/common/base/clock.h"
 #include "lockstep/common/step/compression.h"
+#include "lockstep/common/step/step_timer.h"
 #include "lockstep/v1/chief.pb.h"
 
 namespace lockstep {
@@ -69,6 +71,11 @@ class StepChannel {
   // chief, which ends the run before the token's step.
   virtual absl::Status SendEndOfInput() = 0;
 
+  // The stopwatch of the worker's time, which the channel reports with each contribution. While the caller computes,
+  // the channel measures what it does itself; the caller enters kBatch while it fetches batches. Null if nothing is
+  // measured.
+  virtual StepTimer* timer() { return nullptr; }
+
   // Informs the chief that the worker is leaving, waits until the chief has read everything sent so far, and closes.
   // Drops a contribution that AwaitToken has not ended.
   virtual void Leave() = 0;
@@ -109,6 +116,8 @@ class ChiefClient {
     // and it returns true. Not called when tensors travel over sockets, because that thread itself moves them. May be
     // null.
     std::function<bool()> idle;
+    // Measures the worker's times. If null, none are reported.
+    Clock* clock = nullptr;
   };
   // Opens the Step stream of a session. `model` is the model that the session declared.
   virtual absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,

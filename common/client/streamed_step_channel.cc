@@ -7,6 +7,7 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/process/trace_recorder.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/step/step_times.h"
 #include "lockstep/common/tensor/float_chunks.h"
 
 namespace lockstep {
@@ -98,7 +99,8 @@ absl::Status TokenValues::Take(const StepReplyFrame& reply) {
     ASSIGN_OR_RETURN(variables_, shared_.Find(*reply.values_memory));
     mapped_ = true;
   } else {
-    ASSIGN_OR_RETURN(variables_, received_.Take(reply.token->step()));
+    const v1::Token& token = *reply.token;
+    ASSIGN_OR_RETURN(variables_, received_.Take(token.has_values_step() ? token.values_step() : token.step()));
   }
   return absl::OkStatus();
 }
@@ -114,7 +116,9 @@ StreamedStepChannel::StreamedStepChannel(std::unique_ptr<StepStream> stream, con
       gradients_(&layout_, options.compression.gradients, SharesMemory(options), &buffers_),
       frames_(FrameOptions(options, gradients_, stream_->sizes())),
       values_(&layout_, options.compression.values, &buffers_),
-      estimates_(&layout_, slots_) {}
+      estimates_(&layout_, slots_) {
+  if (options.clock != nullptr) timer_.emplace(options.clock);
+}
 
 absl::Status StreamedStepChannel::Check(absl::Status status) {
   if (status_.ok()) status_ = std::move(status);
@@ -130,6 +134,10 @@ absl::StatusOr<StepChannel::Assignment> StreamedStepChannel::AwaitToken() {
   if (frames_.token().slot_count() > 0) estimates_.Advance();
   values_.Release();
   awaits_token_ = true;
+  if (timer_) {
+    timer_->Enter(StepTimer::Phase::kWait);
+    frames_.SetTimes(EncodeStepTimes(timer_->Take()));
+  }
   RETURN_IF_ERROR(Send(frames_.End()));
   if (!assignment_) {
     const absl::StatusOr<bool> received = stream_->Receive(this);
@@ -142,6 +150,7 @@ absl::StatusOr<StepChannel::Assignment> StreamedStepChannel::AwaitToken() {
   if (!assignment.finished) assignment.values = values_.values();
   frames_.Begin(assignment.token);
   gradients_.Reclaim();
+  if (timer_) timer_->Enter(StepTimer::Phase::kCompute);
   return assignment;
 }
 
@@ -174,6 +183,11 @@ absl::Status StreamedStepChannel::CheckToken(const v1::Token& token) const {
   if (token.slot_count() <= 0) {
     return absl::InvalidArgumentError(absl::StrCat("a token for step ", token.step(), " without slots"));
   }
+  if (token.has_stream() != token.has_position() ||
+      (token.has_stream() && (token.slot_count() != 1 || token.stream() < 0 || token.position() < 0))) {
+    return absl::InvalidArgumentError(absl::StrCat("a token for ", token.slot_count(), " slots of step ", token.step(),
+                                                   " and batch ", token.position(), " of stream ", token.stream()));
+  }
   if (token.first_slot() >= 0 && token.first_slot() < slots_ && token.slot_count() <= slots_ - token.first_slot()) {
     return absl::OkStatus();
   }
@@ -195,11 +209,13 @@ absl::Status StreamedStepChannel::TakeEstimates(const StepReplyFrame& reply) {
 }
 
 absl::Status StreamedStepChannel::SendReports(absl::Span<const v1::SlotReport> reports) {
+  const StepTimer::Scope send(timer(), StepTimer::Phase::kSend);
   for (const StepFrame& frame : frames_.AddReports(reports)) RETURN_IF_ERROR(Send(frame));
   return status_;
 }
 
 absl::Status StreamedStepChannel::SendGradient(int variable) {
+  const StepTimer::Scope send(timer(), StepTimer::Phase::kSend);
   const int64_t elements = layout_.variables()[variable].elements;
   const int64_t limit = std::min(elements, stream_->sizes().piece_elements);
   for (int64_t offset = 0; offset < elements; offset += limit) {
@@ -213,6 +229,7 @@ absl::Status StreamedStepChannel::SendGradient(int variable) {
 
 absl::Status StreamedStepChannel::SendDifferences(int64_t slot, int variable, int64_t offset,
                                                   absl::string_view differences) {
+  const StepTimer::Scope send(timer(), StepTimer::Phase::kSend);
   RETURN_IF_ERROR(AddPiece(SparsePiece(slot, variable, offset, differences)));
   RETURN_IF_ERROR(status_);
   return Check(stream_->Poll(this));

@@ -19,6 +19,7 @@
 #include "lockstep/common/memory/aligned_buffer.h"
 #include "lockstep/common/memory/shared_memory.h"
 #include "lockstep/common/step/step_frame.h"
+#include "lockstep/common/step/step_timer.h"
 #include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/v1/tensor.pb.h"
 
@@ -112,6 +113,7 @@ class StreamedStepChannel : public StepChannel, private StepStream::Receiver {
   absl::Status SendDigests(absl::Span<const uint64_t> digests) override;
   absl::Status SendEndOfInput() override;
   void Leave() override;
+  StepTimer* timer() override { return timer_ ? &*timer_ : nullptr; }
   void CancelWait() override { stream_->CancelWait(); }
   void Cancel() override { stream_->Cancel(); }
 
@@ -131,6 +133,7 @@ class StreamedStepChannel : public StepChannel, private StepStream::Receiver {
   const bool sparse_;
   const std::function<bool()> idle_;
   const std::unique_ptr<StepStream> stream_;
+  absl::optional<StepTimer> timer_;
   VariableBuffers buffers_;  // of gradients and values
   lockstep::GradientBuffer gradients_;
   FrameBuilder frames_;

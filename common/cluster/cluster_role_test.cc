@@ -84,9 +84,15 @@ TEST(TfConfigTest, RefusesAMisspeltFieldAndLeavesThoseOfOthers) {
   EXPECT_EQ(ErrorOf(R"({"Cluster": )" + rest), "TF_CONFIG has a \"Cluster\"; did you mean \"cluster\"?");
   EXPECT_EQ(ErrorOf(R"({"taks": {"type": "worker"}})"), "TF_CONFIG has a \"taks\"; did you mean \"task\"?");
   for (const char* name : {"master", "evaluation_master", "session_master", "job", "cloud", "trial", "service",
-                           "rpc_layer", "sparseCluster", "hyperparameters"}) {
+                           "rpc_layer", "hyperparameters"}) {
     EXPECT_TRUE(ParseTfConfig(absl::StrCat("{\"", name, "\": {}}")).ok()) << name;
   }
+}
+
+TEST(TfConfigTest, RefusesASparseClusterByName) {
+  EXPECT_THAT(ErrorOf(R"({"sparseCluster": {"worker": {"1": "a:1"}}, "task": {"type": "worker", "index": 1}})"),
+              HasSubstr("TF_CONFIG has a \"sparseCluster\""));
+  EXPECT_TRUE(ParseTfConfig(R"({"sparseCluster": null})").ok());
 }
 
 TEST(TfConfigTest, RefusesAnIndexThatIsNamedTwice) {

@@ -9,6 +9,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "lockstep/common/base/status_macros.h"
@@ -81,6 +82,12 @@ absl::StatusOr<std::string> ParseTarget(absl::string_view part) {
 
 bool IsUnixAddress(absl::string_view address) {
   return absl::StartsWith(address, "unix:") || absl::StartsWith(address, kAbstract);
+}
+
+std::string AddressOfPeer(absl::string_view peer) {
+  if (IsUnixAddress(peer)) return "unix socket";
+  if (!absl::ConsumePrefix(&peer, "ipv4:")) absl::ConsumePrefix(&peer, "ipv6:");
+  return absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}, {"%25", "%"}});
 }
 
 absl::StatusOr<MasterAddress> ParseMasterAddress(absl::string_view master) {

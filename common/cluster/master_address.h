@@ -32,6 +32,10 @@ absl::StatusOr<MasterAddress> ParseMasterAddress(absl::string_view master);
 // Returns true if an address in gRPC's syntax is a unix socket, which has no port.
 bool IsUnixAddress(absl::string_view address);
 
+// Returns a peer's address in gRPC's syntax ("ipv4:10.0.0.7:4321", "ipv6:%5Bfe80::1%5D:4321") as HOST:PORT, for people;
+// "unix socket" for a peer over one.
+std::string AddressOfPeer(absl::string_view peer);
+
 }  // namespace lockstep
 
 #endif  // LOCKSTEP_COMMON_CLUSTER_MASTER_ADDRESS_H_

@@ -138,5 +138,13 @@ TEST(MasterAddressTest, TakesOrRefusesAnyString) {
   EXPECT_GT(taken, 1000);
 }
 
+TEST(AddressOfPeerTest, IsHostAndPort) {
+  EXPECT_EQ(AddressOfPeer("ipv4:10.0.0.7:4321"), "10.0.0.7:4321");
+  EXPECT_EQ(AddressOfPeer("ipv6:%5B::1%5D:4321"), "[::1]:4321");
+  EXPECT_EQ(AddressOfPeer("ipv6:%5Bfe80::1%25eth0%5D:4321"), "[fe80::1%eth0]:4321");
+  EXPECT_EQ(AddressOfPeer("unix:"), "unix socket");
+  EXPECT_EQ(AddressOfPeer("unix-abstract:name"), "unix socket");
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -97,10 +97,16 @@ absl::StatusOr<ClusterSpec> ReadCluster(const Value& value) {
   return cluster;
 }
 
-// Rejects misspelt names: a process that overlooked "clusters" would train alone. Other fields belong to other
-// programs.
+// Rejects misspelt names, and "sparseCluster": a process that overlooked one of them would train alone. Other fields
+// belong to other programs.
 absl::Status CheckSpelling(const Struct& object) {
   constexpr size_t kMisspelt = 2;
+  if (Find(object, "sparseCluster") != nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(kTfConfigVariable,
+                     " has a \"sparseCluster\", which leaves out tasks that a process has to know; "
+                     "have the job describe its whole \"cluster\" (Kubeflow: no enableDynamicWorker)"));
+  }
   const std::vector<std::string> known = {"cluster", "task", "environment", "model_dir"};
   for (const auto& [name, value] : object.fields()) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;

@@ -27,8 +27,8 @@ struct TfConfig {
 };
 
 // Parses the variable's value. Ignores unknown fields, as TensorFlow does, except close misspellings of the four known
-// ones. An empty string gives an empty configuration. Errors: InvalidArgument names invalid JSON, the field that is
-// misspelt or has the wrong type, or the problem of the cluster.
+// ones and "sparseCluster". An empty string gives an empty configuration. Errors: InvalidArgument names invalid JSON,
+// the field that is misspelt, not supported or of the wrong type, or the problem of the cluster.
 absl::StatusOr<TfConfig> ParseTfConfig(absl::string_view json);
 
 // Parses this process's environment variable. Errors: those of ParseTfConfig.

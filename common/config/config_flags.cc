@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-void ConfigFlags::Declare(CommandLine* command_line) {
-  command_line->AddArgument("CONFIG", "the run's configuration, a textproto", &config);
+void ConfigFlags::Declare(CommandLine* command_line, CommandLine::Presence presence) {
+  command_line->AddArgument("CONFIG", "the run's configuration, a textproto", &config, presence);
   command_line->AddFlag("steps", "N", "the global step at which the run is finished", &steps);
   command_line->AddFlag("seed", "N", "of initial values, shuffling and dropout", &seed);
   command_line->AddFlag("set", "PATH=VALUE",

@@ -25,8 +25,8 @@ struct ConfigFlags {
   std::string at_step;
   bool changes_settings() const { return at_step == "now"; }
 
-  // This object must outlive the parsing.
-  void Declare(CommandLine* command_line);
+  // This object must outlive the parsing. An optional CONFIG that is absent leaves `config` empty.
+  void Declare(CommandLine* command_line, CommandLine::Presence presence = CommandLine::kRequired);
 
   // Loads the configuration and makes its file paths absolute, because processes with other working directories read it
   // too. Errors: those of LoadRunSpec; InvalidArgument for an --at_step other than "now"; FailedPrecondition if the

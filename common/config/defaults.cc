@@ -3,16 +3,17 @@
 #include "absl/algorithm/container.h"
 
 namespace lockstep {
-namespace {
-
-void DefaultTo(bool present, v1::Initializer* initializer, const v1::Initializer& value) {
-  if (!present || initializer->kind_case() == v1::Initializer::KIND_NOT_SET) *initializer = value;
-}
 
 v1::Initializer Glorot() {
   v1::Initializer initializer;
   initializer.mutable_glorot();
   return initializer;
+}
+
+namespace {
+
+void DefaultTo(bool present, v1::Initializer* initializer, const v1::Initializer& value) {
+  if (!present || initializer->kind_case() == v1::Initializer::KIND_NOT_SET) *initializer = value;
 }
 
 v1::Initializer Zeros() {
@@ -21,11 +22,32 @@ v1::Initializer Zeros() {
   return initializer;
 }
 
-// Applies to Dense and Conv2d.
+// Applies to Dense, Conv2d and DepthwiseConv2d.
 template <typename Kind>
 void DefaultInitializers(Kind* layer) {
   DefaultTo(layer->has_kernel_initializer(), layer->mutable_kernel_initializer(), Glorot());
   if (!layer->no_bias()) DefaultTo(layer->has_bias_initializer(), layer->mutable_bias_initializer(), Zeros());
+}
+
+void DefaultDepthwise(config::v1::Layer::DepthwiseConv2d* layer) {
+  if (layer->strides().empty()) layer->add_strides(1);
+  if (!layer->has_multiplier()) layer->set_multiplier(1);
+  DefaultInitializers(layer);
+}
+
+void DefaultSeparable(config::v1::Layer::SeparableConv2d* layer) {
+  if (layer->strides().empty()) layer->add_strides(1);
+  if (!layer->has_multiplier()) layer->set_multiplier(1);
+  DefaultTo(layer->has_depthwise_initializer(), layer->mutable_depthwise_initializer(), Glorot());
+  DefaultTo(layer->has_pointwise_initializer(), layer->mutable_pointwise_initializer(), Glorot());
+  if (!layer->no_bias()) DefaultTo(layer->has_bias_initializer(), layer->mutable_bias_initializer(), Zeros());
+}
+
+void DefaultLocalResponseNorm(config::v1::Layer::LocalResponseNorm* layer) {
+  if (!layer->has_depth_radius()) layer->set_depth_radius(5);
+  if (!layer->has_bias()) layer->set_bias(1);
+  if (!layer->has_alpha()) layer->set_alpha(1);
+  if (!layer->has_beta()) layer->set_beta(0.5f);
 }
 
 void DefaultModel(config::v1::ModelConfig* model) {
@@ -36,9 +58,23 @@ void DefaultModel(config::v1::ModelConfig* model) {
   }
 }
 
+void DefaultChannels(config::v1::InputConfig::ImageForm* form) {
+  if (!form->has_channels()) form->set_channels(3);
+}
+
+// The keys are those of tf-slim's converters.
+void DefaultTfRecord(config::v1::InputConfig::TfRecord* tfrecord) {
+  if (!tfrecord->has_image()) return;
+  DefaultChannels(tfrecord->mutable_image());
+  if (tfrecord->feature_key().empty()) tfrecord->set_feature_key("image/encoded");
+  if (tfrecord->label_key().empty()) tfrecord->set_label_key("image/class/label");
+}
+
 void DefaultInput(config::v1::InputConfig* input) {
   for (auto& split : *input->mutable_split()) {
     if (split.has_csv() && split.csv().separator().empty()) split.mutable_csv()->set_separator(",");
+    if (split.has_tfrecord()) DefaultTfRecord(split.mutable_tfrecord());
+    if (split.has_images()) DefaultChannels(split.mutable_images()->mutable_form());
     if (split.has_synthetic() && !split.synthetic().has_noise()) split.mutable_synthetic()->set_noise(1);
   }
   if (input->has_normalization() && !input->normalization().has_stddev()) input->mutable_normalization()->set_stddev(1);
@@ -62,6 +98,12 @@ void ApplyLayerDefaults(config::v1::Layer* layer) {
     case config::v1::Layer::kConv2D:
       if (layer->conv2d().strides().empty()) layer->mutable_conv2d()->add_strides(1);
       return DefaultInitializers(layer->mutable_conv2d());
+    case config::v1::Layer::kDepthwiseConv2D:
+      return DefaultDepthwise(layer->mutable_depthwise_conv2d());
+    case config::v1::Layer::kSeparableConv2D:
+      return DefaultSeparable(layer->mutable_separable_conv2d());
+    case config::v1::Layer::kLrn:
+      return DefaultLocalResponseNorm(layer->mutable_lrn());
     case config::v1::Layer::kMaxPool:
       if (layer->max_pool().strides().empty())
         *layer->mutable_max_pool()->mutable_strides() = layer->max_pool().window();
@@ -125,11 +167,39 @@ void ApplyOptimizerDefaults(config::v1::OptimizerConfig* optimizer) {
       if (!ftrl->has_initial_accumulator()) ftrl->set_initial_accumulator(0.1f);
       break;
     }
+    case config::v1::OptimizerConfig::kProximalAdagrad: {
+      auto* adagrad = optimizer->mutable_proximal_adagrad();
+      if (!adagrad->has_initial_accumulator()) adagrad->set_initial_accumulator(0.1f);
+      break;
+    }
+    case config::v1::OptimizerConfig::kAdagradDa: {
+      auto* adagrad = optimizer->mutable_adagrad_da();
+      if (!adagrad->has_initial_accumulator()) adagrad->set_initial_accumulator(0.1f);
+      break;
+    }
+    case config::v1::OptimizerConfig::kNadam: {
+      auto* nadam = optimizer->mutable_nadam();
+      if (!nadam->has_beta1()) nadam->set_beta1(0.9f);
+      if (!nadam->has_beta2()) nadam->set_beta2(0.999f);
+      if (!nadam->has_epsilon()) nadam->set_epsilon(1e-8f);
+      if (!nadam->has_momentum_decay()) nadam->set_momentum_decay(0.004f);
+      break;
+    }
+    case config::v1::OptimizerConfig::kLion: {
+      auto* lion = optimizer->mutable_lion();
+      if (!lion->has_beta1()) lion->set_beta1(0.9f);
+      if (!lion->has_beta2()) lion->set_beta2(0.99f);
+      break;
+    }
     case config::v1::OptimizerConfig::kSgd:
+    case config::v1::OptimizerConfig::kProximalSgd:
     case config::v1::OptimizerConfig::KIND_NOT_SET:
       break;
   }
   if (optimizer->has_learning_rate()) DefaultLearningRate(optimizer->mutable_learning_rate());
+  for (auto& group : *optimizer->mutable_group()) {
+    if (group.has_optimizer()) ApplyOptimizerDefaults(group.mutable_optimizer());
+  }
 }
 
 void ApplyDefaults(config::v1::RunSpec* config) {
@@ -137,6 +207,12 @@ void ApplyDefaults(config::v1::RunSpec* config) {
   if (config->has_input()) DefaultInput(config->mutable_input());
   if (config->has_optimizer()) ApplyOptimizerDefaults(config->mutable_optimizer());
   if (config->training().replicas_to_aggregate() == 0) config->mutable_training()->set_replicas_to_aggregate(1);
+  if (config->training().has_first_arrivals()) {
+    const int64_t replicas = config->training().replicas_to_aggregate();
+    auto* first_arrivals = config->mutable_training()->mutable_first_arrivals();
+    if (first_arrivals->total_replicas() == 0) first_arrivals->set_total_replicas(replicas);
+    if (!first_arrivals->has_initial_tokens()) first_arrivals->set_initial_tokens(replicas);
+  }
   auto* checkpoint = config->mutable_checkpoint();
   if (!checkpoint->has_every_seconds()) checkpoint->set_every_seconds(600);
   if (!checkpoint->has_keep()) checkpoint->set_keep(5);

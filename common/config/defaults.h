@@ -12,6 +12,9 @@ namespace lockstep {
 // and losses, metrics) and disabled parts stay absent.
 void ApplyDefaults(config::v1::RunSpec* config);
 
+// Returns Glorot's uniform initializer, the default of kernels.
+v1::Initializer Glorot();
+
 // Apply the defaults of parts that are also used on their own.
 void ApplyLayerDefaults(config::v1::Layer* layer);
 void ApplyOptimizerDefaults(config::v1::OptimizerConfig* optimizer);

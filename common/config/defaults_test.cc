@@ -62,6 +62,12 @@ TEST(DefaultsTest, OptimizersGetTheirNumbers) {
       {"rmsprop {}", "rmsprop { decay: 0.9 epsilon: 1e-10 }"},
       {"adadelta {}", "adadelta { rho: 0.95 epsilon: 1e-08 }"},
       {"ftrl {}", "ftrl { learning_rate_power: -0.5 initial_accumulator: 0.1 }"},
+      {"proximal_sgd {}", "proximal_sgd { }"},
+      {"proximal_adagrad {}", "proximal_adagrad { initial_accumulator: 0.1 }"},
+      {"adagrad_da {}", "adagrad_da { initial_accumulator: 0.1 }"},
+      {"nadam {}", "nadam { beta1: 0.9 beta2: 0.999 epsilon: 1e-08 momentum_decay: 0.004 }"},
+      {"lion {}", "lion { beta1: 0.9 beta2: 0.99 }"},
+      {"group { optimizer { lion {} } }", "group { optimizer { lion { beta1: 0.9 beta2: 0.99 } } }"},
       {"learning_rate { polynomial {} }", "learning_rate { polynomial { power: 1 } }"},
       {"learning_rate { cosine_restarts {} }", "learning_rate { cosine_restarts { t_mul: 2 m_mul: 1 } }"},
   };

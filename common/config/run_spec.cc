@@ -10,6 +10,7 @@
 #include "lockstep/common/config/text/text_proto.h"
 #include "lockstep/common/config/validation/validation.h"
 #include "lockstep/common/report/quantity.h"
+#include "lockstep/common/step/training_policy.h"
 
 namespace lockstep {
 namespace {
@@ -44,6 +45,9 @@ void ChangePaths(config::v1::RunSpec* config, Change change) {
         replace(split.mutable_npy()->mutable_features());
         replace(split.mutable_npy()->mutable_labels());
         replace(split.mutable_npy()->mutable_weights());
+        break;
+      case config::v1::InputConfig::Split::kImages:
+        replace(split.mutable_images()->mutable_folder());
         break;
       case config::v1::InputConfig::Split::kRegistered:
         for (std::string& file : *split.mutable_registered()->mutable_file()) replace(&file);
@@ -96,6 +100,8 @@ std::vector<std::string> InputFilesOf(const config::v1::InputConfig::Split& spli
     case config::v1::InputConfig::Split::kNpy:
       if (split.npy().weights().empty()) return {split.npy().features(), split.npy().labels()};
       return {split.npy().features(), split.npy().labels(), split.npy().weights()};
+    case config::v1::InputConfig::Split::kImages:
+      return {split.images().folder()};
     case config::v1::InputConfig::Split::kRegistered:
       return {split.registered().file().begin(), split.registered().file().end()};
     default:
@@ -112,7 +118,8 @@ std::vector<std::string> SplitNames(const config::v1::InputConfig& input) {
 
 absl::optional<int64_t> StepsOfInput(const config::v1::RunSpec& config, int64_t examples) {
   const config::v1::InputConfig& input = config.input();
-  if (input.epochs() <= 0) return absl::nullopt;
+  // The number of streams is known once the workers have joined.
+  if (input.epochs() <= 0 || ReadsStreams(config.training())) return absl::nullopt;
   const int64_t per_step = config.training().replicas_to_aggregate() * input.batch_size();
   if (input.last_batch() == config::v1::InputConfig::DROP) examples -= examples % per_step;
   // Epochs that would overflow are no end.
@@ -135,6 +142,7 @@ config::v1::RunSpec WeightsConfig(config::v1::RunSpec config) {
   config.mutable_training()->clear_skip_non_finite();  // where it matters there would be no such step without it
   config.mutable_input()->clear_epochs();
   config.mutable_training()->clear_startup_delay_steps();
+  if (config.training().has_deterministic()) config.mutable_training()->clear_policy();  // says as much as none
   config::v1::CheckpointConfig warm_start;
   if (!config.checkpoint().warm_start().empty()) {
     warm_start.set_warm_start(config.checkpoint().warm_start());

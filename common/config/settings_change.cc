@@ -7,6 +7,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/defaults.h"
 #include "lockstep/common/config/validation/validation.h"
+#include "lockstep/common/step/training_policy.h"
 
 namespace lockstep {
 namespace {
@@ -57,6 +58,11 @@ absl::StatusOr<config::v1::RunSpec> WithSettings(config::v1::RunSpec spec, const
                                                  absl::optional<int64_t> examples) {
   if (change.optimizer) *spec.mutable_optimizer() = *change.optimizer;
   if (change.learning_rate) *spec.mutable_optimizer()->mutable_learning_rate() = ConstantRate(*change.learning_rate);
+  if (!change.optimizer && !change.batch_size) {
+    // A program may set the rate at every step, and no other setting depends on it.
+    RETURN_IF_ERROR(ValidateLearningRate(spec.optimizer().learning_rate()));
+    return spec;
+  }
   if (change.batch_size) {
     if (!spec.has_input()) {
       return absl::InvalidArgumentError(absl::StrCat("input.batch_size is ", *change.batch_size,
@@ -67,7 +73,7 @@ absl::StatusOr<config::v1::RunSpec> WithSettings(config::v1::RunSpec spec, const
   ApplyDefaults(&spec);
   RETURN_IF_ERROR(ValidateRunSpec(spec));
   if (change.batch_size) {
-    RETURN_IF_ERROR(CheckBatchSize(spec.input(), spec.training().replicas_to_aggregate(),
+    RETURN_IF_ERROR(CheckBatchSize(spec.input(), BatchesTogether(spec.training()),
                                    examples.value_or(std::numeric_limits<int64_t>::max())));
   }
   return spec;

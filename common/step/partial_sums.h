@@ -16,6 +16,10 @@ int64_t MostPartialSums(int64_t slots);
 // into 16 MiB in addition to the first, which needs no memory of its own.
 int64_t DefaultPartialSums(int64_t slots, uint64_t bytes);
 
+// Returns the default number of contributions of `bytes` that a chief stages at the same time: 3, or, if that is more,
+// as many as fit into 16 MiB.
+int64_t DefaultStagedContributions(uint64_t bytes);
+
 }  // namespace lockstep
 
 #endif  // LOCKSTEP_COMMON_STEP_PARTIAL_SUMS_H_

@@ -39,6 +39,7 @@ class Cutter {
     lists_.back().emplace_back();
     lists_.back().back().set_slot(report.slot());
     lists_.back().back().set_loss(report.loss());
+    if (report.has_weight()) lists_.back().back().set_weight(report.weight());
     left_ -= kReportBytes;
   }
 

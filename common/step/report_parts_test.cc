@@ -17,6 +17,7 @@ std::vector<v1::SlotReport> Reports(int64_t slots, const std::vector<size_t>& si
   for (int64_t slot = 0; slot < slots; ++slot) {
     reports[slot].set_slot(slot + 4);
     reports[slot].set_loss(static_cast<float>(slot) + 0.5f);
+    if (slot % 2 == 1) reports[slot].set_weight(0.5f);
     for (size_t i = 0; i < sizes.size(); ++i) {
       std::string update;
       for (size_t k = 0; k < sizes[i]; ++k) update.push_back(static_cast<char>(slot * 31 + i * 7 + k));

@@ -69,6 +69,8 @@ struct StepFrame {
   absl::optional<v1::SharedMemoryHandle> ring;
   // Digests of the trainable variables' gradients, sent with `end`; empty if the token requests none.
   std::vector<uint64_t> digests;
+  // EncodeStepTimes, sent with `end`; 0 if the worker reports none.
+  uint64_t times = 0;
   // Size of the received message in bytes; 0 in process.
   int64_t encoded_bytes = 0;
 };

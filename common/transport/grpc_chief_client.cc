@@ -8,8 +8,12 @@
 #include "grpcpp/client_context.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/client/streamed_step_channel.h"
+#include "lockstep/common/cluster/master_address.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/security/tls_diagnosis.h"
 #include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/common/transport/connection/channel.h"
 #include "lockstep/common/transport/connection/chief_connection.h"
@@ -21,6 +25,12 @@
 
 namespace lockstep {
 namespace {
+
+// Returns the status of a unary call. A chief that refuses the caller's role will do so again.
+absl::Status CallStatus(const grpc::Status& status) {
+  absl::Status converted = FromGrpc(status);
+  return absl::IsPermissionDenied(converted) ? WithExitCode(std::move(converted), kExitBadConfiguration) : converted;
+}
 
 // The calls under way that CancelConnecting ends. Thread-safe.
 class ConnectingCalls {
@@ -35,6 +45,10 @@ class ConnectingCalls {
   void Remove(grpc::ClientContext* context) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     contexts_.erase(context);
+  }
+  bool cancelled() ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return cancelled_;
   }
   void Cancel() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
@@ -65,18 +79,18 @@ class GrpcChiefClient : public ChiefClient {
   }
   absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request) override {
     grpc::ClientContext context;
-    return Connect<v1::OpenSessionReply>(*connection_.link(), &v1::ChiefService::Stub::OpenSession, request, &context,
-                                         options_.call_timeout);
+    return InSession(Connect<v1::OpenSessionReply>(*connection_.link(), &v1::ChiefService::Stub::OpenSession, request,
+                                                   &context, options_.call_timeout));
   }
   absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request) override {
     grpc::ClientContext context;
-    return Connect<v1::GetCanaryValuesReply>(*connection_.link(), &v1::ChiefService::Stub::GetCanaryValues, request,
-                                             &context, options_.call_timeout);
+    return InSession(Connect<v1::GetCanaryValuesReply>(*connection_.link(), &v1::ChiefService::Stub::GetCanaryValues,
+                                                       request, &context, options_.call_timeout));
   }
   absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) override {
     grpc::ClientContext context;
-    return Call<v1::HeartbeatReply>(*connection_.link(), &v1::ChiefService::Stub::Heartbeat, request, &context,
-                                    options_.call_timeout);
+    return InSession(Call<v1::HeartbeatReply>(*connection_.link(), &v1::ChiefService::Stub::Heartbeat, request,
+                                              &context, options_.call_timeout));
   }
   absl::StatusOr<v1::RunStatus> GetStatus() override {
     const ChiefConnection::Attempt attempt = connection_.Begin();
@@ -88,18 +102,25 @@ class GrpcChiefClient : public ChiefClient {
   }
   absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest& request) override {
     grpc::ClientContext context;
-    return Call<v1::RequestEndReply>(*connection_.link(), &v1::ChiefService::Stub::RequestEnd, request, &context,
-                                     options_.call_timeout);
+    return InSession(Call<v1::RequestEndReply>(*connection_.link(), &v1::ChiefService::Stub::RequestEnd, request,
+                                               &context, options_.call_timeout));
   }
   absl::StatusOr<v1::AddSummaryReply> AddSummary(const v1::AddSummaryRequest& request) override {
     grpc::ClientContext context;
-    return Call<v1::AddSummaryReply>(*connection_.link(), &v1::ChiefService::Stub::AddSummary, request, &context,
-                                     options_.call_timeout);
+    return InSession(Call<v1::AddSummaryReply>(*connection_.link(), &v1::ChiefService::Stub::AddSummary, request,
+                                               &context, options_.call_timeout));
   }
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) override {
     grpc::ClientContext context;
-    return Call<v1::ReadVariablesReply>(*connection_.link(), &v1::ChiefService::Stub::ReadVariables, request, &context,
-                                        options_.call_timeout);
+    if (request.read_id() != 0) {
+      return Call<v1::ReadVariablesReply>(*connection_.link(), &v1::ChiefService::Stub::ReadVariables, request,
+                                          &context, options_.call_timeout);
+    }
+    const ChiefConnection::Attempt attempt = connection_.Begin();
+    auto reply = Call<v1::ReadVariablesReply>(*attempt.link, &v1::ChiefService::Stub::ReadVariables, request, &context,
+                                              options_.call_timeout);
+    RETURN_IF_ERROR(connection_.End(attempt, reply.status()));
+    return reply;
   }
 
   absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
@@ -116,6 +137,14 @@ class GrpcChiefClient : public ChiefClient {
   template <typename Reply, typename Request>
   using Method = grpc::Status (v1::ChiefService::Stub::*)(grpc::ClientContext*, const Request&, Reply*);
 
+  // Returns the reply to a call that follows GetRunSpec. If the chief no longer accepts the certificate of the
+  // connection, the next GetRunSpec makes another connection, and finds out if a renewed certificate helps.
+  template <typename Reply>
+  static absl::StatusOr<Reply> InSession(absl::StatusOr<Reply> reply) {
+    if (absl::IsUnauthenticated(reply.status())) return absl::UnavailableError(reply.status().message());
+    return reply;
+  }
+
   static ChiefConnection::Options ConnectionOptions(const GrpcClientOptions& options) {
     ChiefConnection::Options connection;
     connection.credentials = options.credentials;
@@ -128,7 +157,12 @@ class GrpcChiefClient : public ChiefClient {
                              grpc::ClientContext* context, absl::Duration timeout) {
     context->set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
     Reply reply;
-    RETURN_IF_ERROR(FromGrpc((link.stub.get()->*method)(context, request, &reply)));
+    const absl::Status status = CallStatus((link.stub.get()->*method)(context, request, &reply));
+    // A server that shuts down cancels its calls.
+    if (absl::IsCancelled(status) && !connecting_.cancelled()) {
+      return absl::UnavailableError("the chief shut down during the call");
+    }
+    RETURN_IF_ERROR(status);
     return reply;
   }
 
@@ -158,7 +192,11 @@ absl::Status CheckHealth(const std::string& target, absl::Duration timeout, cons
   grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
   grpc::health::v1::HealthCheckResponse response;
-  RETURN_IF_ERROR(FromGrpc(stub->Check(&context, grpc::health::v1::HealthCheckRequest(), &response)));
+  const absl::Status checked = FromGrpc(stub->Check(&context, grpc::health::v1::HealthCheckRequest(), &response));
+  if (absl::IsUnavailable(checked) && !IsUnixAddress(target)) {
+    RETURN_IF_ERROR(DiagnoseTls(target, credentials.directory(), FileSystem::Real(), timeout));
+  }
+  RETURN_IF_ERROR(checked);
   if (response.status() == grpc::health::v1::HealthCheckResponse::SERVING) return absl::OkStatus();
   return absl::UnavailableError(
       absl::StrCat(target, " says ", grpc::health::v1::HealthCheckResponse::ServingStatus_Name(response.status())));

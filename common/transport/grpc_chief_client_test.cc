@@ -457,6 +457,13 @@ TEST_F(GrpcChiefClientTest, UnaryErrorsKeepTheirCodeAndMessage) {
   EXPECT_EQ(client_->GetStatus().status().code(), absl::StatusCode::kUnimplemented);
 }
 
+// The caller did not cancel it, and may try again.
+TEST_F(GrpcChiefClientTest, ACallThatTheChiefCancelsIsUnavailable) {
+  chief_.unary = grpc::Status::CANCELLED;
+  const absl::Status status = client_->GetRunSpec().status();
+  EXPECT_EQ(status, absl::UnavailableError("the chief shut down during the call"));
+}
+
 // The number of earlier refusals does not matter: no pause grows.
 TEST_F(GrpcChiefClientTest, FindsAChiefThatComesAfterRefusals) {
   const auto refused = absl::UnavailableError("connection refused: no process listens there");

@@ -65,6 +65,9 @@ absl::Status PolledStream::Finish() {
   grpc::Status result;
   stream_->Finish(&result, Begin(kFinish));
   while (pending(kFinish)) Poll(absl::InfiniteDuration());
+  // The certificate of the connection has expired or was revoked: the next session's connection shows if a renewed one
+  // helps.
+  if (result.error_code() == grpc::StatusCode::UNAUTHENTICATED) return absl::AbortedError(result.error_message());
   return FromGrpc(result);
 }
 
@@ -126,6 +129,7 @@ bool GrpcStepStream::HandleOne(absl::Duration wait, Receiver* receiver) {
       HandleReply(receiver);
       break;
     case PolledStream::Event::kFailedRead:
+      read_failed_ = true;
       Break("the chief ended the stream");
       break;
     case PolledStream::Event::kFailedOther:
@@ -189,6 +193,11 @@ void GrpcStepStream::CancelWait() {
 absl::Status GrpcStepStream::Close() {
   if (std::exchange(closed_, true)) return status_;
   if (!broken_) stream_.Cancel();
+  // gRPC keeps the status back until every message that came before it has been read.
+  while (broken_ && !read_failed_) {
+    if (!stream_.reading()) stream_.Read();
+    read_failed_ = stream_.Poll(absl::InfiniteDuration()) == PolledStream::Event::kFailedRead;
+  }
   const absl::Status result = stream_.Finish();
   // The chief's own status is more precise than the error on this side, unless this end cancelled the stream.
   if (!result.ok() && (status_.ok() || (broken_ && absl::IsUnavailable(status_)))) status_ = result;

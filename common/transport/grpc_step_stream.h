@@ -107,6 +107,7 @@ class GrpcStepStream : public StepStream {
   std::atomic<bool> wait_cancelled_{false};
   absl::Status status_;  // the first error
   bool broken_ = false;  // the stream ended by itself
+  bool read_failed_ = false;
   bool closed_ = false;
 };
 

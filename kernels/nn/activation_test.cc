@@ -17,9 +17,10 @@ namespace lockstep {
 namespace {
 
 constexpr float kSlope = 0.375f;
-const ActivationKernel kAll[] = {{ActivationType::kIdentity},          {ActivationType::kRelu},
-                                 {ActivationType::kLeakyRelu, kSlope}, {ActivationType::kTanh},
-                                 {ActivationType::kSigmoid},           {ActivationType::kGelu}};
+const ActivationKernel kAll[] = {
+    {ActivationType::kIdentity}, {ActivationType::kRelu},    {ActivationType::kLeakyRelu, kSlope},
+    {ActivationType::kTanh},     {ActivationType::kSigmoid}, {ActivationType::kGelu},
+    {ActivationType::kRelu6}};
 
 // Computes the activation with Eigen, in double.
 Eigen::ArrayXd Reference(ActivationType type, const Eigen::ArrayXd& x) {
@@ -28,6 +29,8 @@ Eigen::ArrayXd Reference(ActivationType type, const Eigen::ArrayXd& x) {
       return x;
     case ActivationType::kRelu:
       return x.max(0.0);
+    case ActivationType::kRelu6:
+      return x.max(0.0).min(6.0);
     case ActivationType::kLeakyRelu:
       return (x > 0.0).select(x, x * kSlope);
     case ActivationType::kTanh:
@@ -58,6 +61,18 @@ TEST(ActivationKernelTest, ValuesAgreeWithEigen) {
       EXPECT_LT((y - Reference(f.type, ToArray(x))).abs().maxCoeff(), 1e-6) << static_cast<int>(f.type);
     });
   }
+}
+
+TEST(ActivationKernelTest, Relu6IsFlatOnBothSides) {
+  ForEachTarget([] {
+    const std::vector<float> x = {-1, 0, 0.5f, 5.75f, 6, 7, std::numeric_limits<float>::infinity()};
+    const std::vector<float> y = Values({ActivationType::kRelu6}, x);
+    EXPECT_EQ(y, (std::vector<float>{0, 0, 0.5f, 5.75f, 6, 6, 6}));
+    std::vector<float> dx(x.size(), 2.0f);
+    ApplyActivationGradient({ActivationType::kRelu6}, static_cast<int64_t>(x.size()), y.data(), dx.data(), dx.data());
+    EXPECT_EQ(dx, (std::vector<float>{0, 0, 2, 2, 0, 0, 0}));
+    EXPECT_TRUE(std::isnan(Values({ActivationType::kRelu6}, {std::nanf("")})[0]));
+  });
 }
 
 TEST(ActivationKernelTest, GradientsAreTheSlopesOfEigen) {

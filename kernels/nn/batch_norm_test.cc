@@ -115,9 +115,10 @@ struct ChannelReference {
 };
 
 TEST(BatchNormKernelTest, TargetsAgreeOnRandomShapes) {
-  const ActivationKernel all[] = {{ActivationType::kIdentity},        {ActivationType::kRelu},
-                                  {ActivationType::kLeakyRelu, 0.2f}, {ActivationType::kTanh},
-                                  {ActivationType::kSigmoid},         {ActivationType::kGelu}};
+  const ActivationKernel all[] = {
+      {ActivationType::kIdentity}, {ActivationType::kRelu},    {ActivationType::kLeakyRelu, 0.2f},
+      {ActivationType::kTanh},     {ActivationType::kSigmoid}, {ActivationType::kGelu},
+      {ActivationType::kRelu6}};
   const NormGradientMode modes[] = {NormGradientMode::kFromInput, NormGradientMode::kFromInputAndStore,
                                     NormGradientMode::kFromOutputAndStore};
   ForEachRandomCase(600, [&](RandomCase& c) {

@@ -28,6 +28,18 @@ struct Relu {
   }
 };
 
+struct Relu6 {
+  static constexpr float kMost = 6.0f;
+  HWY_INLINE FloatVector Value(FloatVector x) const {
+    const Floats d;
+    return AtMost(d, hn::Set(d, kMost), AtLeast(d, hn::Zero(d), x));
+  }
+  HWY_INLINE FloatVector Gradient(FloatVector y, FloatVector dy) const {
+    const Floats d;
+    return hn::IfThenElseZero(hn::And(hn::Gt(y, hn::Zero(d)), hn::Lt(y, hn::Set(d, kMost))), dy);
+  }
+};
+
 struct LeakyRelu {
   HWY_INLINE FloatVector Value(FloatVector x) const { return Gradient(x, x); }
   HWY_INLINE FloatVector Gradient(FloatVector y, FloatVector dy) const {
@@ -95,6 +107,8 @@ HWY_INLINE void WithActivation(const ActivationKernel& f, Body body) {
       return body(SigmoidActivation());
     case ActivationType::kGelu:
       return body(Gelu());
+    case ActivationType::kRelu6:
+      return body(Relu6());
   }
 }
 

@@ -6,7 +6,10 @@
 #include "absl/types/optional.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/process/floating_point_mode.h"
+#include "lockstep/common/base/process/process_usage.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/step/training_policy.h"
 #include "lockstep/server/chief/run/program_change.h"
 #include "lockstep/server/chief/run/run_identity.h"
 #include "lockstep/v1/run_record.pb.h"
@@ -14,8 +17,6 @@
 
 namespace lockstep {
 namespace {
-
-constexpr absl::Duration kIdleLogPeriod = absl::Seconds(5);
 
 // The program that continues a run from its good end may differ from the one before.
 void AdoptProgram(const ChiefOptions& options, RunHistory* history) {
@@ -74,6 +75,8 @@ absl::Status Chief::Start() {
       return WrongLogdir(record.other_run(), run_.options.logdir, record.run_id());
     }
   }
+  LOG(INFO) << PolicyText(run_.options.config.training());
+  OpenJournal();
   if (run_.options.on_accepted) RETURN_IF_ERROR(run_.options.on_accepted());
   if (recorded) RETURN_IF_ERROR(run_.StartModel(std::make_shared<RunContract>(record), changes));
   PeriodicTask::Options periodic;
@@ -85,6 +88,14 @@ absl::Status Chief::Start() {
   return absl::OkStatus();
 }
 
+void Chief::OpenJournal() {
+  if (run_.options.write_journal && !run_.options.logdir.empty()) {
+    const absl::Status opened = run_.journal.Open(JoinPath(run_.options.logdir, RunJournal::kFileName));
+    LOG_IF(WARNING, !opened.ok()) << "the run's history is not kept: " << opened.message();
+  }
+  run_.OnEvent({RunEvent::kStarted, 0, run_.options.machine.host, run_.history.run_id()});
+}
+
 absl::Status Chief::AwaitModel() {
   MutexLock lock(&run_.mutex);
   while (run_.training == nullptr && !run_.life.stop_requested()) run_.changed.Wait(&run_.mutex);
@@ -94,13 +105,15 @@ absl::Status Chief::AwaitModel() {
 }
 
 v1::RunStatus Chief::GetStatus() const {
-  const config::v1::RunSpec config = run_.settings.spec();
+  const auto settings = run_.settings.spec();
+  const config::v1::RunSpec& config = *settings;
   v1::RunStatus status;
   *status.mutable_build() = run_.options.machine.build;
   status.set_host(run_.options.machine.host);
   status.set_generation(generation());
   status.set_run_id(run_.history.run_id());
   status.set_replicas_to_aggregate(config.training().replicas_to_aggregate());
+  status.set_policy(PolicyName(config.training()));
   status.set_examples_per_step(config.input().batch_size() * config.training().replicas_to_aggregate());
   status.set_logdir(run_.options.logdir);
   const Training* training = nullptr;
@@ -119,18 +132,29 @@ v1::RunStatus Chief::GetStatus() const {
   return status;
 }
 
+void Chief::FillWatch(v1::WatchRunReply* reply) const {
+  *reply->mutable_status() = GetStatus();
+  run_.journal.FillCounters(reply);
+  v1::RunCounters& counters = *reply->mutable_counters();
+  const Training* const training = run_.FindTraining();
+  if (training != nullptr) training->sync()->FillTimes(reply);
+  counters.set_examples(counters.steps() * reply->status().examples_per_step());
+  const ProcessUsage usage = ReadProcessUsage();
+  counters.set_cpu_seconds(absl::ToDoubleSeconds(usage.processor_time));
+  counters.set_resident_bytes(usage.resident_bytes);
+  counters.set_open_files(usage.open_files);
+}
+
+void Chief::FillNews(bool times, WatchCursor* cursor, v1::WatchRunReply* reply) const {
+  run_.journal.Fill(&cursor->journal, reply);
+  const Training* const training = run_.FindTraining();
+  if (times && training != nullptr) training->sync()->FillTimeLine(&cursor->times, reply);
+}
+
 absl::StatusOr<v1::ReadVariablesReply> Chief::ReadVariables(const v1::ReadVariablesRequest& request) {
   Training* const training = this->training();
   if (training == nullptr) return absl::UnavailableError("the chief does not know the model yet");
   return training->reads()->Read(request);
-}
-
-bool Chief::TakeIdleLog(absl::Time now, bool idle) {
-  const bool waiting =
-      idle && (run_.life.phase() == v1::RunStatus::TRAINING || run_.life.phase() == v1::RunStatus::WAITING_FOR_MODEL);
-  const bool due = now >= next_idle_log_;
-  if (!waiting || due) next_idle_log_ = now + kIdleLogPeriod;
-  return waiting && due;
 }
 
 void Chief::Housekeep() {
@@ -146,8 +170,8 @@ void Chief::Housekeep() {
     MutexLock lock(&run_.mutex);
     const absl::Time now = run_.options.clock->Now();
     run_.ExpireSessions(now);
-    says_idle = TakeIdleLog(now, idle);
     trains = run_.life.phase() == v1::RunStatus::TRAINING;
+    says_idle = idle_log_.Take(now, idle && (trains || run_.life.phase() == v1::RunStatus::WAITING_FOR_MODEL));
   }
   if (trains && training != nullptr) {
     SaveIfRequested(training);

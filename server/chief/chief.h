@@ -11,13 +11,17 @@
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/threads/periodic_task.h"
 #include "lockstep/server/chief/chief_options.h"
+#include "lockstep/server/chief/journal/idle_log.h"
+#include "lockstep/server/chief/journal/run_journal.h"
 #include "lockstep/server/chief/run/run_directory.h"
 #include "lockstep/server/chief/run_changes.h"
 #include "lockstep/server/chief/run_ends.h"
 #include "lockstep/server/chief/run_state.h"
 #include "lockstep/server/chief/sessions.h"
 #include "lockstep/server/chief/training.h"
+#include "lockstep/server/sync/workers/work_times.h"
 #include "lockstep/v1/chief.pb.h"
+#include "lockstep/v1/watch.pb.h"
 
 namespace lockstep {
 
@@ -40,6 +44,15 @@ class Chief {
   RunChanges* changes() { return &changes_; }
 
   v1::RunStatus GetStatus() const;
+  // The position of one watcher of WatchRun.
+  struct WatchCursor {
+    RunJournal::Cursor journal;
+    WorkTimes::Cursor times;
+  };
+  // Fills the parts of a WatchRunReply that are the same for all watchers.
+  void FillWatch(v1::WatchRunReply* reply) const;
+  // Adds what is new for a watcher, with the contributions and commits if `times`. Moves the cursor.
+  void FillNews(bool times, WatchCursor* cursor, v1::WatchRunReply* reply) const;
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request);
 
   // Saves the last committed step immediately and blocks until that is done. Returns OK if the step is already saved,
@@ -65,16 +78,16 @@ class Chief {
   Chief(Options options, std::unique_ptr<RunDirectory> directory);
 
   absl::Status Start();
+  // Continues the history in the logdir. If that is not possible, logs why.
+  void OpenJournal();
   // Begins a save if RequestSave was called.
   void SaveIfRequested(Training* training) ABSL_LOCKS_EXCLUDED(run_.mutex);
-  // Returns true if it is time to log that the run waits for workers.
-  bool TakeIdleLog(absl::Time now, bool idle) ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_.mutex);
 
   RunState run_;
   Sessions sessions_;
   RunEnds ends_;
   RunChanges changes_;
-  absl::Time next_idle_log_ ABSL_GUARDED_BY(run_.mutex);
+  IdleLog idle_log_ ABSL_GUARDED_BY(run_.mutex);
   bool save_requested_ ABSL_GUARDED_BY(run_.mutex) = false;
   std::unique_ptr<PeriodicTask> housekeeping_;
 };

@@ -43,6 +43,8 @@ struct ChiefOptions : RunStorage {
   std::string checkpoint_basename = "model.ckpt";
   // If true, there is an event file.
   bool write_events = true;
+  // If true, the run's history is kept in the logdir (RunJournal::kFileName), and continued by the next chief.
+  bool write_journal = false;
   // The directory of the event file. If empty, it is the logdir.
   std::string summary_dir;
   // CheckpointManager::Options::keep_every.

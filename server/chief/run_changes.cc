@@ -8,7 +8,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/settings_change.h"
 #include "lockstep/server/chief/run/program_change.h"
-#include "lockstep/server/optimizer/optimizer.h"
+#include "lockstep/server/optimizer/optimizer_groups.h"
 
 namespace lockstep {
 namespace {
@@ -53,7 +53,7 @@ absl::Status RunChanges::AssignAt(int64_t step, absl::Span<const AssignedValue> 
   for (const AssignedValue& value : values) assignment.add_variable(value.key);
   // A checkpoint stores the number of its assignments, so the next incarnation drops an entry whose values are in no
   // checkpoint.
-  const auto add = [assignment](v1::RunRecord* record) { *record->add_assignment() = assignment; };
+  const auto add = [assignment](v1::RunRecord* record) { AddAssignment(assignment, record); };
   if (by == ChangedBy::kHook) {
     run_->history.Note(add);
     const absl::Status assigned = training->sync()->Assign(values, by);
@@ -73,11 +73,16 @@ absl::Status RunChanges::AssignAt(int64_t step, absl::Span<const AssignedValue> 
   return failure;
 }
 
-absl::StatusOr<config::v1::RunSpec> RunChanges::Changed(const SettingsChange& change) const {
-  const config::v1::RunSpec before = run_->settings.spec();
-  ASSIGN_OR_RETURN(config::v1::RunSpec after, WithSettings(before, change, run_->history.examples()));
-  RETURN_IF_ERROR(CheckSameState(before.optimizer(), after.optimizer()));
-  return after;
+absl::StatusOr<RunChanges::Plan> RunChanges::PlanOf(const SettingsChange& change) const {
+  Plan plan;
+  plan.before = run_->settings.spec();
+  ASSIGN_OR_RETURN(config::v1::RunSpec after, WithSettings(*plan.before, change, run_->history.examples()));
+  plan.difference = DifferenceOf(*plan.before, after);
+  if (plan.difference.replaced.has_optimizer()) {
+    RETURN_IF_ERROR(CheckSameState(plan.before->optimizer(), after.optimizer()));
+  }
+  plan.after = std::make_shared<const config::v1::RunSpec>(std::move(after));
+  return plan;
 }
 
 absl::Status RunChanges::ChangeSettings(const SettingsChange& change, ChangedBy by) {
@@ -86,14 +91,17 @@ absl::Status RunChanges::ChangeSettings(const SettingsChange& change, ChangedBy 
     return absl::FailedPreconditionError(
         "only a program that follows the run can change settings, once it has a model");
   }
-  RETURN_IF_ERROR(Changed(change).status());
+  ASSIGN_OR_RETURN(Plan plan, PlanOf(change));
   SyncReplicas* const replicas = training->sync();
   replicas->HoldForChange();
   const absl::StatusOr<int64_t> step = training->AwaitHeld();
   absl::Status status = step.status();
   if (status.ok()) {
     MutexLock one_at_a_time(&run_->change_mutex);
-    status = ChangeAt(*step, change, by, training);
+    // Another change may have been made meanwhile.
+    absl::StatusOr<Plan> current =
+        plan.before == run_->settings.spec() ? absl::StatusOr<Plan>(std::move(plan)) : PlanOf(change);
+    status = current.ok() ? ChangeAt(*step, *current, by, training) : current.status();
   }
   replicas->ReleaseAfterChange();
   return status;
@@ -113,44 +121,42 @@ absl::Status RunChanges::BeginChange() {
   return run_->life.BeginDeclaration();
 }
 
-absl::Status RunChanges::ChangeAt(int64_t step, const SettingsChange& change, ChangedBy by, Training* training) {
-  // Another change may have been made meanwhile.
-  ASSIGN_OR_RETURN(const config::v1::RunSpec spec, Changed(change));
-  const config::v1::RunSpec before = run_->settings.spec();
+absl::Status RunChanges::ChangeAt(int64_t step, const Plan& plan, ChangedBy by, Training* training) {
   // A repeated request changes nothing.
-  if (CheckSameRun(before, spec).ok()) {
-    training->log()->CountChange(by, /*made=*/false);
+  if (plan.difference.empty()) {
+    // The first one may have failed to save the change, and stopped the run.
+    RETURN_IF_ERROR(training->Explain(training->sync()->CheckHeld()));
+    training->log()->CountChange(by, absl::nullopt);
     if (by == ChangedBy::kHook || !by_hook_) return absl::OkStatus();
     // A hook made the change, and it may not be in a checkpoint yet.
     RETURN_IF_ERROR(run_->history.CheckOwned());
     return training->SaveAgain();
   }
-  if (!ChangesGradients(before, spec)) return training->Explain(Make(step, spec, by, training));
+  if (!plan.difference.for_workers) return training->Explain(Make(step, plan, by, training));
   RETURN_IF_ERROR(BeginChange());
-  const absl::Status status = training->Explain(Make(step, spec, by, training));
+  const absl::Status status = training->Explain(Make(step, plan, by, training));
   MutexLock lock(&run_->mutex);
   run_->life.EndDeclaration();
   run_->changed.SignalAll();
   return status;
 }
 
-absl::Status RunChanges::Make(int64_t step, const config::v1::RunSpec& spec, ChangedBy by, Training* training) {
-  RETURN_IF_ERROR(training->sync()->CheckHeld());  // before it is recorded
-  RETURN_IF_ERROR(Record(step, spec, by, training));
-  const bool for_workers = ChangesGradients(run_->settings.spec(), spec);
-  if (for_workers) {
-    const v1::RunRecord record = run_->history.record();
-    auto contract = std::make_shared<const RunContract>(record);
+absl::Status RunChanges::Make(int64_t step, const Plan& plan, ChangedBy by, Training* training) {
+  // A stop may have come since: what is not applied must not be recorded.
+  RETURN_IF_ERROR(training->sync()->CheckHeld());
+  RETURN_IF_ERROR(Record(step, plan, by, training));
+  absl::optional<v1::GradientSettings> for_workers;
+  if (plan.difference.for_workers) {
+    const int64_t changes = run_->history.changes();
+    for_workers = GradientSettingsOf(*plan.after, changes);
     MutexLock lock(&run_->mutex);
-    run_->contract = std::move(contract);
-    run_->settings.Set(spec, record.change_size());
+    run_->ForgetDeclarations();
+    run_->settings.Set(plan.after, changes);
   } else {
-    run_->settings.Set(spec, run_->settings.changes());
+    run_->settings.Set(plan.after, run_->settings.changes());
   }
-  RETURN_IF_ERROR(training->sync()->ChangeSettings(
-      spec.optimizer(),
-      for_workers ? absl::make_optional(GradientSettingsOf(spec, run_->settings.changes())) : absl::nullopt, by));
-  training->SetBatchSize(spec.input().batch_size());
+  RETURN_IF_ERROR(training->sync()->ChangeSettings(SettingsOf(*plan.after), std::move(for_workers), by));
+  if (plan.difference.replaced.has_batch_size()) training->SetBatchSize(plan.after->input().batch_size());
   NoteChange(step);
   by_hook_ = by == ChangedBy::kHook;
   if (by == ChangedBy::kHook) return absl::OkStatus();
@@ -172,8 +178,10 @@ void RunChanges::NoteChange(int64_t step) {
   run_->OnEvent(changed);
 }
 
-absl::Status RunChanges::Record(int64_t step, const config::v1::RunSpec& spec, ChangedBy by, Training* training) {
-  const auto add = [step, spec](v1::RunRecord* record) { AddChange(step, spec, record); };
+absl::Status RunChanges::Record(int64_t step, const Plan& plan, ChangedBy by, Training* training) {
+  const auto add = [step, difference = plan.difference, after = plan.after](v1::RunRecord* record) {
+    AddChange(step, difference, *after, record);
+  };
   if (by == ChangedBy::kHook) {
     run_->history.Note(add);
     return absl::OkStatus();

@@ -2,6 +2,7 @@
 #define LOCKSTEP_SERVER_CHIEF_RUN_CHANGES_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -10,6 +11,7 @@
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/config/settings_change.h"
 #include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/server/chief/run/run_settings.h"
 #include "lockstep/server/chief/run_state.h"
 #include "lockstep/server/chief/training.h"
 
@@ -45,15 +47,22 @@ class RunChanges {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Waits until no worker is declaring what the run lacks. None can until EndDeclaration.
   absl::Status BeginChange() ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Returns the current settings with the change applied.
-  absl::StatusOr<config::v1::RunSpec> Changed(const SettingsChange& change) const;
-  absl::Status ChangeAt(int64_t step, const SettingsChange& change, ChangedBy by, Training* training)
+  // A change that was checked.
+  struct Plan {
+    std::shared_ptr<const config::v1::RunSpec> before;
+    std::shared_ptr<const config::v1::RunSpec> after;
+    SettingsDifference difference;
+  };
+  // Plans the change of the current settings. Errors: InvalidArgument names the setting that is wrong or cannot be
+  // changed.
+  absl::StatusOr<Plan> PlanOf(const SettingsChange& change) const;
+  absl::Status ChangeAt(int64_t step, const Plan& plan, ChangedBy by, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Records the change to `spec`, and applies it.
-  absl::Status Make(int64_t step, const config::v1::RunSpec& spec, ChangedBy by, Training* training)
+  // Records the change, and applies it.
+  absl::Status Make(int64_t step, const Plan& plan, ChangedBy by, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Adds the change to the record, on disk unless a hook makes it.
-  absl::Status Record(int64_t step, const config::v1::RunSpec& spec, ChangedBy by, Training* training)
+  absl::Status Record(int64_t step, const Plan& plan, ChangedBy by, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Logs only some of the changes.
   void NoteChange(int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);

@@ -22,12 +22,22 @@ std::unique_ptr<SharedMemory> NewSharedMemory(const ChiefOptions& options) {
   return nullptr;
 }
 
+RunJournal::Options JournalOptions(const ChiefOptions& options, int64_t generation) {
+  RunJournal::Options journal;
+  journal.clock = options.clock;
+  journal.executor = options.machine.executor;
+  journal.fs = options.fs;
+  journal.generation = generation;
+  return journal;
+}
+
 }  // namespace
 
 RunState::RunState(ChiefOptions chief_options, std::unique_ptr<RunDirectory> directory)
     : options(std::move(chief_options)),
       settings(options.config),
       history(std::move(directory), options.clock->WallTime(), this),
+      journal(JournalOptions(options, history.generation())),
       shared_memory(NewSharedMemory(options)),
       sessions(history.generation()) {}
 
@@ -44,6 +54,7 @@ absl::StatusOr<std::unique_ptr<Training>> RunState::CreateTraining(std::shared_p
   restore.may_lack_state_at = history.good_end();
   ASSIGN_OR_RETURN(RestoredVariables restored, RestoreOrInitialize(restore, (*declared)->model()));
   RETURN_IF_ERROR(history.OnRestored(restored.store->step()));
+  journal.OnRestored(restored.store->step(), restored.checkpoint.value_or(""));
   history.ResolveTarget(options.config.training(), restored.store->step());
   if (history.Continue(restored.store->step(), restored.session_state, changes_settings)) {
     *declared = std::make_shared<const RunContract>(history.record());
@@ -53,7 +64,7 @@ absl::StatusOr<std::unique_ptr<Training>> RunState::CreateTraining(std::shared_p
   if (record.has_model() && !restored.checkpoint) RETURN_IF_ERROR(CheckSameInitFunction(record, initializes));
   const config::v1::RunSpec spec = changes_settings ? options.config : WithChanges(record, options.config);
   RETURN_IF_ERROR(restored.store->SetOptimizer(spec.optimizer()));
-  settings.Set(spec, record.change_size());
+  settings.Set(std::make_shared<const config::v1::RunSpec>(spec), NumChanges(record));
   RETURN_IF_ERROR(history.Update([&](v1::RunRecord* record) {
     *record->mutable_config() = spec;
     if (!record->has_model()) record->set_initialized_by_program(initializes);
@@ -85,6 +96,7 @@ absl::Status RunState::StartModel(std::shared_ptr<const RunContract> declared, b
   contract = std::move(declared);
   training = *std::move(created);
   begun = options.clock->Now();
+  first_changes = settings.changes();
   parts_may_change = canary_may_change = !finished && options.followed && history.may_change_program();
   // A stop may have been requested meanwhile.
   training->LimitSaves(life.stop_deadline());
@@ -110,6 +122,7 @@ void RunState::FillRecord(const RunContract& declared, v1::RunRecord* record) co
   filled.set_program(options.program);
   filled.mutable_change()->Swap(record->mutable_change());
   filled.mutable_assignment()->Swap(record->mutable_assignment());
+  filled.set_earlier_assignments(record->earlier_assignments());
   // A worker may declare something after the end of the run.
   filled.set_finished(record->finished());
   if (record->has_finished_step()) filled.set_finished_step(record->finished_step());
@@ -124,14 +137,34 @@ absl::Status RunState::WriteRecord(const RunContract& declared) {
   return history.Update([&](v1::RunRecord* record) { FillRecord(declared, record); });
 }
 
+void RunState::ForgetDeclarations() {
+  // A change after a change leaves nothing to forget.
+  if (!contract->has_declarations()) return;
+  // After a good end, the declarations of the earlier program no longer apply.
+  if (!parts_may_change && !canary_may_change) earlier = {contract, settings.changes()};
+  contract = std::make_shared<const RunContract>(*contract, RunContract::Forgets::kPartsAndCanary);
+}
+
+std::shared_ptr<const RunContract> RunState::ContractFor(int64_t changes) const {
+  if (changes == settings.changes()) return contract;
+  if (changes == earlier.changes) return earlier.contract;
+  if (!contract->has_declarations()) return contract;
+  return std::make_shared<const RunContract>(*contract, RunContract::Forgets::kPartsAndCanary);
+}
+
 void RunState::ExpireSessions(absl::Time now) {
   for (const uint64_t id : sessions.Idle(now)) {
     if (!training->sync()->connected(id)) sessions.Remove(id);
   }
 }
 
+void RunState::OnCommitted(const CommittedStep& committed) {
+  journal.OnCommitted(committed.commit.step(), committed.commit.mean_loss());
+}
+
 void RunState::OnEvent(const RunEvent& event) {
   Log(event);
+  journal.OnEvent(event);
   const RunEvent::Kind kind = event.kind;
   if (kind == RunEvent::kSaveFailed && event.count == 0 && options.on_save_failed) {
     options.on_save_failed(absl::Status(

@@ -1,6 +1,7 @@
 #ifndef LOCKSTEP_SERVER_CHIEF_RUN_STATE_H_
 #define LOCKSTEP_SERVER_CHIEF_RUN_STATE_H_
 
+#include <cstdint>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -10,6 +11,7 @@
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/memory/shared_memory.h"
 #include "lockstep/server/chief/chief_options.h"
+#include "lockstep/server/chief/journal/run_journal.h"
 #include "lockstep/server/chief/run/run_contract.h"
 #include "lockstep/server/chief/run/run_directory.h"
 #include "lockstep/server/chief/run/run_history.h"
@@ -36,14 +38,20 @@ struct RunState : public RunEvents {
   absl::Status WriteRecord(const RunContract& contract) ABSL_LOCKS_EXCLUDED(mutex);
   // Null before the model is known; afterwards it never changes.
   Training* FindTraining() const ABSL_LOCKS_EXCLUDED(mutex);
+  // Before a change of settings that workers compute with: what they have declared held for the settings before it.
+  void ForgetDeclarations() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
+  // Returns what is known of the run with the settings after `changes` changes.
+  std::shared_ptr<const RunContract> ContractFor(int64_t changes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Removes sessions that have no stream and have expired.
   void ExpireSessions(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Logs the event. If it ends the run, wakes the threads that wait for `changed`.
   void OnEvent(const RunEvent& event) override ABSL_LOCKS_EXCLUDED(mutex);
+  void OnCommitted(const CommittedStep& committed) override;
 
   const ChiefOptions options;
   RunSettings settings;
   RunHistory history;
+  RunJournal journal;
   // Lets workers test whether they can map the chief's memory. Null if no memory is shared.
   const std::unique_ptr<SharedMemory> shared_memory;
 
@@ -61,6 +69,14 @@ struct RunState : public RunEvents {
   absl::optional<absl::Time> begun ABSL_GUARDED_BY(mutex);
   // Null before the model is known, like `training`.
   std::shared_ptr<const RunContract> contract ABSL_GUARDED_BY(mutex);
+  // The contract with the newest declarations for settings that were changed since, and the number of changes before.
+  struct EarlierContract {
+    std::shared_ptr<const RunContract> contract;
+    int64_t changes = -1;
+  };
+  EarlierContract earlier ABSL_GUARDED_BY(mutex);
+  // RunSettings::changes when `training` was created.
+  int64_t first_changes ABSL_GUARDED_BY(mutex) = 0;
   std::unique_ptr<Training> training ABSL_GUARDED_BY(mutex);
 
  private:

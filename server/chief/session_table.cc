@@ -15,8 +15,9 @@ absl::optional<uint64_t> SessionTable::Find(absl::string_view worker, uint64_t i
 }
 
 SessionTable::Opened SessionTable::Open(const WorkerIdentity& worker, uint64_t incarnation, uint64_t fresh_id,
-                                        absl::Time now, int64_t changes) {
+                                        absl::Time now, int64_t changes, absl::string_view peer) {
   if (const auto id = Find(worker.name, incarnation)) {
+    if (!IsOf(*id, peer)) return {Outcome::kOthers, 0};
     sessions_[*id].last_used = now;
     sessions_[*id].changes = changes;
     return {Outcome::kFound, *id};
@@ -25,6 +26,7 @@ SessionTable::Opened SessionTable::Open(const WorkerIdentity& worker, uint64_t i
   if (fresh_id == 0 || sessions_.count(fresh_id) > 0) return {Outcome::kIdTaken, 0};
   Session& session = sessions_[fresh_id];
   session.worker = worker;
+  session.peer = std::string(peer);
   session.incarnation = incarnation;
   session.last_used = now;
   session.changes = changes;
@@ -46,24 +48,32 @@ bool SessionTable::IsChecked(uint64_t id) const {
   return session != sessions_.end() && session->second.checked;
 }
 
-absl::Status SessionTable::Use(uint64_t id, int64_t generation, absl::Time now) {
+bool SessionTable::IsOf(uint64_t id, absl::string_view peer) const {
+  const auto session = sessions_.find(id);
+  return session != sessions_.end() && session->second.peer == peer;
+}
+
+absl::Status SessionTable::Use(uint64_t id, int64_t generation, absl::Time now, absl::string_view peer) {
   const auto session = sessions_.find(id);
   if (generation != generation_ || session == sessions_.end()) {
     return absl::AbortedError(absl::StrCat("session ", id, " of generation ", generation,
                                            " is unknown; the chief's generation is ", generation_));
   }
+  if (session->second.peer != peer) {
+    return absl::PermissionDeniedError(absl::StrCat("another peer than ", peer, " has opened this session"));
+  }
   session->second.last_used = now;
   return absl::OkStatus();
 }
 
-absl::Status SessionTable::UseChecked(uint64_t id, int64_t generation, absl::Time now) {
-  absl::Status used = Use(id, generation, now);
+absl::Status SessionTable::UseChecked(uint64_t id, int64_t generation, absl::Time now, absl::string_view peer) {
+  absl::Status used = Use(id, generation, now, peer);
   if (!used.ok() || IsChecked(id)) return used;
   return absl::FailedPreconditionError("the worker has not computed the canary: OpenSession has no canary_digest");
 }
 
-absl::Status SessionTable::MarkStreamed(uint64_t id, int64_t generation, absl::Time now) {
-  absl::Status used = Use(id, generation, now);
+absl::Status SessionTable::MarkStreamed(uint64_t id, int64_t generation, absl::Time now, absl::string_view peer) {
+  absl::Status used = Use(id, generation, now, peer);
   if (used.ok()) sessions_[id].streamed = true;
   return used;
 }

@@ -23,7 +23,8 @@ namespace lockstep {
 //   opened     the same, used  used        streamed      unknown
 //   streamed   the same, used  used        streamed      unknown
 //
-// Use, UseChecked and MarkStreamed also return Aborted in another generation, and then change nothing.
+// Use, UseChecked and MarkStreamed also return Aborted in another generation, and PermissionDenied for a session that
+// another peer has opened, and then change nothing.
 class SessionTable {
  public:
   struct Limits {
@@ -36,6 +37,7 @@ class SessionTable {
     kAdded,
     kIdTaken,  // retry with another id
     kFull,     // remove a session and retry
+    kOthers,   // another peer has opened the session of this incarnation
   };
   struct Opened {
     Outcome outcome = Outcome::kFull;
@@ -46,19 +48,20 @@ class SessionTable {
   SessionTable(int64_t generation, const Limits& limits) : generation_(generation), limits_(limits) {}
 
   // Opens the session of a worker's incarnation: the existing one, or a new one with id `fresh_id`. 0 is never an id.
-  // The worker has the settings after `changes` changes.
+  // The worker has the settings after `changes` changes. `peer` is the identity that the worker has proved; empty if
+  // none is asked for.
   Opened Open(const WorkerIdentity& worker, uint64_t incarnation, uint64_t fresh_id, absl::Time now,
-              int64_t changes = 0);
+              int64_t changes = 0, absl::string_view peer = "");
   absl::optional<uint64_t> Find(absl::string_view worker, uint64_t incarnation) const;
   // Notes that the worker has computed the run's canary. Ignored for an unknown session.
   void MarkChecked(uint64_t id);
   bool IsChecked(uint64_t id) const;
-  absl::Status Use(uint64_t id, int64_t generation, absl::Time now);
+  absl::Status Use(uint64_t id, int64_t generation, absl::Time now, absl::string_view peer = "");
   // Like Use, for calls that take part in the run. Returns FailedPrecondition if the session's worker has not computed
   // the canary.
-  absl::Status UseChecked(uint64_t id, int64_t generation, absl::Time now);
+  absl::Status UseChecked(uint64_t id, int64_t generation, absl::Time now, absl::string_view peer = "");
   // Notes that the session has, or had, a stream.
-  absl::Status MarkStreamed(uint64_t id, int64_t generation, absl::Time now);
+  absl::Status MarkStreamed(uint64_t id, int64_t generation, absl::Time now, absl::string_view peer = "");
   bool Remove(uint64_t id);
 
   // Returns the sessions that have not been used for `expiry`.
@@ -69,6 +72,8 @@ class SessionTable {
   bool AllHaveStreamed() const;
   // Returns the last `changes` passed to Open; 0 for an unknown session.
   int64_t ChangesOf(uint64_t id) const;
+  // Returns true if `peer` has opened the session.
+  bool IsOf(uint64_t id, absl::string_view peer) const;
   // Returns an empty identity for an unknown session.
   WorkerIdentity WorkerOf(uint64_t id) const;
   size_t size() const { return sessions_.size(); }
@@ -76,6 +81,7 @@ class SessionTable {
  private:
   struct Session {
     WorkerIdentity worker;
+    std::string peer;
     uint64_t incarnation = 0;
     absl::Time last_used;
     int64_t changes = 0;

@@ -103,11 +103,15 @@ absl::Status Sessions::Agree(const v1::OpenSessionRequest& request, int64_t chan
   bool declares = false;
   {
     MutexLock lock(&run_->mutex);
-    // The contract for other settings lacks this worker's declarations.
-    if (changes != run_->settings.changes()) return absl::AbortedError("settings of the run were changed");
-    contract = run_->contract;
-    declares = contract == nullptr || contract->Lacks(request) || run_->parts_may_change ||
-               (run_->canary_may_change && request.canary_digest_size() > 0);
+    const int64_t newest = run_->settings.changes();
+    if (changes < run_->first_changes || changes > newest) {
+      return absl::AbortedError(absl::StrCat("settings of the run were changed: the worker has those after ", changes,
+                                             " changes, the run had ", newest));
+    }
+    contract = run_->ContractFor(changes);
+    // The run's declarations are those of the newest settings.
+    declares = changes == newest && (contract == nullptr || contract->Lacks(request) || run_->parts_may_change ||
+                                     (run_->canary_may_change && request.canary_digest_size() > 0));
     RETURN_IF_ERROR(declares ? run_->life.BeginDeclaration() : run_->life.CheckOpen());
   }
   if (!declares) return contract->Check(request);
@@ -149,11 +153,11 @@ absl::Status Sessions::AbandonFor(const v1::OpenSessionRequest& request) {
   return absl::UnavailableError(absl::StrCat("the chief ends: ", why.message()));
 }
 
-void Sessions::Refuse(const v1::OpenSessionRequest& request, const absl::Status& why) {
+void Sessions::Refuse(const v1::OpenSessionRequest& request, const absl::Status& why, const std::string& peer) {
   run_->OnEvent({RunEvent::kRefused, 0, IdentityOf(request).ToString(), "", why});
   MutexLock lock(&run_->mutex);
   const auto id = run_->sessions.Find(request.worker(), request.incarnation());
-  if (id && !run_->training->sync()->connected(*id)) run_->sessions.Remove(*id);
+  if (id && run_->sessions.IsOf(*id, peer) && !run_->training->sync()->connected(*id)) run_->sessions.Remove(*id);
 }
 
 bool Sessions::RemoveOldestSession() {
@@ -163,15 +167,15 @@ bool Sessions::RemoveOldestSession() {
   return false;
 }
 
-absl::StatusOr<uint64_t> Sessions::FindOrAddSession(const v1::OpenSessionRequest& request, int64_t changes) {
+absl::StatusOr<uint64_t> Sessions::FindOrAddSession(const v1::OpenSessionRequest& request, int64_t changes,
+                                                    const std::string& peer) {
   while (true) {
     const uint64_t fresh_id = run_->options.machine.draw_session_id();
     SessionTable::Opened session;
     {
       MutexLock lock(&run_->mutex);
-      if (changes != run_->settings.changes()) return absl::AbortedError("settings of the run were changed");
       session = run_->sessions.Open(IdentityOf(request), request.incarnation(), fresh_id, run_->options.clock->Now(),
-                                    changes);
+                                    changes, peer);
       if (session.outcome == SessionTable::Outcome::kFull && !RemoveOldestSession()) {
         return absl::UnavailableError(absl::StrCat("all of ", run_->sessions.size(), " sessions are in use"));
       }
@@ -180,27 +184,27 @@ absl::StatusOr<uint64_t> Sessions::FindOrAddSession(const v1::OpenSessionRequest
     if (session.outcome == SessionTable::Outcome::kAdded) {
       run_->OnEvent(
           {RunEvent::kJoined, 0, absl::CHexEscape(request.worker()), absl::StrCat(ShortSessionId(session.id))});
+      LOG_IF(INFO, !peer.empty()) << "chief: session " << ShortSessionId(session.id) << " is bound to the peer "
+                                  << peer;
+    }
+    if (session.outcome == SessionTable::Outcome::kOthers) {
+      return absl::PermissionDeniedError(
+          absl::StrCat("another peer than ", peer, " has opened the session of ", IdentityOf(request).ToString()));
     }
     if (session.id != 0) return session.id;
   }
 }
 
-absl::StatusOr<v1::OpenSessionReply> Sessions::OpenSession(const v1::OpenSessionRequest& request) {
+absl::StatusOr<v1::OpenSessionReply> Sessions::OpenSession(const v1::OpenSessionRequest& request,
+                                                           const std::string& peer) {
   RETURN_IF_ERROR(CheckNames(request));
-  const int64_t changes = run_->settings.changes();
-  if (request.has_changes() && request.changes() != changes) {
-    return absl::AbortedError(absl::StrCat("settings of the run were changed: the worker has those after ",
-                                           request.changes(), " changes, the run had ", changes));
-  }
+  const int64_t changes = request.has_changes() ? request.changes() : run_->settings.changes();
   absl::Status agreed = CheckVersions(request, run_->options.machine.host);
   if (agreed.ok()) agreed = CheckRun(request);
   if (agreed.ok()) agreed = Agree(request, changes);
-  // The settings have changed meanwhile, and with them the contract. The worker will fetch them.
-  if (!agreed.ok() && changes != run_->settings.changes())
-    return absl::AbortedError("settings of the run were changed");
-  if (absl::IsFailedPrecondition(agreed)) Refuse(request, agreed);
+  if (absl::IsFailedPrecondition(agreed)) Refuse(request, agreed, peer);
   RETURN_IF_ERROR(agreed);
-  ASSIGN_OR_RETURN(const uint64_t id, FindOrAddSession(request, changes));
+  ASSIGN_OR_RETURN(const uint64_t id, FindOrAddSession(request, changes, peer));
   v1::OpenSessionReply reply;
   {
     MutexLock lock(&run_->mutex);
@@ -218,8 +222,9 @@ absl::StatusOr<v1::OpenSessionReply> Sessions::OpenSession(const v1::OpenSession
   return reply;
 }
 
-absl::StatusOr<v1::GetCanaryValuesReply> Sessions::GetCanaryValues(const v1::GetCanaryValuesRequest& request) {
-  RETURN_IF_ERROR(CheckSession(request.session_id(), request.generation()));
+absl::StatusOr<v1::GetCanaryValuesReply> Sessions::GetCanaryValues(const v1::GetCanaryValuesRequest& request,
+                                                                   const std::string& peer) {
+  RETURN_IF_ERROR(CheckSession(request.session_id(), request.generation(), peer));
   const ParameterLayout& layout = run_->FindTraining()->layout();
   const auto segments = static_cast<int64_t>(layout.segments().size());
   if (request.first_segment() < 0 || request.first_segment() >= segments) {
@@ -244,12 +249,12 @@ absl::StatusOr<v1::GetCanaryValuesReply> Sessions::GetCanaryValues(const v1::Get
   return reply;
 }
 
-absl::StatusOr<v1::HeartbeatReply> Sessions::Heartbeat(const v1::HeartbeatRequest& request) {
+absl::StatusOr<v1::HeartbeatReply> Sessions::Heartbeat(const v1::HeartbeatRequest& request, const std::string& peer) {
   SyncReplicas* replicas = nullptr;
   v1::HeartbeatReply reply;
   {
     MutexLock lock(&run_->mutex);
-    RETURN_IF_ERROR(run_->sessions.Use(request.session_id(), request.generation(), run_->options.clock->Now()));
+    RETURN_IF_ERROR(run_->sessions.Use(request.session_id(), request.generation(), run_->options.clock->Now(), peer));
     replicas = run_->training->sync();
     reply.set_finished(run_->life.over());
     if (run_->life.ended()) reply.set_ended(std::string(run_->life.ended()->message()));
@@ -260,21 +265,34 @@ absl::StatusOr<v1::HeartbeatReply> Sessions::Heartbeat(const v1::HeartbeatReques
   return reply;
 }
 
-absl::StatusOr<v1::RequestEndReply> Sessions::RequestFinish(const v1::RequestEndRequest& request) {
+absl::StatusOr<v1::RequestEndReply> Sessions::RequestFinish(const v1::RequestEndRequest& request,
+                                                            const std::string& peer) {
+  RETURN_IF_ERROR(CheckName("reason", request.reason()));
+  std::string worker;
+  {
+    MutexLock lock(&run_->mutex);
+    RETURN_IF_ERROR(
+        run_->sessions.UseChecked(request.session_id(), request.generation(), run_->options.clock->Now(), peer));
+    worker = run_->sessions.WorkerOf(request.session_id()).ToString();
+  }
+  return RequestFinishBy(worker, request);
+}
+
+absl::StatusOr<v1::RequestEndReply> Sessions::RequestFinishBy(const std::string& peer,
+                                                              const v1::RequestEndRequest& request) {
   RETURN_IF_ERROR(CheckName("reason", request.reason()));
   MutexLock lock(&run_->mutex);
-  RETURN_IF_ERROR(run_->sessions.UseChecked(request.session_id(), request.generation(), run_->options.clock->Now()));
-  const std::string& worker = run_->sessions.WorkerOf(request.session_id()).ToString();
-  run_->life.RequestFinish(
-      absl::StrCat(worker, " asked for it", request.reason().empty() ? "" : ": ", request.reason()));
+  run_->life.RequestFinish(absl::StrCat(peer, " asked for it", request.reason().empty() ? "" : ": ", request.reason()));
   run_->changed.SignalAll();
   return v1::RequestEndReply();
 }
 
-absl::StatusOr<v1::AddSummaryReply> Sessions::AddSummary(const v1::AddSummaryRequest& request) {
+absl::StatusOr<v1::AddSummaryReply> Sessions::AddSummary(const v1::AddSummaryRequest& request,
+                                                         const std::string& peer) {
   {
     MutexLock lock(&run_->mutex);
-    RETURN_IF_ERROR(run_->sessions.UseChecked(request.session_id(), request.generation(), run_->options.clock->Now()));
+    RETURN_IF_ERROR(
+        run_->sessions.UseChecked(request.session_id(), request.generation(), run_->options.clock->Now(), peer));
   }
   v1::Summary summary;
   if (!summary.ParseFromString(request.summary())) {
@@ -286,24 +304,26 @@ absl::StatusOr<v1::AddSummaryReply> Sessions::AddSummary(const v1::AddSummaryReq
   return v1::AddSummaryReply();
 }
 
-absl::Status Sessions::CheckSession(uint64_t session_id, int64_t generation) {
+absl::Status Sessions::CheckSession(uint64_t session_id, int64_t generation, const std::string& peer) {
   MutexLock lock(&run_->mutex);
-  return run_->sessions.Use(session_id, generation, run_->options.clock->Now());
+  return run_->sessions.Use(session_id, generation, run_->options.clock->Now(), peer);
 }
 
 absl::StatusOr<std::shared_ptr<StepConnection>> Sessions::OpenStep(uint64_t session_id, int64_t generation,
                                                                    ValuePath value_path,
-                                                                   std::shared_ptr<StepListener> listener) {
+                                                                   std::shared_ptr<StepListener> listener,
+                                                                   const std::string& peer, std::string address) {
   WorkerIdentity worker;
   int64_t changes = 0;
   {
     MutexLock lock(&run_->mutex);
     const absl::Time now = run_->options.clock->Now();
-    RETURN_IF_ERROR(run_->sessions.Use(session_id, generation, now));
+    RETURN_IF_ERROR(run_->sessions.Use(session_id, generation, now, peer));
     if (run_->life.stop_requested()) return absl::UnavailableError("the chief is stopping");
-    RETURN_IF_ERROR(run_->sessions.UseChecked(session_id, generation, now));
-    RETURN_IF_ERROR(run_->sessions.MarkStreamed(session_id, generation, now));
+    RETURN_IF_ERROR(run_->sessions.UseChecked(session_id, generation, now, peer));
+    RETURN_IF_ERROR(run_->sessions.MarkStreamed(session_id, generation, now, peer));
     worker = run_->sessions.WorkerOf(session_id);
+    worker.address = std::move(address);
     changes = run_->sessions.ChangesOf(session_id);
   }
   return run_->FindTraining()->sync()->Connect(session_id, worker, value_path, std::move(listener), changes);

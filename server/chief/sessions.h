@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -20,33 +21,45 @@ class Sessions {
   // `run` must outlive this.
   explicit Sessions(RunState* run) : run_(run) {}
 
-  // The calls of ChiefService (proto/lockstep/v1/chief.proto).
+  // The calls of ChiefService (proto/lockstep/v1/chief.proto). `peer` is the identity that the caller has proved; a
+  // session is for the one that has opened it alone, and others get PermissionDenied. It is empty if the chief asks for
+  // none.
   v1::GetRunSpecReply GetRunSpec() const;
   // The first call may take long (initial values, restore); concurrent callers get Unavailable meanwhile.
-  absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request)
+  absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request, const std::string& peer = {})
       ABSL_LOCKS_EXCLUDED(run_->mutex);
-  absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request)
+  absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request,
+                                                           const std::string& peer = {})
       ABSL_LOCKS_EXCLUDED(run_->mutex);
-  absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) ABSL_LOCKS_EXCLUDED(run_->mutex);
+  absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request, const std::string& peer = {})
+      ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Notes the request; RunEnds::Wait carries it out. Returns FailedPrecondition for a session whose worker has not
   // computed the canary.
-  absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest& request)
+  absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest& request, const std::string& peer = {})
       ABSL_LOCKS_EXCLUDED(run_->mutex);
-  absl::StatusOr<v1::AddSummaryReply> AddSummary(const v1::AddSummaryRequest& request) ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // Like RequestFinish, for an operator, which needs no session.
+  absl::StatusOr<v1::RequestEndReply> RequestFinishBy(const std::string& peer, const v1::RequestEndRequest& request)
+      ABSL_LOCKS_EXCLUDED(run_->mutex);
+  absl::StatusOr<v1::AddSummaryReply> AddSummary(const v1::AddSummaryRequest& request, const std::string& peer = {})
+      ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Marks the session as used. Errors: Aborted for an unknown session or an old generation.
-  absl::Status CheckSession(uint64_t session_id, int64_t generation) ABSL_LOCKS_EXCLUDED(run_->mutex);
+  absl::Status CheckSession(uint64_t session_id, int64_t generation, const std::string& peer = {})
+      ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Returns true if ValuePath::kShared is possible.
   bool shares_memory() const { return run_->shared_memory != nullptr; }
   // Opens the Step stream of a session; see SyncReplicas::Connect. Errors: Aborted for an unknown session or an old
-  // generation; FailedPrecondition if its worker has not computed the canary.
+  // generation; FailedPrecondition if its worker has not computed the canary. `address` is where the stream comes from,
+  // for people (WorkerStatus.address).
   absl::StatusOr<std::shared_ptr<StepConnection>> OpenStep(uint64_t session_id, int64_t generation,
-                                                           ValuePath value_path, std::shared_ptr<StepListener> listener)
+                                                           ValuePath value_path, std::shared_ptr<StepListener> listener,
+                                                           const std::string& peer = {}, std::string address = {})
       ABSL_LOCKS_EXCLUDED(run_->mutex);
 
  private:
-  // Returns OK if the caller's model and data are the run's; the first caller declares them for the run. Returns
-  // Aborted if the number of changes of settings is not `changes`. Compares without a lock, because a model may be
-  // large.
+  // Returns OK if the caller's model and data are the run's; the first caller declares them for the run. A caller that
+  // has the settings after `changes` changes, and not the newest, is compared with what is known of those, and gets the
+  // newest with its first token: otherwise no worker could join a run whose program changes settings at every step.
+  // Aborted if this incarnation does not know them. Compares without a lock, because a model may be large.
   absl::Status Agree(const v1::OpenSessionRequest& request, int64_t changes) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Records what the run does not yet know from the request.
   absl::Status Declare(std::shared_ptr<const RunContract> known, const v1::OpenSessionRequest& request)
@@ -62,14 +75,15 @@ class Sessions {
   // Abandons this run, because the worker has served a run that should continue here.
   absl::Status AbandonFor(const v1::OpenSessionRequest& request) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Reports that the caller is refused (kRefused), and removes its session if it has no stream.
-  void Refuse(const v1::OpenSessionRequest& request, const absl::Status& why) ABSL_LOCKS_EXCLUDED(run_->mutex);
+  void Refuse(const v1::OpenSessionRequest& request, const absl::Status& why, const std::string& peer)
+      ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Calls RunHistory::CheckOwned before a worker's declaration is recorded. Returns Unavailable if the logdir is lost:
   // the worker did nothing wrong, and will find the chief that has the logdir.
   absl::Status CheckOwnedForWorker() ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Returns the caller's session, creating it if needed. Errors: Unavailable if there are too many; Aborted if the
-  // number of changes of settings is no longer `changes`.
-  absl::StatusOr<uint64_t> FindOrAddSession(const v1::OpenSessionRequest& request, int64_t changes)
-      ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // Returns the caller's session, creating it if needed. Errors: Unavailable if there are too many; PermissionDenied if
+  // another peer has opened it.
+  absl::StatusOr<uint64_t> FindOrAddSession(const v1::OpenSessionRequest& request, int64_t changes,
+                                            const std::string& peer) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Removes the oldest session without a stream. Returns false if all have one.
   bool RemoveOldestSession() ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->mutex);
 

@@ -9,6 +9,7 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/checkpoint/run_record.h"
+#include "lockstep/common/config/settings_change.h"
 #include "lockstep/common/contract/testing/declaration.h"
 #include "lockstep/common/io/testing/faulty_file_system.h"
 #include "lockstep/server/chief/testing/chief_fixture.h"
@@ -337,6 +338,40 @@ TEST_F(SessionsTest, FunctionsMayDifferAfterAGoodEnd) {
   EXPECT_TRUE(absl::IsFailedPrecondition(OpenSession("b", FrameModel(), 1, 2).status()));
 }
 
+// Settings may change at every step: no worker would ever have the newest.
+TEST_F(SessionsTest, AWorkerMayJoinWithEarlierSettings) {
+  followed_ = true;
+  config_.clear_input();
+  config_.mutable_optimizer()->mutable_learning_rate()->set_initial(0.5f);
+  ASSERT_TRUE(Start().ok());
+  ASSERT_TRUE(OpenSession("a").ok());
+  for (const float norm : {1.f, 2.f, 3.f}) {
+    SettingsChange change;
+    change.optimizer = config_.optimizer();
+    change.optimizer->mutable_clip()->set_by_norm(norm);
+    const absl::Status changed = chief_->changes()->ChangeSettings(change);
+    ASSERT_TRUE(changed.ok()) << changed;
+  }
+  const auto join = [this](const std::string& worker, int64_t changes, uint64_t canary) {
+    v1::OpenSessionRequest request;
+    request.set_worker(worker);
+    request.set_incarnation(1);
+    *request.mutable_model() = FrameModel();
+    request.set_changes(changes);
+    CompleteDeclaration(&request, canary);
+    return chief_->sessions()->OpenSession(request).status();
+  };
+  EXPECT_TRUE(join("b", 0, 1).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(join("c", 0, 2))) << "it computes other bits than a with the same settings";
+  EXPECT_TRUE(join("d", 2, 3).ok()) << "nobody has declared anything for these";
+  EXPECT_TRUE(absl::IsAborted(join("e", 4, 1))) << "there are none yet";
+  EXPECT_TRUE(join("e", 3, 4).ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(join("f", 3, 5))) << "e has declared";
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_TRUE(absl::IsAborted(join("g", 2, 3))) << "this incarnation cannot send what changed since";
+  EXPECT_TRUE(join("g", 3, 4).ok());
+}
+
 TEST_F(SessionsTest, AWrongFirstModelLeavesTheRunToTheNextWorker) {
   ASSERT_TRUE(Start().ok());
   v1::ModelSpec wrong = FrameModel();
@@ -349,18 +384,19 @@ TEST_F(SessionsTest, AWrongFirstModelLeavesTheRunToTheNextWorker) {
 }
 
 TEST_F(SessionsTest, AModelThatTheControlGroupCannotHoldIsRefusedWithBothNumbers) {
-  // The limit is enough for two versions of variables and optimizer state, but not for a third version while one is
-  // saved.
+  // Beside the 64 MiB of the process, the limit is enough for two versions of variables and optimizer state, but not
+  // for a third version while one is saved.
   for (const std::string directory : {"/proc/self", "/sys/fs/cgroup/run"}) {
     ASSERT_TRUE(memory_.CreateDirectory(directory).ok());
   }
   ASSERT_TRUE(WriteFileAtomically(&memory_, "/proc/self/cgroup", "0::/run\n").ok());
-  ASSERT_TRUE(WriteFileAtomically(&memory_, "/sys/fs/cgroup/run/memory.max", "2000000\n").ok());
+  ASSERT_TRUE(WriteFileAtomically(&memory_, "/sys/fs/cgroup/run/memory.max", "69108864\n").ok());
   ASSERT_TRUE(Start().ok());
   const absl::Status status = OpenSession("a").status();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
-  EXPECT_THAT(std::string(status.message()), ::testing::ContainsRegex("need 2[0-9]{6} bytes of memory, "
-                                                                      "/sys/fs/cgroup/run/memory.max has 2000000"));
+  EXPECT_THAT(std::string(status.message()), ::testing::ContainsRegex("need 2[0-9]{6} bytes of memory, the rest of the "
+                                                                      "chief 67108864, /sys/fs/cgroup/run/memory.max "
+                                                                      "has 69108864"));
   logdir_.clear();
   ASSERT_TRUE(Restart().ok());
   EXPECT_TRUE(OpenSession("a").ok());

@@ -4,16 +4,20 @@
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/step/training_policy.h"
 #include "lockstep/common/summary/event_writer.h"
 #include "lockstep/kernels/rounding.h"
+#include "lockstep/server/chief/run/run_settings.h"
 #include "lockstep/server/ps/versions/snapshot_entries.h"
 #include "lockstep/server/sync/policy/policy_factory.h"
 #include "lockstep/server/sync/shard/local_shard.h"
+#include "lockstep/server/sync/workers/contribution_counts.h"
 
 namespace lockstep {
 namespace {
@@ -89,6 +93,7 @@ size_t StateHash(const std::string& session_state) { return std::hash<std::strin
 absl::StatusOr<std::unique_ptr<Training>> Training::Create(Options options, RestoredVariables restored) {
   const absl::optional<std::string> checkpoint = restored.checkpoint;
   const absl::Status read_memory = restored.read_memory;
+  std::vector<int64_t> stream_positions = restored.stream_positions;
   ASSIGN_OR_RETURN(auto events, CreateEvents(*options.chief));
   std::unique_ptr<Training> training(new Training(std::move(options), std::move(restored), std::move(events)));
   RETURN_IF_ERROR(training->CreateSaver(checkpoint));
@@ -101,10 +106,12 @@ absl::StatusOr<std::unique_ptr<Training>> Training::Create(Options options, Rest
   LocalShardOptions shard;
   shard.norms_every_steps = training->summaries_.norms_every_steps();
   shard.skips_non_finite = training->options_.config.training().skip_non_finite();
+  shard.applies_sum = training->options_.config.training().reduction() == config::v1::TrainingConfig::SUM;
   const int64_t slots = training->options_.config.training().replicas_to_aggregate();
   training->sync_ = std::make_unique<SyncReplicas>(
       training->SyncOptions(), std::make_unique<LocalShard>(training->store_.get(), slots, shard),
-      NewStepPolicy(training->options_.config, training->store_->layout(), training->store_->step()));
+      NewStepPolicy(training->options_.config, training->store_->layout(), training->store_->step(),
+                    std::move(stream_positions)));
   if (training->checkpoint_writer_ != nullptr && !checkpoint) training->SaveIfRoom();
   training->CreateReads(read_memory);
   if (training->finished()) training->EndLog(absl::OkStatus());
@@ -123,7 +130,9 @@ Training::Training(Options options, RestoredVariables restored, std::unique_ptr<
     restored.session_state.clear_hook();
     restored.session_state.clear_unseen();
   }
-  if (log_ != nullptr) log_->Start(store_->step(), restored.session_state, options_.history->record().change_size());
+  if (log_ != nullptr) {
+    log_->Start(store_->step(), restored.session_state, options_.history->changes(), SettingsOf(options_.config));
+  }
   if (!restored.checkpoint) return;
   // If the run ends immediately, the followers' state may be newer than the checkpoint's.
   if (restored.session_state.hook_size() > 0) schedule_.OnSnapshot(store_->step(), StateHash(log_->Serialize()));
@@ -169,6 +178,8 @@ SyncReplicas::Options Training::SyncOptions() {
   sync.machine.generation = options_.history->generation();
   sync.old_version_bytes = options_.chief->machine.old_version_bytes;
   sync.machine.slots = options_.config.training().replicas_to_aggregate();
+  const int64_t staged = StagedContributions(options_.config, store_->gradient_bytes());
+  if (staged > 0) sync.machine.max_staged = staged;
   sync.machine.total_steps = options_.history->target().total_steps();
   sync.log = log_.get();
   if (options_.chief->followed) sync.machine.limit = store_->step() - 1;
@@ -185,6 +196,8 @@ void Training::OnCommitted(const CommittedStep& committed) {
   const int64_t step = committed.commit.step();
   summaries_.OnCommit(
       {step, committed.commit.mean_loss(), committed.commit.learning_rate(), committed.norms, committed.last});
+  AddContributionCounts(step, committed.last);
+  options_.events->OnCommitted(committed);
   for (const std::string& bytes : committed.summaries) {
     v1::Summary summary;
     if (summary.ParseFromString(bytes)) {
@@ -195,6 +208,16 @@ void Training::OnCommitted(const CommittedStep& committed) {
                                 << " bytes that are not a summary";
     }
   }
+}
+
+void Training::AddContributionCounts(int64_t step, bool last) {
+  // A slot of a DETERMINISTIC run counts once; there is nothing to be seen in the numbers.
+  const int64_t every = summaries_.norms_every_steps();
+  if (every == 0 || !ReadsStreams(options_.config.training()) || (step % every != 0 && !last)) return;
+  v1::RunStatus status;
+  sync_->FillStatus(&status);
+  const absl::Status added = summaries_.Add(ContributionCounts(status), step);
+  LOG_IF_EVERY_N(WARNING, !added.ok(), 100) << added.message();
 }
 
 void Training::OnEvent(const RunEvent& event) {

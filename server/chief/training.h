@@ -36,7 +36,7 @@ class Training : private RunEvents {
     // The run's current settings: the chief's options with the recorded changes.
     config::v1::RunSpec config;
     RunHistory* history = nullptr;
-    // Receives all events except kRoom.
+    // Receives all events except kRoom, and every committed step.
     RunEvents* events = nullptr;
   };
 
@@ -104,6 +104,8 @@ class Training : private RunEvents {
   SyncReplicas::Options SyncOptions();
   void OnEvent(const RunEvent& event) override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnCommitted(const CommittedStep& committed) override;
+  // If workers read streams, adds the number of contributions by result to the summaries of the step.
+  void AddContributionCounts(int64_t step, bool last);
   void OnSnapshot(VariableSnapshot snapshot) override { SaveSoon(std::move(snapshot)); }
   // Waits until the summaries contain every committed step.
   void AwaitCommitsTold();

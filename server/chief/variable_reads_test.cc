@@ -63,7 +63,7 @@ class VariableReadsTest : public ::testing::Test {
   }
   // Advances the global step by one.
   void Step() {
-    store_->BeginUpdate(0.1f);
+    store_->BeginUpdate();
     std::vector<float> sum(ParameterLayout::kSegmentElements, 1.0f);
     const auto& segments = store_->layout().segments();
     for (size_t i = 0; i < segments.size(); ++i) {

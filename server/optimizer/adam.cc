@@ -6,8 +6,16 @@
 // The slots "Adam" (m) and "Adam_1" (v) start at 0. The powers start at beta1 and beta2, are multiplied by them
 // after each step, in float, and are kept with the variables.
 //
-// AdamW (weight_decay > 0; Loshchilov and Hutter 2017, in the order of Keras's AdamW): before the lines above
+// AdamW (weight_decay > 0; Loshchilov and Hutter 2017, in the order of Keras's AdamW and torch.optim.AdamW): before the
+// lines above
 //   value -= value * weight_decay * rate
+//
+// epsilon_on_corrected (torch/optim/adam.py, the algorithm of Kingma and Ba): the divisor is
+// sqrt(v / (1 - beta2_power)) + epsilon and the factor rate / (1 - beta1_power). It is computed as above with
+// epsilon * sqrt(1 - beta2_power) in place of epsilon.
+//
+// amsgrad (Reddi et al. 2018, as torch.optim.Adam): the slot "Adam_2", which starts at 0, keeps the largest v so far
+// and takes the place of v in the last line.
 #include <cmath>
 
 #include "lockstep/server/optimizer/rules.h"
@@ -18,30 +26,33 @@ namespace {
 
 class Adam : public Optimizer {
  public:
-  Adam(float beta1, float beta2, float epsilon, float weight_decay)
-      : beta1_(beta1),
-        beta2_(beta2),
-        epsilon_(epsilon),
-        weight_decay_(weight_decay),
-        beta1_power_(beta1),
-        beta2_power_(beta2) {}
+  // `config` must be complete.
+  explicit Adam(const config::v1::OptimizerConfig::Adam& config)
+      : config_(config), beta1_power_(config.beta1()), beta2_power_(config.beta2()) {
+    if (config.amsgrad()) state_.push_back({"Adam_2", 0.0f});
+  }
 
   absl::Span<const State> state() const override { return state_; }
 
   void BeginStep(float learning_rate) override {
-    rate_ = learning_rate;
-    alpha_ = learning_rate * std::sqrt(1.0f - beta2_power_) / (1.0f - beta1_power_);
+    const float correction = std::sqrt(1.0f - beta2_power_);
+    rule_.rate = learning_rate;
+    rule_.alpha = learning_rate * correction / (1.0f - beta1_power_);
+    rule_.beta1 = config_.beta1();
+    rule_.beta2 = config_.beta2();
+    rule_.epsilon = config_.epsilon_on_corrected() ? config_.epsilon() * correction : config_.epsilon();
+    rule_.weight_decay = config_.weight_decay();
+    rule_.amsgrad = config_.amsgrad();
   }
 
   void EndStep() override {
-    beta1_power_ *= beta1_;
-    beta2_power_ *= beta2_;
+    beta1_power_ *= config_.beta1();
+    beta2_power_ *= config_.beta2();
   }
 
   void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
              absl::Span<const float* const> state_in, absl::Span<float* const> state_out) const override {
-    Update(AdamRule{alpha_, beta1_, beta2_, epsilon_, weight_decay_, rate_},
-           MakeUpdateArrays(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out));
+    Update(rule_, MakeUpdateArrays(n, gradient, gradient_divisor, value_in, value_out, state_in, state_out));
   }
 
   std::vector<OptimizerScalar> scalars() const override {
@@ -56,24 +67,17 @@ class Adam : public Optimizer {
   }
 
  private:
-  const float beta1_;
-  const float beta2_;
-  const float epsilon_;
-  const float weight_decay_;
-  const std::vector<State> state_ = {{"Adam", 0.0f}, {"Adam_1", 0.0f}};
+  const config::v1::OptimizerConfig::Adam config_;
+  std::vector<State> state_ = {{"Adam", 0.0f}, {"Adam_1", 0.0f}};  // constant after construction
   float beta1_power_;
   float beta2_power_;
-  float rate_ = 0;
-  float alpha_ = 0;
+  AdamRule rule_ = {};  // of the step
 };
 
 }  // namespace
 
 std::unique_ptr<Optimizer> CreateAdam(const config::v1::OptimizerConfig::Adam& config) {
-  const float beta1 = config.beta1();
-  const float beta2 = config.beta2();
-  const float epsilon = config.epsilon();
-  return std::make_unique<Adam>(beta1, beta2, epsilon, config.weight_decay());
+  return std::make_unique<Adam>(config);
 }
 
 }  // namespace lockstep

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "lockstep/kernels/portable_math.h"
+#include "lockstep/server/optimizer/schedule_registry.h"
 
 namespace lockstep {
 namespace {
@@ -63,6 +65,18 @@ double CosineRestartsRate(const config::v1::LearningRate::CosineRestarts& restar
   return CosineRate(initial, restarts.alpha(), period.passed, portable::Pow(m_mul, period.index));
 }
 
+double TableRate(const config::v1::LearningRate::Table& table, int64_t step) {
+  const auto& steps = table.steps();
+  // Find the first knot after the step.
+  const int next = static_cast<int>(std::upper_bound(steps.begin(), steps.end(), step) - steps.begin());
+  if (next == 0) return table.rates(0);
+  const double before = table.rates(next - 1);
+  if (next == steps.size()) return before;
+  const auto passed = static_cast<double>(step - steps[next - 1]);
+  const auto length = static_cast<double>(steps[next] - steps[next - 1]);
+  return before + (static_cast<double>(table.rates(next)) - before) * (passed / length);
+}
+
 double ScheduledRate(const config::v1::LearningRate& config, int64_t step) {
   const double initial = config.initial();
   switch (config.schedule_case()) {
@@ -86,6 +100,12 @@ double ScheduledRate(const config::v1::LearningRate& config, int64_t step) {
     }
     case config::v1::LearningRate::kCosineRestarts:
       return CosineRestartsRate(config.cosine_restarts(), initial, step);
+    case config::v1::LearningRate::kTable:
+      return TableRate(config.table(), step);
+    case config::v1::LearningRate::kRegistered: {
+      const auto schedule = FindSchedule(config.registered());
+      return schedule.ok() ? (*schedule)(step, initial) : std::numeric_limits<double>::quiet_NaN();
+    }
     case config::v1::LearningRate::SCHEDULE_NOT_SET:
       break;
   }

@@ -20,30 +20,54 @@ config::v1::LearningRate Config(const std::string& text) {
   return config;
 }
 
-TEST(LearningRateTest, SchedulesEqualTensorFlows) {
-  std::ifstream file("tests/golden/optimizers_golden.txt");
+// Compares every schedule of a file of tests/golden; adds their number and that of their rates.
+void ExpectGolden(const std::string& name, int* schedules, int* rates) {
+  std::ifstream file("tests/golden/" + name);
   config::v1::LearningRate config;
   std::string text;
-  int schedules = 0, rates = 0;
   for (std::string line; std::getline(file, line);) {
     const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
     if (words[0] == "schedule") {
       text = line.substr(9);
       config = Config(text);
-      ++schedules;
+      ++*schedules;
     } else if (words[0] == "rate") {
       int64_t step;
       uint32_t bits;
       ASSERT_TRUE(absl::SimpleAtoi(words[1], &step) && absl::SimpleHexAtoi(words[2], &bits)) << line;
       float expected;
       std::memcpy(&expected, &bits, sizeof(expected));
-      // TensorFlow computes in float, so the error is relative to the initial rate of 0.1.
+      // Other programs compute in float or sum differently, so the error is relative to the largest rate of 0.1.
       EXPECT_NEAR(LearningRateAt(config, step), expected, 1e-7 + 1e-6 * expected) << text << " at step " << step;
-      ++rates;
+      ++*rates;
     }
   }
+}
+
+TEST(LearningRateTest, SchedulesEqualTensorFlows) {
+  int schedules = 0, rates = 0;
+  ExpectGolden("optimizers_golden.txt", &schedules, &rates);
   EXPECT_EQ(schedules, 13);
   EXPECT_EQ(rates, 13 * 67);
+}
+
+// One-cycle, warmup-stable-decay, and a function of the step that is sampled at each step.
+TEST(LearningRateTest, TablesExpressPyTorchsSchedules) {
+  int schedules = 0, rates = 0;
+  ExpectGolden("torch_optimizers_golden.txt", &schedules, &rates);
+  EXPECT_EQ(schedules, 3);
+  EXPECT_EQ(rates, 3 * 60);
+}
+
+TEST(LearningRateTest, TablesInterpolateBetweenKnots) {
+  const config::v1::LearningRate config = Config("table { steps: [2, 6, 7] rates: [1, 3, 0] }");
+  EXPECT_EQ(LearningRateAt(config, 0), 1);
+  EXPECT_EQ(LearningRateAt(config, 2), 1);
+  EXPECT_EQ(LearningRateAt(config, 3), 1.5f);
+  EXPECT_EQ(LearningRateAt(config, 6), 3);
+  EXPECT_EQ(LearningRateAt(config, 7), 0);
+  EXPECT_EQ(LearningRateAt(config, 1000000), 0);
+  EXPECT_EQ(LearningRateAt(Config("table { steps: 0 rates: 4 } warmup_steps: 2"), 0), 2) << "warmup multiplies it";
 }
 
 TEST(LearningRateTest, IsTheInitialRateWithoutASchedule) {

@@ -4,7 +4,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
-#include "lockstep/server/optimizer/optimizer.h"
+#include "lockstep/server/optimizer/optimizer_groups.h"
 
 namespace lockstep {
 namespace {

@@ -35,6 +35,16 @@ std::unique_ptr<Optimizer> CreateRule(const config::v1::OptimizerConfig& config)
       return CreateAdadelta(config.adadelta());
     case config::v1::OptimizerConfig::kFtrl:
       return CreateFtrl(config.ftrl());
+    case config::v1::OptimizerConfig::kProximalSgd:
+      return CreateProximalSgd(config.proximal_sgd());
+    case config::v1::OptimizerConfig::kProximalAdagrad:
+      return CreateProximalAdagrad(config.proximal_adagrad());
+    case config::v1::OptimizerConfig::kAdagradDa:
+      return CreateAdagradDa(config.adagrad_da());
+    case config::v1::OptimizerConfig::kNadam:
+      return CreateNadam(config.nadam());
+    case config::v1::OptimizerConfig::kLion:
+      return CreateLion(config.lion());
     case config::v1::OptimizerConfig::KIND_NOT_SET:
       break;
   }
@@ -57,15 +67,6 @@ absl::Status CheckSameState(const Optimizer& before, const Optimizer& after) {
   if (had == has) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "optimizer: it would keep ", has, " of each variable, but the run keeps ", had, ", which cannot change"));
-}
-
-absl::Status CheckSameState(const config::v1::OptimizerConfig& before, const config::v1::OptimizerConfig& after) {
-  if (before.kind_case() != after.kind_case()) {
-    return absl::InvalidArgumentError("optimizer: its kind differs from the run's, which cannot change");
-  }
-  ASSIGN_OR_RETURN(const auto old_rule, Optimizer::Create(before));
-  ASSIGN_OR_RETURN(const auto new_rule, Optimizer::Create(after));
-  return CheckSameState(*old_rule, *new_rule);
 }
 
 }  // namespace lockstep

@@ -22,11 +22,12 @@ struct OptimizerScalar {
 
 // An update rule, applied element by element: an element's new value depends only on its old value, its gradient, its
 // slots and the numbers of the step, so several threads may update variables in pieces and in any order. The formulas
-// are those of TensorFlow's training ops (tensorflow/core/kernels/training_ops.cc), in float. Several threads may call
-// Apply() between BeginStep() and EndStep(); otherwise not thread-safe.
+// are those of TensorFlow's training ops (tensorflow/core/kernels/training_ops.cc) and of PyTorch, in float. Several
+// threads may call Apply() between BeginStep() and EndStep(); otherwise not thread-safe.
 class Optimizer {
  public:
-  // Errors: InvalidArgument names the field that is out of range.
+  // Makes the configuration's rule, without its groups (optimizer_groups.h). Errors: InvalidArgument names the field
+  // that is out of range.
   static absl::StatusOr<std::unique_ptr<Optimizer>> Create(const config::v1::OptimizerConfig& config);
 
   virtual ~Optimizer() = default;
@@ -61,8 +62,6 @@ class Optimizer {
 // Returns InvalidArgument if the second optimizer keeps other state than the first, because its kind differs or a
 // setting that changes the state does.
 absl::Status CheckSameState(const Optimizer& before, const Optimizer& after);
-// Compares the optimizers of two configurations, or returns the error of an invalid one.
-absl::Status CheckSameState(const config::v1::OptimizerConfig& before, const config::v1::OptimizerConfig& after);
 
 }  // namespace lockstep
 

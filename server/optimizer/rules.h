@@ -17,6 +17,11 @@ std::unique_ptr<Optimizer> CreateAdagrad(const config::v1::OptimizerConfig::Adag
 std::unique_ptr<Optimizer> CreateRmsProp(const config::v1::OptimizerConfig::RmsProp& config);
 std::unique_ptr<Optimizer> CreateAdadelta(const config::v1::OptimizerConfig::Adadelta& config);
 std::unique_ptr<Optimizer> CreateFtrl(const config::v1::OptimizerConfig::Ftrl& config);
+std::unique_ptr<Optimizer> CreateProximalSgd(const config::v1::OptimizerConfig::ProximalSgd& config);
+std::unique_ptr<Optimizer> CreateProximalAdagrad(const config::v1::OptimizerConfig::ProximalAdagrad& config);
+std::unique_ptr<Optimizer> CreateAdagradDa(const config::v1::OptimizerConfig::AdagradDa& config);
+std::unique_ptr<Optimizer> CreateNadam(const config::v1::OptimizerConfig::Nadam& config);
+std::unique_ptr<Optimizer> CreateLion(const config::v1::OptimizerConfig::Lion& config);
 // Wraps `rule` and keeps averages of its results.
 std::unique_ptr<Optimizer> CreateMovingAverage(const config::v1::OptimizerConfig::MovingAverage& config,
                                                std::unique_ptr<Optimizer> rule);

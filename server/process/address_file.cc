@@ -79,6 +79,10 @@ absl::Status CheckAdvertise(absl::string_view advertise) {
 absl::StatusOr<std::string> AdvertisedMaster(absl::string_view listening, absl::string_view raw_advertise,
                                              absl::string_view machine) {
   const absl::string_view advertise = Trimmed(raw_advertise);
+  if (IsUnixAddress(advertise)) {
+    RETURN_IF_ERROR(ParseMasterAddress(advertise).status());
+    return std::string(advertise);
+  }
   if (!raw_advertise.empty()) RETURN_IF_ERROR(CheckAdvertise(advertise));
   if (HasPort(advertise)) return absl::StrCat("grpc://", ParseMasterAddress(advertise)->targets[0]);
   if (IsUnixAddress(listening)) {
@@ -109,6 +113,11 @@ absl::StatusOr<AddressFile> AddressFile::Create(Options options) {
   if (!master.ok()) {
     return absl::InvalidArgumentError(
         absl::StrCat("--listen=", options.listen, " has no address for --address_file: ", master.status().message()));
+  }
+  const std::vector<std::string> listens = absl::StrSplit(options.listen, ',');
+  if (IsUnixAddress(*master) && std::find(listens.begin(), listens.end(), *master) == listens.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--advertise=", options.advertise, " is none of the addresses in --listen=", options.listen));
   }
   const std::string directory(Dirname(options.path));
   ASSIGN_OR_RETURN(const bool exists, options.fs->Exists(directory.empty() ? "." : directory));

@@ -14,7 +14,8 @@ namespace lockstep {
 // Returns the master string by which peers reach a chief that listens on `listening`, an address in gRPC's spelling
 // with a port: grpc://HOST:PORT or the unix socket. HOST comes from `advertise`, which is "HOST" or "HOST:PORT",
 // optionally after grpc://. If that is empty, HOST is the host of `listening`, or `machine` if the chief listens on
-// every address of the machine. Returns InvalidArgument if there is no such string.
+// every address of the machine. `advertise` may also be a unix socket, for workers of this machine alone, which is the
+// result then. Returns InvalidArgument if there is no such string.
 absl::StatusOr<std::string> AdvertisedMaster(absl::string_view listening, absl::string_view advertise,
                                              absl::string_view machine);
 

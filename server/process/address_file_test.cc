@@ -46,8 +46,7 @@ TEST(AdvertisedMasterTest, IsWhereOthersReachTheChief) {
 }
 
 TEST(AdvertisedMasterTest, RefusesWhatNobodyCouldReach) {
-  for (const char* advertise :
-       {"a b", " ", "grpc://", "grpc://a/b", "unix:/run/chief.sock", "a,b", "a:port", "file:/x"}) {
+  for (const char* advertise : {"a b", " ", "grpc://", "grpc://a/b", "unix:", "a,b", "a:port", "file:/x"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(AdvertisedMaster("0.0.0.0:2222", advertise, "node-7").status())) << advertise;
   }
   EXPECT_THAT(std::string(AdvertisedMaster("unix:/s", "node-7", "node-7").status().message()),
@@ -142,6 +141,13 @@ TEST_F(AddressFileTest, WhatNobodyCouldReachIsRefusedBeforeTheChiefStarts) {
   options.listen = "unix:/s";
   options.advertise = "node-7";
   EXPECT_TRUE(absl::IsInvalidArgument(AddressFile::Create(options).status())) << "it has no port";
+  options.listen = "10.0.0.5:2222,unix:/s";
+  options.advertise = "unix:/s";
+  EXPECT_TRUE(AddressFile::Create(options).ok());
+  EXPECT_EQ(AdvertisedMaster("10.0.0.5:2222", "unix:/s", "node-7").value(), "unix:/s");
+  options.advertise = "unix:/other";
+  EXPECT_THAT(std::string(AddressFile::Create(options).status().message()),
+              HasSubstr("--advertise=unix:/other is none of the addresses"));
   options.listen = ":2222";
   options.advertise = "";
   options.machine = "";

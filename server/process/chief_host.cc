@@ -7,6 +7,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/run_spec.h"
 #include "lockstep/common/io/file_system.h"
+#include "lockstep/common/transport/connection/credentials.h"
 #include "lockstep/server/chief/run/run_directory.h"
 #include "lockstep/server/rpc/chief_server.h"
 
@@ -19,11 +20,13 @@ void LogIfNot(const absl::Status& ok) { LOG_IF(ERROR, !ok.ok()) << "chief: " << 
 
 }  // namespace
 
-ServeFunction ServeOverGrpc(int step_threads) {
-  return [step_threads](const std::string& listen, Chief* chief) -> absl::StatusOr<ServedChief> {
+ServeFunction ServeOverGrpc(const ServeOptions& serve) {
+  return [serve](const std::string& listen, Chief* chief) -> absl::StatusOr<ServedChief> {
     ChiefServer::Options options;
     options.address = listen;
-    options.step_threads = step_threads;
+    options.step_threads = serve.step_threads;
+    options.credentials = Credentials(serve.security.tls_dir);
+    options.token_file = serve.security.token_file;
     ASSIGN_OR_RETURN(auto server, ChiefServer::Start(options, chief));
     ServedChief served{server->address(), server->port(), server->listening(), nullptr};
     served.server = std::move(server);
@@ -102,6 +105,8 @@ void ChiefHost::AwaitPredecessor() {
 }
 
 absl::Status ChiefHost::Create() {
+  RETURN_IF_ERROR(
+      CheckServeSecurity(options_.chief.fs, options_.security, options_.listen, options_.chief.clock->WallTime()));
   AddressFile::Options address_file;
   address_file.fs = options_.chief.fs;
   address_file.path = options_.address_file;

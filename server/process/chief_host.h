@@ -14,6 +14,7 @@
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/process/address_file.h"
+#include "lockstep/server/process/serve_security.h"
 
 namespace lockstep {
 
@@ -29,8 +30,14 @@ struct ServedChief {
 
 using ServeFunction = std::function<absl::StatusOr<ServedChief>(const std::string& listen, Chief* chief)>;
 
-// Returns a function that serves over gRPC. Its errors: Unavailable if an address cannot be bound.
-ServeFunction ServeOverGrpc(int step_threads = 2);
+struct ServeOptions {
+  int step_threads = 2;
+  ServeSecurity security;
+};
+
+// Returns a function that serves over gRPC. Its errors: Unavailable if an address cannot be bound; InvalidArgument for
+// a wrong `security`.
+ServeFunction ServeOverGrpc(const ServeOptions& options = {});
 
 // Runs a chief in a process, from the first watch for signals to the exit code: its server, and the files with its
 // address. A stop signal makes the chief save and end, whatever it is doing; a save signal makes it save and continue.
@@ -48,6 +55,8 @@ class ChiefHost {
     // The addresses that Serve listens on, separated by commas. Port 0 takes any free port.
     std::string listen;
     ServeFunction serve;
+    // ServeOptions::security of `serve`, which Create checks.
+    ServeSecurity security;
     // The file to which the port is written. If empty, it is not written.
     std::string port_file;
     // AddressFile::Options::path and advertise.
@@ -58,7 +67,8 @@ class ChiefHost {
   explicit ChiefHost(Options options);
   ~ChiefHost();
 
-  // Errors: as for AddressFile::Create and Chief::Create; Cancelled if a signal arrived before there was a chief.
+  // Errors: as for CheckServeSecurity, AddressFile::Create and Chief::Create; Cancelled if a signal arrived before
+  // there was a chief.
   absl::Status Create() ABSL_LOCKS_EXCLUDED(mutex_);
   // After Create.
   Chief* chief() const { return chief_.get(); }

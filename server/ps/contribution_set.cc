@@ -87,13 +87,17 @@ SlotTree::Result SlotTree::Add(const SlotBlock& block, const FloatChunks& conten
 
 void SlotTree::ReleaseMemory() { nodes_.clear(); }
 
-ContributionSet::ContributionSet(VariableStore* store, int64_t slots, bool skips_non_finite)
+ContributionSet::ContributionSet(VariableStore* store, int64_t slots, const Options& options)
     : store_(store),
       layout_(store->layout()),
       slots_(slots),
-      skips_non_finite_(skips_non_finite),
+      skips_non_finite_(options.skips_non_finite),
+      applies_sum_(options.applies_sum),
       segments_left_(layout_.num_trainable_segments()),
-      reports_(slots) {
+      sums_left_(layout_.num_trainable_segments()),
+      divisor_(applies_sum_ ? 1 : static_cast<float>(slots)),
+      reports_(slots),
+      reports_left_(slots) {
   segments_.reserve(layout_.segments().size());
   for (size_t i = 0; i < layout_.segments().size(); ++i) {
     const auto& segment = layout_.segments()[i];
@@ -114,9 +118,13 @@ void ContributionSet::Restart() {
     segments_[i]->tree.Restart(store_->NextValues(static_cast<int>(i)));
   }
   segments_left_ = layout_.num_trainable_segments();
+  sums_left_ = layout_.num_trainable_segments();
   non_finite_variable_ = -1;
   MutexLock lock(&mutex_);
   std::fill(reports_.begin(), reports_.end(), Slot());
+  reports_left_ = slots_;
+  if (!applies_sum_) divisor_ = static_cast<float>(slots_);
+  has_no_mean_ = false;
   finished_.clear();
 }
 
@@ -135,6 +143,12 @@ void ContributionSet::AddReports(absl::Span<const v1::SlotReport> reports) {
     if (slot.reported) continue;
     slot.reported = true;
     slot.loss = report.loss();
+    if (report.has_weight()) slot.weight = report.weight();
+    if (--reports_left_ == 0) {
+      const auto total = static_cast<float>(TotalWeight());
+      has_no_mean_ = total == 0 || std::isinf(total);
+      if (!applies_sum_) divisor_ = total;
+    }
     slot.stop = report.stop();
     slot.summary = report.summary();
     for (const std::string& update : report.update()) {
@@ -151,18 +165,43 @@ void ContributionSet::AddReports(absl::Span<const v1::SlotReport> reports) {
 bool ContributionSet::Apply(int index, const SlotTree::Result& result, Segment* segment) {
   if (result.outcome != SlotTree::Outcome::kComplete) return false;
   const ParameterLayout::Segment& place = layout_.segments()[index];
-  if (!AllValuesFinite(place.elements, result.sum)) {
-    non_finite_variable_ = place.variable;
+  const bool finite = AllValuesFinite(place.elements, result.sum);
+  if (!finite) non_finite_variable_ = place.variable;
+  if (!finite || has_no_mean_) {
     if (!skips_non_finite_) return false;
+  } else if (store_->holds_segments()) {
+    store_->HoldSegment(index, result.sum, divisor_);
   } else {
     TraceSpan span("apply");
-    store_->ApplySegment(index, result.sum, static_cast<float>(slots_));
+    store_->ApplySegment(index, result.sum, divisor_);
   }
   segment->tree.ReleaseMemory();
   return true;
 }
 
+double ContributionSet::TotalWeight() const {
+  double sum = 0;
+  for (const Slot& slot : reports_) sum += slot.weight;
+  return sum;
+}
+
+void ContributionSet::NoteHeld() {
+  if (sums_left_.fetch_sub(1, std::memory_order_acq_rel) > 1) return;
+  if (non_finite_variable_ < 0 && !has_no_mean_) {
+    TraceSpan span("apply");
+    store_->ApplyHeld(divisor_);
+  }
+  {
+    MutexLock lock(&mutex_);
+    for (size_t i = 0; i < segments_.size(); ++i) {
+      if (segments_[i] != nullptr) finished_.push_back(static_cast<int>(i));
+    }
+  }
+  segments_left_.store(0, std::memory_order_release);
+}
+
 void ContributionSet::NoteApplied(int index) {
+  if (store_->holds_segments()) return NoteHeld();
   {
     MutexLock lock(&mutex_);
     finished_.push_back(index);
@@ -216,6 +255,9 @@ absl::optional<ContributionSet::NonFinite> ContributionSet::FindNonFinite(const 
   const int variable = non_finite_variable_;
   if (variable >= 0) return NonFinite{absl::StrCat("gradient of ", name(variable)), absl::nullopt};
   MutexLock lock(&mutex_);
+  if (has_no_mean_) {
+    return NonFinite{absl::StrCat("mean over the slots, whose weights sum to ", TotalWeight(), ","), absl::nullopt};
+  }
   for (int64_t number = block.first; number < block.end(); ++number) {
     const Slot& slot = reports_[number];
     if (!std::isfinite(slot.loss)) return NonFinite{"loss", number};
@@ -234,8 +276,8 @@ size_t ContributionSet::num_finished_segments() const {
 double ContributionSet::MeanLoss() const {
   MutexLock lock(&mutex_);
   double sum = 0;
-  for (const Slot& slot : reports_) sum += slot.loss;
-  return sum / static_cast<double>(slots_);
+  for (const Slot& slot : reports_) sum += static_cast<double>(slot.weight) * slot.loss;
+  return sum / TotalWeight();
 }
 
 bool ContributionSet::stop() const {

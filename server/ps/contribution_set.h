@@ -91,15 +91,21 @@ class SlotTree {
 };
 
 // All contributions to one step. Sums gradients segment by segment as their pieces arrive (SlotTree), and applies the
-// optimizer to a segment as soon as its sum is complete. Accepts each (step, slot) once, from its first sender. The
-// first partial sum of a segment is stored in the memory of its next values. Contributions must have passed a
-// ContributionChecker. Thread-safe; pieces of different segments are processed in parallel. `store` must have begun the
-// update and must outlive this.
+// optimizer to a segment as soon as its sum is complete, or to all after the last sum if the store holds them. Accepts
+// each (step, slot) once, from its first sender. The first partial sum of a segment is stored in the memory of its next
+// values. Contributions must have passed a ContributionChecker. Thread-safe; pieces of different segments are processed
+// in parallel. `store` must have begun the update and must outlive this.
 class ContributionSet {
  public:
-  // With `skips_non_finite`, a set with values that are not finite can still become complete. Its update must then be
-  // skipped (VariableStore::SkipUpdate).
-  ContributionSet(VariableStore* store, int64_t slots, bool skips_non_finite = false);
+  struct Options {
+    // If true, a set with values that are not finite can still become complete. Its update must then be skipped
+    // (VariableStore::SkipUpdate).
+    bool skips_non_finite = false;
+    // If true, the optimizer gets the sum of the slots' gradients instead of their mean.
+    bool applies_sum = false;
+  };
+  ContributionSet(VariableStore* store, int64_t slots, const Options& options);
+  ContributionSet(VariableStore* store, int64_t slots) : ContributionSet(store, slots, Options()) {}
 
   // Empties the set for another update, which the store has begun. No other thread may use the set.
   void Restart() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -119,10 +125,10 @@ class ContributionSet {
 
   struct NonFinite {
     std::string what;              // "loss", "update of mean", "gradient of w"
-    absl::optional<int64_t> slot;  // absent for a gradient
+    absl::optional<int64_t> slot;  // absent for a gradient and for a mean
   };
-  // Finds a NaN or an infinity among the contributions to `block`. A set with such a gradient never becomes complete,
-  // unless it skips.
+  // Finds a NaN or an infinity among the contributions to `block`, or weights of all slots that give no mean. A set
+  // with such a gradient never becomes complete, unless it skips.
   absl::optional<NonFinite> FindNonFinite(const SlotBlock& block) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The segments whose new values are final, in the order in which they became final.
@@ -132,9 +138,9 @@ class ContributionSet {
   }
   size_t num_finished_segments() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Results of a complete set: the mean loss over the slots in slot order, whether a slot requested the end of the run,
-  // the segments in the order in which they became final, the slots' summaries in slot order (serialized, without empty
-  // ones), and the update values [slot][update op].
+  // Results of a complete set: the mean loss over the slots in slot order, weighted as the slots are, whether a slot
+  // requested the end of the run, the segments in the order in which they became final, the slots' summaries in slot
+  // order (serialized, without empty ones), and the update values [slot][update op].
   double MeanLoss() const ABSL_LOCKS_EXCLUDED(mutex_);
   bool stop() const ABSL_LOCKS_EXCLUDED(mutex_);
   void TakeFinishedSegments(std::vector<int>* segments) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -155,6 +161,7 @@ class ContributionSet {
   struct Slot {
     bool reported = false;
     float loss = 0;
+    float weight = 1;
     bool stop = false;
     std::string summary;
     std::vector<std::vector<float>> updates;
@@ -165,21 +172,33 @@ class ContributionSet {
   bool AddSparsePiece(const StepPiece& piece) ABSL_LOCKS_EXCLUDED(mutex_);
   // Handles a result of the segment's tree: applies a complete sum. Returns true if the segment is final.
   bool Apply(int index, const SlotTree::Result& result, Segment* segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(segment->mutex);
-  // Called without locks after a segment was applied.
+  // Returns the sum of the slots' weights in slot order, in double.
+  double TotalWeight() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Called without locks after a segment was applied, or held by the store, which then applies all after the last one.
   void NoteApplied(int index) ABSL_LOCKS_EXCLUDED(mutex_);
+  void NoteHeld() ABSL_LOCKS_EXCLUDED(mutex_);
 
   VariableStore* const store_;
   const ParameterLayout& layout_;
   const int64_t slots_;
   const bool skips_non_finite_;
+  const bool applies_sum_;
   // By segment. Null for segments of non-trainable variables.
   std::vector<std::unique_ptr<Segment>> segments_;
   std::atomic<int> segments_left_;
+  // Segments without a complete sum, if the store holds them.
+  std::atomic<int> sums_left_;
+  // TotalWeight once every slot has reported, which is before its gradients come. Until then the number of slots. 1
+  // with Options::applies_sum.
+  std::atomic<float> divisor_;
+  // True if every slot has reported and TotalWeight is 0 or too large, so that the loss, at least, has no mean.
+  std::atomic<bool> has_no_mean_{false};
   // A variable whose gradient is not finite; -1 for none.
   std::atomic<int> non_finite_variable_{-1};
   // May be locked while a segment's mutex is held, not the other way around.
   mutable Mutex mutex_;
   std::vector<Slot> reports_ ABSL_GUARDED_BY(mutex_);
+  int64_t reports_left_ ABSL_GUARDED_BY(mutex_);
   std::vector<int> finished_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,5 +1,6 @@
 #include "lockstep/server/ps/contribution_set.h"
 
+#include <cmath>
 #include <cstring>
 #include <functional>
 #include <limits>
@@ -30,7 +31,7 @@ std::unique_ptr<VariableStore> NewStore(const Compression& compression = {}, int
     update_ops { variable: "mean" kind: ASSIGN }
   )",
                                                             &model));
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {}", &optimizer));
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {} learning_rate { initial: 1 }", &optimizer));
   auto store = VariableStore::Create(model, optimizer, compression, slots).value();
   store->Initialize(1);
   return store;
@@ -48,7 +49,7 @@ v1::SlotReport Report(int64_t slot, float loss) {
 class ContributionSetTest : public ::testing::Test {
  protected:
   ContributionSetTest() : store_(NewStore()) {
-    store_->BeginUpdate(1);
+    store_->BeginUpdate();
     gradient_.assign(kSegment + 4, 1.0f);
   }
 
@@ -100,7 +101,7 @@ TEST(SparseContributionSetTest, SumsTheEstimatesThatTheDifferencesBringForward) 
   const float sent[2][2] = {{2, 4}, {0, 1}};
   float estimates[2] = {0, 0}, expected = 0;
   for (const auto& step : sent) {
-    store->BeginUpdate(1);
+    store->BeginUpdate();
     ContributionSet set(store.get(), 2);
     std::vector<std::string> bytes;
     for (const int64_t slot : {1, 0}) {
@@ -134,7 +135,7 @@ TEST(SparseContributionSetTest, TakesDifferencesThatLieInTwoRuns) {
   Compression compression;
   compression.top_k = 0.5;
   const auto store = NewStore(compression, 2);
-  store->BeginUpdate(1);
+  store->BeginUpdate();
   ContributionSet set(store.get(), 2);
   const std::string three = Differences(3, 7), left = three.substr(0, 5), right = three.substr(5);
   StepPiece piece = SparsePiece(0, 0, 1, left);
@@ -145,6 +146,20 @@ TEST(SparseContributionSetTest, TakesDifferencesThatLieInTwoRuns) {
   const auto& segment = store->layout().segments()[0];
   const FloatChunks values = store->next_published()->Segment(store->layout(), segment);
   for (int64_t i = 0; i < 3; ++i) EXPECT_EQ(values.Contiguous(0, 3)[i], -3.5f);
+}
+
+TEST_F(ContributionSetTest, SumsAreAppliedUndivided) {
+  const auto first_value = [&](bool applies_sum) {
+    ContributionSet::Options options;
+    options.applies_sum = applies_sum;
+    ContributionSet set(store_.get(), 2, options);
+    EXPECT_TRUE(Contribute(&set, {0, 1}) && Contribute(&set, {1, 1}));
+    const FloatChunks values = store_->next_published()->Segment(store_->layout(), store_->layout().segments()[0]);
+    return values.Contiguous(0, 3)[0];
+  };
+  const float before = store_->values()->as<float>()[0];
+  EXPECT_NE(first_value(false), before);
+  EXPECT_EQ(first_value(true) - before, 2 * (first_value(false) - before));
 }
 
 TEST_F(ContributionSetTest, IsCompleteWhenEverySegmentHasEverySlot) {
@@ -169,13 +184,125 @@ TEST_F(ContributionSetTest, IsCompleteWhenEverySegmentHasEverySlot) {
   EXPECT_THAT(updates[1][0], ElementsAre(1, 4));
 }
 
+TEST_F(ContributionSetTest, WeightsOfSlotsDivideSumAndLoss) {
+  ContributionSet set(store_.get(), 3);
+  const float before = store_->values()->as<float>()[0];
+  v1::SlotReport light = Report(0, 8), heavy = Report(2, 2);
+  light.set_weight(0.5f);
+  heavy.set_weight(2.5f);
+  set.AddReports({heavy});
+  set.AddReports({Report(1, 4), light});
+  heavy.set_weight(100);
+  set.AddReports({heavy});
+  gradient_.assign(gradient_.size(), 6.0f);
+  EXPECT_TRUE(set.AddPiece({0, 3}, Piece(0, 0, 3)));
+  EXPECT_TRUE(set.AddPiece({0, 3}, Piece(2, 0, kSegment + 4)));
+  ASSERT_TRUE(set.complete());
+  EXPECT_EQ(set.MeanLoss(), (0.5 * 8 + 4 + 2.5 * 2) / 4) << "each slot keeps its first weight";
+  store_->CommitUpdate(set.TakeUpdates());
+  EXPECT_EQ(store_->values()->as<float>()[0], before - 6.0f / 4);
+}
+
+TEST_F(ContributionSetTest, WeightsThatSumToZeroGiveNoMean) {
+  for (const bool applies_sum : {false, true}) {
+    for (const bool skips : {false, true}) {
+      ContributionSet::Options options;
+      options.skips_non_finite = skips;
+      options.applies_sum = applies_sum;
+      ContributionSet set(store_.get(), 2, options);
+      v1::SlotReport reports[] = {Report(0, 1), Report(1, 1)};
+      for (v1::SlotReport& report : reports) report.set_weight(0);
+      set.AddReports(reports);
+      set.AddPiece({0, 2}, Piece(0, 0, 3));
+      set.AddPiece({0, 2}, Piece(2, 0, kSegment + 4));
+      EXPECT_EQ(set.complete(), skips);
+      ASSERT_TRUE(set.FindNonFinite({0, 1})) << "the loss is a mean also where the gradients are summed";
+      EXPECT_EQ(set.FindNonFinite({0, 1})->what, "mean over the slots, whose weights sum to 0,");
+    }
+  }
+}
+
+// SGD with rate 1 and clip.mean_by_global_norm.
+std::unique_ptr<VariableStore> NewClippingStore(float limit) {
+  auto store = NewStore();
+  config::v1::OptimizerConfig optimizer;
+  optimizer.mutable_sgd();
+  optimizer.mutable_learning_rate()->set_initial(1);
+  optimizer.mutable_clip()->set_mean_by_global_norm(limit);
+  EXPECT_TRUE(store->SetOptimizer(optimizer).ok());
+  return store;
+}
+
+// The values of the trained variables.
+std::vector<float> Trained(const VariableStore& store) {
+  std::vector<float> values;
+  for (const auto& variable : store.layout().variables()) {
+    const float* const first = store.values()->as<float>() + variable.flat_offset;
+    if (variable.spec.trainable()) values.insert(values.end(), first, first + variable.elements);
+  }
+  return values;
+}
+
+TEST_F(ContributionSetTest, TheMeanIsClippedOverAllVariables) {
+  // The mean is 2 in each of 3 + 65,540 elements.
+  const double norm = 2 * std::sqrt(65543.0);
+  std::vector<float> reference;
+  for (const std::vector<SlotBlock>& order : std::vector<std::vector<SlotBlock>>{
+           {{0, 4}}, {{2, 2}, {0, 2}}, {{3, 1}, {0, 1}, {2, 1}, {1, 1}}, {{1, 1}, {0, 2}, {2, 1}, {0, 1}, {2, 2}}}) {
+    const auto store = NewClippingStore(1);
+    const float before = store->values()->as<float>()[0];
+    store->BeginUpdate();
+    ContributionSet set(store.get(), 4);
+    for (const SlotBlock& block : order) {
+      EXPECT_FALSE(set.complete());
+      EXPECT_EQ(set.num_finished_segments(), 0u) << "no value is final before the last sum";
+      gradient_.assign(gradient_.size(), 2.0f * static_cast<float>(block.count));
+      Contribute(&set, block);
+    }
+    ASSERT_TRUE(set.complete());
+    EXPECT_THAT(set.finished_segments(), ElementsAre(0, 2, 3));
+    store->CommitUpdate(set.TakeUpdates());
+    EXPECT_EQ(store->values()->as<float>()[0], before - 8.0f / static_cast<float>(4 * norm));
+    if (reference.empty()) reference = Trained(*store);
+    EXPECT_EQ(Trained(*store), reference);
+  }
+}
+
+TEST_F(ContributionSetTest, AShortMeanKeepsItsBits) {
+  std::vector<float> values[2];
+  for (const bool clips : {false, true}) {
+    const auto store = clips ? NewClippingStore(1e6f) : NewStore();
+    store->BeginUpdate();
+    ContributionSet set(store.get(), 3);
+    for (const SlotBlock& block : {SlotBlock{0, 2}, SlotBlock{2, 1}}) Contribute(&set, block);
+    ASSERT_TRUE(set.complete());
+    store->CommitUpdate(set.TakeUpdates());
+    values[clips] = Trained(*store);
+  }
+  EXPECT_EQ(values[0], values[1]);
+}
+
+TEST_F(ContributionSetTest, AHeldSetWithANaNMaySkip) {
+  const auto store = NewClippingStore(1);
+  store->BeginUpdate();
+  ContributionSet::Options options;
+  options.skips_non_finite = true;
+  ContributionSet set(store.get(), 1, options);
+  gradient_[1] = std::numeric_limits<float>::quiet_NaN();
+  Contribute(&set, {0, 1});
+  EXPECT_TRUE(set.complete());
+  EXPECT_TRUE(set.FindNonFinite({0, 1}));
+  store->SkipUpdate();
+  EXPECT_EQ(store->step(), 1);
+}
+
 TEST_F(ContributionSetTest, EveryOrderOfBlocksGivesTheSameValues) {
   const std::vector<std::vector<SlotBlock>> orders = {
       {{0, 4}}, {{2, 2}, {0, 2}}, {{3, 1}, {0, 1}, {2, 1}, {1, 1}}, {{1, 1}, {0, 2}, {2, 1}, {0, 1}, {2, 2}}};
   std::string reference;
   for (const auto& order : orders) {
     const auto store = NewStore();
-    store->BeginUpdate(0.5f);
+    store->BeginUpdate();
     ContributionSet set(store.get(), 4);
     for (const SlotBlock& block : order) {
       // The sum over the block of gradients of ones.
@@ -187,7 +314,7 @@ TEST_F(ContributionSetTest, EveryOrderOfBlocksGivesTheSameValues) {
     const std::string bytes(store->values()->data(), 3 * sizeof(float));
     if (reference.empty()) reference = bytes;
     EXPECT_EQ(bytes, reference);
-    EXPECT_EQ(store->values()->as<float>()[0], -0.5f);
+    EXPECT_EQ(store->values()->as<float>()[0], -1);
   }
 }
 
@@ -241,7 +368,7 @@ TEST_F(ContributionSetTest, AGradientThatIsNotFiniteIsNotApplied) {
   // Tests every position within a vector of lanes, and the remainder after the last vector.
   for (const int64_t place : {int64_t{0}, int64_t{7}, int64_t{31}, kSegment - 1, kSegment + 3}) {
     const auto store = NewStore();
-    store->BeginUpdate(1);
+    store->BeginUpdate();
     ContributionSet set(store.get(), 2);
     gradient_.assign(gradient_.size(), 3e38f);
     gradient_[place] =
@@ -257,7 +384,9 @@ TEST_F(ContributionSetTest, AGradientThatIsNotFiniteIsNotApplied) {
 }
 
 TEST_F(ContributionSetTest, WhatIsNotFiniteKeepsNoSetThatSkipsItFromGettingComplete) {
-  ContributionSet set(store_.get(), 1, /*skips_non_finite=*/true);
+  ContributionSet::Options options;
+  options.skips_non_finite = true;
+  ContributionSet set(store_.get(), 1, options);
   set.AddReports({Report(0, 1)});
   gradient_[3] = std::numeric_limits<float>::quiet_NaN();
   set.AddPiece({0, 1}, Piece(2, 0, kSegment + 4));

@@ -8,7 +8,7 @@ namespace lockstep {
 
 // Euclidean norms of one update over all trainable variables together.
 struct UpdateNorms {
-  double gradient = 0;  // the mean over the slots, as passed to the optimizer
+  double gradient = 0;  // the mean over the slots, or their sum under SUM, before clip.mean_by_global_norm
   double weights = 0;   // before the update
   double change = 0;    // the difference that the update makes
 
@@ -29,7 +29,9 @@ class UpdateNormSums {
   // each trainable segment.
   void AddGradient(int segment, int64_t n, const float* sum, float divisor);
   void AddChange(int segment, int64_t n, const float* before, const float* after);
-  // The norms over the segments that were added since Begin.
+  // The square of the norm of a segment's gradient.
+  double GradientSquares(int segment) const { return squares_[segment].gradient; }
+  // The norms over the segments that were added since Begin, summed in the order of the segments.
   UpdateNorms Total() const;
 
  private:

@@ -52,8 +52,8 @@ absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const v1::M
       return absl::InvalidArgumentError(absl::StrCat("variable ", variable.spec.name(), ": ", status.message()));
     }
   }
-  ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> rule, Optimizer::Create(optimizer));
-  RETURN_IF_ERROR(CheckCheckpointKeys(layout, *rule, compression.top_k > 0 ? replicas_to_aggregate : 0));
+  ASSIGN_OR_RETURN(std::unique_ptr<OptimizerGroups> optimizers, OptimizerGroups::Create(optimizer, layout));
+  RETURN_IF_ERROR(CheckCheckpointKeys(layout, *optimizers, compression.top_k > 0 ? replicas_to_aggregate : 0));
   if (compression.top_k > 0) {
     max_partial_sums = MostPartialSums(replicas_to_aggregate);  // slots arrive in any order
   } else if (max_partial_sums == 0) {
@@ -61,43 +61,54 @@ absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const v1::M
     max_partial_sums = DefaultPartialSums(replicas_to_aggregate, bytes);
   }
   max_partial_sums = std::min(max_partial_sums, MostPartialSums(replicas_to_aggregate));
-  std::unique_ptr<VariableStore> store(new VariableStore(std::move(layout), std::move(rule), compression,
-                                                         replicas_to_aggregate, share_values, max_partial_sums));
-  store->learning_rate_ = optimizer.learning_rate();
-  return store;
+  return std::unique_ptr<VariableStore>(new VariableStore(std::move(layout), std::move(optimizers), compression,
+                                                          replicas_to_aggregate, share_values, max_partial_sums));
 }
 
-VariableStore::VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer,
+VariableStore::VariableStore(ParameterLayout layout, std::unique_ptr<OptimizerGroups> optimizers,
                              const Compression& compression, int64_t replicas_to_aggregate, bool share_values,
                              int64_t max_partial_sums)
     : layout_(std::make_shared<ParameterLayout>(std::move(layout))),
-      optimizer_(std::move(optimizer)),
+      optimizers_(std::move(optimizers)),
+      clips_means_(optimizers_->ClipsMeans()),
       compression_(compression),
       max_partial_sums_(max_partial_sums),
       segment_pool_(ParameterLayout::kSegmentElements * sizeof(float),
                     static_cast<size_t>(max_partial_sums - 1) * layout_->segments().size()),
       values_(layout_, compression.values, kSpareVersions, share_values),
-      optimizer_state_(layout_, optimizer_->state(), kSpareVersions),
+      optimizer_state_(layout_, optimizers_->StatesOfVariables(), kSpareVersions),
       estimates_(layout_, compression.top_k > 0 ? replicas_to_aggregate : 0),
       norms_(static_cast<int>(layout_->segments().size())) {}
 
-uint64_t VariableStore::MemoryNeeded(bool saves, bool reads) const {
-  const uint64_t versions = 2 + (saves ? 1 : 0) + (reads ? 1 : 0);
-  const uint64_t arrays = 1 + optimizer_->state().size() + static_cast<uint64_t>(estimates_.num_slots());
+uint64_t VariableStore::gradient_bytes() const {
+  int64_t elements = 0;
+  for (const ParameterLayout::Variable& variable : layout_->variables()) {
+    if (variable.spec.trainable()) elements += variable.elements;
+  }
+  return static_cast<uint64_t>(elements) * sizeof(float);
+}
+
+uint64_t VariableStore::MemoryNeeded(const MemoryUse& use) const {
+  const uint64_t versions = 2 + (use.saves ? 1 : 0) + (use.reads ? 1 : 0);
+  const uint64_t arrays = 1 + optimizer_state_.num_arrays() + static_cast<uint64_t>(estimates_.num_slots());
   uint64_t bytes = versions * arrays * sizeof(float);
   if (compression_.values != v1::DT_FLOAT) bytes += versions * sizeof(uint16_t);
   const auto sums = static_cast<uint64_t>(max_partial_sums_ - 1);  // the first is in the next values' memory
-  uint64_t needed = 0;
+  uint64_t needed = 0, staged = 0;
   const bool too_many =
-      __builtin_mul_overflow(static_cast<uint64_t>(layout_->flat_elements()), bytes + sums * sizeof(float), &needed);
+      __builtin_mul_overflow(static_cast<uint64_t>(layout_->flat_elements()), bytes + sums * sizeof(float), &needed) ||
+      __builtin_mul_overflow(static_cast<uint64_t>(use.staged_contributions), gradient_bytes(), &staged) ||
+      __builtin_add_overflow(needed, staged, &needed);
   return too_many ? std::numeric_limits<uint64_t>::max() : needed;
 }
 
-absl::Status VariableStore::CheckMemory(bool saves, const MemoryLimit& limit, bool reads) const {
-  const uint64_t needed = MemoryNeeded(saves, reads);
-  if (needed <= limit.bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat("the model's variables, optimizer state and sums need ", needed,
-                                                   " bytes of memory, ", limit.source, " has ", limit.bytes));
+absl::Status VariableStore::CheckMemory(const MemoryUse& use, const MemoryLimit& limit) const {
+  const uint64_t model = MemoryNeeded(use);
+  if (limit.bytes >= kProcessBytes && model <= limit.bytes - kProcessBytes) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "the model's variables, optimizer state and sums",
+      use.staged_contributions > 0 ? ", and the contributions that come in," : "", " need ", model,
+      " bytes of memory, the rest of the chief ", kProcessBytes, ", ", limit.source, " has ", limit.bytes));
 }
 
 void VariableStore::Initialize(uint64_t seed) {
@@ -113,25 +124,26 @@ void VariableStore::Initialize(uint64_t seed) {
 }
 
 void VariableStore::StartStateAtValues() {
-  std::vector<const ParameterLayout::Variable*> trained;
-  for (const auto& variable : layout_->variables()) {
-    if (variable.spec.trainable()) trained.push_back(&variable);
+  OptimizerStateVersions::Lacking all;
+  for (int i = 0; i < static_cast<int>(layout_->variables().size()); ++i) {
+    for (size_t k = 0; k < optimizer_state_.states_of(i).size(); ++k) all.push_back({i, k});
   }
-  for (const Optimizer::State& state : optimizer_->state()) {
-    if (state.starts_at_value) StartStateAtValues(state.name, trained);
-  }
+  StartStateAtValues(all);
 }
 
-void VariableStore::StartStateAtValues(absl::string_view state,
-                                       absl::Span<const ParameterLayout::Variable* const> variables) {
-  float* const flat = optimizer_state_.CopyCurrent(state);
-  for (const ParameterLayout::Variable* variable : variables) {
-    std::copy_n(values_.Current(variable->flat_offset), variable->elements, flat + variable->flat_offset);
+void VariableStore::StartStateAtValues(const OptimizerStateVersions::Lacking& states) {
+  std::vector<float*> copies(optimizer_state_.num_arrays());
+  for (const OptimizerStateVersions::LackingState& lacking : states) {
+    if (!optimizer_state_.states_of(lacking.variable)[lacking.state].starts_at_value) continue;
+    float*& flat = copies[lacking.state];
+    if (flat == nullptr) flat = optimizer_state_.CopyCurrent(lacking.state);
+    const ParameterLayout::Variable& variable = layout_->variables()[lacking.variable];
+    std::copy_n(values_.Current(variable.flat_offset), variable.elements, flat + variable.flat_offset);
   }
 }
 
 absl::StatusOr<std::vector<OptimizerScalar>> VariableStore::RestoreScalars(const BundleReader& reader) const {
-  std::vector<OptimizerScalar> scalars = optimizer_->scalars();
+  std::vector<OptimizerScalar> scalars = optimizers_->scalars();
   for (OptimizerScalar& scalar : scalars) {
     ASSIGN_OR_RETURN(scalar.value, ReadScalar<float>(reader, scalar.name));
   }
@@ -167,11 +179,8 @@ absl::Status VariableStore::Restore(const BundleReader& reader, ThreadPool* pool
   ASSIGN_OR_RETURN(const int64_t step, RestoreStep(reader));
   RETURN_IF_ERROR(planned);
   ASSIGN_OR_RETURN(const std::vector<OptimizerScalar> scalars, RestoreScalars(reader));
-  optimizer_->RestoreScalars(scalars);
-  for (const Optimizer::State& state : optimizer_->state()) {
-    const auto variables = lacking.find(state.name);
-    if (state.starts_at_value && variables != lacking.end()) StartStateAtValues(state.name, variables->second);
-  }
+  optimizers_->RestoreScalars(scalars);
+  StartStateAtValues(lacking);
   step_ = step;
   values_.PublishCurrent();
   return absl::OkStatus();
@@ -191,11 +200,12 @@ absl::Status VariableStore::WarmStart(const TensorReader& reader, const WarmStar
 
 absl::StatusOr<VariableStore::Place> VariableStore::FindAssigned(const AssignedValue& value) const {
   Place place;
-  for (const auto& variable : layout_->variables()) {
-    if (variable.spec.name() == value.key) place = {&variable, ""};
-    if (!variable.spec.trainable()) continue;
-    for (const Optimizer::State& state : optimizer_->state()) {
-      if (OptimizerStateKey(variable.spec.name(), state.name) == value.key) place = {&variable, state.name};
+  for (size_t i = 0; i < layout_->variables().size(); ++i) {
+    const ParameterLayout::Variable& variable = layout_->variables()[i];
+    if (variable.spec.name() == value.key) place = {&variable, absl::nullopt};
+    const auto& states = optimizer_state_.states_of(static_cast<int>(i));
+    for (size_t k = 0; k < states.size(); ++k) {
+      if (OptimizerStateKey(variable.spec.name(), states[k].name) == value.key) place = {&variable, k};
     }
   }
   if (place.variable == nullptr) {
@@ -230,7 +240,7 @@ absl::Status VariableStore::Assign(absl::Span<const AssignedValue> values) {
   values_.CopyCurrent();
   for (size_t i = 0; i < values.size(); ++i) {
     const ParameterLayout::Variable& variable = *places[i].variable;
-    float* const flat = places[i].state.empty() ? values_.Current(0) : optimizer_state_.CopyCurrent(places[i].state);
+    float* const flat = places[i].state ? optimizer_state_.CopyCurrent(*places[i].state) : values_.Current(0);
     const absl::Span<const float> elements = values[i].value.flat<float>();
     std::copy(elements.begin(), elements.end(), flat + variable.flat_offset);
   }
@@ -239,21 +249,21 @@ absl::Status VariableStore::Assign(absl::Span<const AssignedValue> values) {
 }
 
 absl::Status VariableStore::SetOptimizer(const config::v1::OptimizerConfig& optimizer) {
-  ASSIGN_OR_RETURN(std::unique_ptr<Optimizer> rule, Optimizer::Create(optimizer));
-  RETURN_IF_ERROR(CheckSameState(*optimizer_, *rule));
-  rule->RestoreScalars(optimizer_->scalars());
-  optimizer_ = std::move(rule);
-  learning_rate_ = optimizer.learning_rate();
+  ASSIGN_OR_RETURN(std::unique_ptr<OptimizerGroups> optimizers, OptimizerGroups::Create(optimizer, *layout_));
+  RETURN_IF_ERROR(CheckSameState(*optimizers_, *optimizers));
+  optimizers->RestoreScalars(optimizers_->scalars());
+  optimizers_ = std::move(optimizers);
+  clips_means_ = optimizers_->ClipsMeans();
   return absl::OkStatus();
 }
 
-void VariableStore::BeginUpdate(float learning_rate, bool wants_norms) {
+void VariableStore::BeginUpdate(Norms norms) {
   values_.BeginUpdate();
   optimizer_state_.BeginUpdate();
   estimates_.BeginUpdate();
-  optimizer_->BeginStep(learning_rate);
-  optimizer_->SetGlobalStep(step_ + 1);
-  norms_.Begin(wants_norms);
+  optimizers_->BeginStep(step_);
+  wants_norms_ = norms == Norms::kGathered;
+  norms_.Begin(wants_norms_ || holds_segments());
 }
 
 float* VariableStore::NextValues(int segment) { return values_.Next(layout_->segments()[segment].flat_offset); }
@@ -265,10 +275,38 @@ void VariableStore::ApplySegment(int segment, const float* sum, float divisor) {
   const float* const before = values_.Current(place.flat_offset);
   float* const after = values_.Next(place.flat_offset);
   // Before Apply, whose new values may overwrite the sum.
-  if (norms_.gathers()) norms_.AddGradient(segment, place.elements, sum, divisor);
-  optimizer_->Apply(place.elements, sum, divisor, before, after, state_in, state_out);
-  if (norms_.gathers()) norms_.AddChange(segment, place.elements, before, after);
+  if (wants_norms_ && !holds_segments()) norms_.AddGradient(segment, place.elements, sum, divisor);
+  optimizers_->RuleOf(place.variable).Apply(place.elements, sum, divisor, before, after, state_in, state_out);
+  if (wants_norms_) norms_.AddChange(segment, place.elements, before, after);
   values_.EncodeNext(place);
+}
+
+void VariableStore::HoldSegment(int segment, const float* sum, float divisor) {
+  const int64_t elements = layout_->segments()[segment].elements;
+  float* const home = NextValues(segment);
+  if (sum != home) std::copy_n(sum, elements, home);
+  norms_.AddGradient(segment, elements, home, divisor);
+}
+
+void VariableStore::ApplyHeld(float divisor) {
+  const auto clip_group = [this](const ParameterLayout::Segment& segment) {
+    return optimizers_->ClipGroupOf(optimizers_->GroupOf(segment.variable));
+  };
+  const auto& segments = layout_->segments();
+  const auto is_trained = [&](size_t i) { return layout_->variables()[segments[i].variable].spec.trainable(); };
+  std::vector<double> squares(optimizers_->size());
+  for (size_t i = 0; i < segments.size(); ++i) {
+    if (is_trained(i)) squares[clip_group(segments[i])] += norms_.GradientSquares(static_cast<int>(i));
+  }
+  std::vector<float> divisors(optimizers_->size(), divisor);
+  for (size_t group = 0; group < squares.size(); ++group) {
+    const double norm = std::sqrt(squares[group]), limit = optimizers_->MeanLimit(group);
+    if (limit > 0 && norm > limit) divisors[group] = static_cast<float>(divisor * (norm / limit));
+  }
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const int segment = static_cast<int>(i);
+    if (is_trained(i)) ApplySegment(segment, NextValues(segment), divisors[clip_group(segments[i])]);
+  }
 }
 
 const float* VariableStore::AddToEstimate(int segment, int64_t slot, absl::string_view differences) {
@@ -277,12 +315,12 @@ const float* VariableStore::AddToEstimate(int segment, int64_t slot, absl::strin
 
 absl::optional<UpdateNorms> VariableStore::CommitUpdate(absl::Span<const std::vector<std::vector<float>>> updates) {
   values_.FoldUpdates(updates);
-  optimizer_->EndStep();
+  optimizers_->EndStep();
   values_.Commit();
   estimates_.Commit();
   optimizer_state_.Commit();
   ++step_;
-  return norms_.gathers() ? absl::make_optional(norms_.Total()) : absl::nullopt;
+  return wants_norms_ ? absl::make_optional(norms_.Total()) : absl::nullopt;
 }
 
 void VariableStore::SkipUpdate() {
@@ -310,7 +348,7 @@ VariableStore::Snapshot VariableStore::TakeSnapshot() const {
   snapshot.layout = layout_;
   snapshot.values = values_.current();
   optimizer_state_.AddTo(&snapshot);
-  snapshot.scalars = optimizer_->scalars();
+  snapshot.scalars = optimizers_->scalars();
   snapshot.estimates = estimates_.current();
   return snapshot;
 }
@@ -322,6 +360,12 @@ absl::Status WriteSnapshot(const VariableStore::Snapshot& snapshot, BundleWriter
   if (!snapshot.session_state.empty()) {
     const auto bytes = static_cast<int64_t>(snapshot.session_state.size());
     RETURN_IF_ERROR(writer->Add(kSessionStateKey, v1::DT_UINT8, Shape({bytes}), snapshot.session_state));
+  }
+  if (!snapshot.stream_positions.empty()) {
+    const std::vector<int64_t>& positions = snapshot.stream_positions;
+    const absl::string_view bytes(reinterpret_cast<const char*>(positions.data()), positions.size() * sizeof(int64_t));
+    RETURN_IF_ERROR(
+        writer->Add(kStreamPositionsKey, v1::DT_INT64, Shape({static_cast<int64_t>(positions.size())}), bytes));
   }
   return absl::OkStatus();
 }

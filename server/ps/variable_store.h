@@ -20,7 +20,7 @@
 #include "lockstep/common/step/compression.h"
 #include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/config/v1/optimizer.pb.h"
-#include "lockstep/server/optimizer/optimizer.h"
+#include "lockstep/server/optimizer/optimizer_groups.h"
 #include "lockstep/server/ps/memory_limit.h"
 #include "lockstep/server/ps/update_norms.h"
 #include "lockstep/server/ps/versions/estimate_versions.h"
@@ -35,27 +35,35 @@ namespace lockstep {
 // versioned: an update writes a new buffer while the old one, shared by threads that send or save it, stays unchanged,
 // and a snapshot of the last committed step copies nothing. Workers get rounded values if the run's compression says
 // so. Life cycle: Initialize or Restore; then for every step BeginUpdate, ApplySegment for every trainable segment,
-// CommitUpdate. Thread-safety: ApplySegment may run on several threads for different segments. All other methods are
-// for one thread at a time, and not during ApplySegment, except next_published() and TakeSnapshot().
+// CommitUpdate. Thread-safety: ApplySegment and HoldSegment may run on several threads for different segments. All
+// other methods are for one thread at a time, and not during these two, except next_published() and TakeSnapshot().
 class VariableStore {
  public:
   // Does not allocate memory for variables yet; see CheckMemory. Errors: InvalidArgument names the wrong variable,
-  // update op or optimizer field, or a variable whose name is a reserved key of checkpoints (CheckCheckpointKeys). With
-  // `share_values`, published() is in memory that other processes may map. `max_partial_sums` bounds the partial sums
-  // of a step that exist at the same time, including the one in the next values' memory; 0 stands for
-  // DefaultPartialSums.
+  // update op, optimizer field or optimizer group, or a variable whose name is a reserved key of checkpoints
+  // (CheckCheckpointKeys). With `share_values`, published() is in memory that other processes may map.
+  // `max_partial_sums` bounds the partial sums of a step that exist at the same time, including the one in the next
+  // values' memory; 0 stands for DefaultPartialSums.
   static absl::StatusOr<std::unique_ptr<VariableStore>> Create(const v1::ModelSpec& model,
                                                                const config::v1::OptimizerConfig& optimizer,
                                                                const Compression& compression = {},
                                                                int64_t replicas_to_aggregate = 1,
                                                                bool share_values = false, int64_t max_partial_sums = 0);
 
+  struct MemoryUse {
+    bool saves = false;                // snapshots are taken for saving, one at a time
+    bool reads = false;                // one more is taken for reading at the same time
+    int64_t staged_contributions = 0;  // each takes gradient_bytes()
+  };
   // The maximum memory of the store in bytes: all versions of variables, optimizer state and estimates, and all partial
-  // sums except the first, which is in the next values' memory. `saves`: snapshots are taken for saving, one at a time.
-  // `reads`: one more is taken for reading at the same time.
-  uint64_t MemoryNeeded(bool saves, bool reads = false) const;
-  // Returns ResourceExhausted, with both numbers, if MemoryNeeded exceeds `limit`.
-  absl::Status CheckMemory(bool saves, const MemoryLimit& limit, bool reads = false) const;
+  // sums except the first, which is in the next values' memory; and that of staged contributions.
+  uint64_t MemoryNeeded(const MemoryUse& use) const;
+  // The size of the gradients of all trainable variables, in bytes of float32.
+  uint64_t gradient_bytes() const;
+  // The chief needs this much for its code and for what gRPC reads ahead.
+  static constexpr uint64_t kProcessBytes = 64 << 20;
+  // Returns ResourceExhausted, with the numbers, if MemoryNeeded and kProcessBytes exceed `limit`.
+  absl::Status CheckMemory(const MemoryUse& use, const MemoryLimit& limit) const;
 
   using Estimates = GradientEstimates;
   using Snapshot = VariableSnapshot;
@@ -85,13 +93,24 @@ class VariableStore {
   // state is not that of such an optimizer (CheckSameState).
   absl::Status SetOptimizer(const config::v1::OptimizerConfig& optimizer);
 
-  // Begins the update from step() to step() + 1. `wants_norms` does not change a bit of the values.
-  void BeginUpdate(float learning_rate, bool wants_norms = false);
+  // An update may gather norms. That does not change a bit of the values.
+  enum class Norms { kNone, kGathered };
+  // Begins the update from step() to step() + 1, with the learning rates of step().
+  void BeginUpdate(Norms norms = Norms::kNone);
   // The memory for a segment's new values in the update in progress. May be used as scratch memory until ApplySegment.
   float* NextValues(int segment);
   // Applies the optimizer to one trainable segment, once in each update. `sum` is divided by `divisor`; it may be in
   // NextValues.
   void ApplySegment(int segment, const float* sum, float divisor);
+  // True if the optimizer clips the mean gradient by its global norm (clip.mean_by_global_norm), which is known after
+  // the last sum: every trainable segment is then held, and all are applied together.
+  bool holds_segments() const { return clips_means_; }
+  // Instead of ApplySegment: keeps a copy of `sum` in NextValues, where it may already be.
+  void HoldSegment(int segment, const float* sum, float divisor);
+  // Applies the optimizer to all trainable segments, once all are held with this divisor. The norm of the mean gradient
+  // of the variables that are clipped together is computed in double, segment by segment in their order. If it is at
+  // most the limit, every bit is that of ApplySegment; otherwise their divisor is multiplied by norm / limit.
+  void ApplyHeld(float divisor);
   // With top-k compression, computes a segment of the next estimate of a slot's gradient, the current one plus
   // `differences`. Returns it: it is the gradient to add. Call it once for each trainable segment and slot in each
   // update, on any thread.
@@ -107,8 +126,10 @@ class VariableStore {
   void DropUpdate();
 
   const ParameterLayout& layout() const { return *layout_; }
-  // The learning rate of the configuration for updates.
-  const config::v1::LearningRate& learning_rate() const { return learning_rate_; }
+  // The learning rate of the update that began last, of the variables that are in no group.
+  float learning_rate() const { return optimizers_->learning_rate(); }
+  // The name of a registered schedule whose rate in that update is not finite.
+  absl::optional<std::string> FindNonFiniteRate() const { return optimizers_->FindNonFiniteRate(); }
   int64_t step() const { return step_; }
   // The limit for the code that admits contributions to a step's sums (SumAdmission). The store does not enforce it.
   int64_t max_partial_sums() const { return max_partial_sums_; }
@@ -133,13 +154,13 @@ class VariableStore {
   BufferPool* segment_pool() { return &segment_pool_; }
 
  private:
-  VariableStore(ParameterLayout layout, std::unique_ptr<Optimizer> optimizer, const Compression& compression,
+  VariableStore(ParameterLayout layout, std::unique_ptr<OptimizerGroups> optimizers, const Compression& compression,
                 int64_t replicas_to_aggregate, bool share_values, int64_t max_partial_sums);
 
-  // A destination of Assign: the variable, and the name of its optimizer state, or empty for its value.
+  // A destination of Assign: the variable, and the number of its optimizer state, or none for its value.
   struct Place {
     const ParameterLayout::Variable* variable = nullptr;
-    std::string state;
+    absl::optional<size_t> state;
   };
   absl::StatusOr<Place> FindAssigned(const AssignedValue& value) const;
 
@@ -147,14 +168,14 @@ class VariableStore {
   // null, the reader must have all state.
   absl::Status AddPlaces(const BundleReader& reader, ThreadPool* pool, std::vector<BundleReader::Place>* places,
                          OptimizerStateVersions::Lacking* lacking);
-  // Copies the current values of these variables to a state that starts at them.
-  void StartStateAtValues(absl::string_view state, absl::Span<const ParameterLayout::Variable* const> variables);
+  // Copies the current values of these states' variables to the states that start at them.
+  void StartStateAtValues(const OptimizerStateVersions::Lacking& states);
   absl::StatusOr<int64_t> RestoreStep(const BundleReader& reader) const;
   absl::StatusOr<std::vector<OptimizerScalar>> RestoreScalars(const BundleReader& reader) const;
 
   const std::shared_ptr<const ParameterLayout> layout_;
-  std::unique_ptr<Optimizer> optimizer_;
-  config::v1::LearningRate learning_rate_;
+  std::unique_ptr<OptimizerGroups> optimizers_;
+  bool clips_means_;
   const Compression compression_;
   const int64_t max_partial_sums_;
   BufferPool segment_pool_;
@@ -164,6 +185,7 @@ class VariableStore {
   OptimizerStateVersions optimizer_state_;
   EstimateVersions estimates_;
   UpdateNormSums norms_;
+  bool wants_norms_ = false;  // of the update in progress
 };
 
 // Writes all entries of the snapshot (snapshot_entries.h).

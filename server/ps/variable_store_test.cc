@@ -75,7 +75,7 @@ class VariableStoreTest : public ::testing::Test {
     store->CommitUpdate(updates);
   }
   static void RunStep(VariableStore* store) {
-    store->BeginUpdate(0.1f);
+    store->BeginUpdate();
     ApplyAll(store);
     Commit(store);
   }
@@ -112,10 +112,10 @@ TEST_F(VariableStoreTest, StartsFromTheSeedAndTheNames) {
 }
 
 TEST_F(VariableStoreTest, AnUpdateAppliesTheOptimizerAndFoldsUpdateOpsInSlotOrder) {
-  const auto store = NewStore("sgd {} learning_rate { initial: 0.1 }");
+  const auto store = NewStore("sgd {} learning_rate { initial: 0.25 }");
   const auto before = store->values();
   EXPECT_EQ(store->next_published(), nullptr);
-  store->BeginUpdate(0.25f);
+  store->BeginUpdate();
   ASSERT_NE(store->next_published(), nullptr);
   ApplyAll(store.get());
   EXPECT_EQ(store->values(), before) << "the old version stays current until the commit";
@@ -151,7 +151,7 @@ TEST_F(VariableStoreTest, ASkippedUpdateCountsAndChangesNothingElse) {
   const auto store = NewStore();
   RunStep(store.get());
   const auto before = store->TakeSnapshot();
-  store->BeginUpdate(0.1f);
+  store->BeginUpdate();
   ApplyAll(store.get());
   store->SkipUpdate();
   EXPECT_EQ(store->step(), 2);
@@ -177,7 +177,7 @@ TEST_F(VariableStoreTest, WorkersGetRoundedValuesOfWhatIsUpdatedAndSavedWhole) {
   store->Initialize(7);
   ExpectRounded(*store, *store->published());
   for (int step = 0; step < 3; ++step) {
-    store->BeginUpdate(0.1f);
+    store->BeginUpdate();
     const auto next = store->next_published();
     ApplyAll(store.get());
     Commit(store.get());
@@ -204,7 +204,7 @@ TEST_F(VariableStoreTest, EstimatesAreSavedAndRestored) {
   Compression compression;
   compression.top_k = 0.5;
   const auto step = [](VariableStore* store) {
-    store->BeginUpdate(0.1f);
+    store->BeginUpdate();
     for (size_t s = 0; s < store->layout().segments().size(); ++s) {
       if (!store->layout().variables()[store->layout().segments()[s].variable].spec.trainable()) continue;
       for (int64_t slot : {0, 1}) {
@@ -255,14 +255,15 @@ TEST_F(VariableStoreTest, ASnapshotKeepsTheOldBitsWhileUpdatesGoOn) {
 }
 
 TEST_F(VariableStoreTest, ASnapshotInAnUpdateThatIsHalfAppliedHasTheCommittedBits) {
-  for (const char* optimizer : {kAdam, "momentum {}", "sgd {}"}) {
+  for (const char* optimizer :
+       {kAdam, "momentum {} learning_rate { initial: 0.1 }", "sgd {} learning_rate { initial: 0.1 }"}) {
     const auto store = VariableStore::Create(Model(), Optimizer(optimizer)).value();
     const auto undisturbed = VariableStore::Create(Model(), Optimizer(optimizer)).value();
     for (VariableStore* each : {store.get(), undisturbed.get()}) {
       each->Initialize(7);
       RunStep(each);
     }
-    store->BeginUpdate(0.1f);
+    store->BeginUpdate();
     const VariableStore::Snapshot before = store->TakeSnapshot();
     ApplyAll(store.get());
     const VariableStore::Snapshot applied = store->TakeSnapshot();
@@ -313,7 +314,7 @@ TEST_F(VariableStoreTest, APreparedUpdateBesideASnapshotNeedsNoFreshMemory) {
     store->Initialize(7);
     if (prepared) Prefault(Executor::Threads(), store->PrepareSnapshots()).Await();
     const VariableStore::Snapshot snapshot = store->TakeSnapshot();
-    store->BeginUpdate(0.1f);
+    store->BeginUpdate();
     store->CommitUpdate({});
     const VariableStore::Snapshot next = store->TakeSnapshot();
     EXPECT_EQ(IsResident(*next.values), prepared);
@@ -325,13 +326,71 @@ TEST_F(VariableStoreTest, APreparedUpdateBesideASnapshotNeedsNoFreshMemory) {
   }
 }
 
+constexpr char kGroups[] = R"(
+  adam { weight_decay: 0.1 } learning_rate { initial: 0.1 } moving_average { decay: 0.5 }
+  group { variables: "^w$" rate_factor: 0.5 weight_decay: 0 moving_average: false optimizer { clip { mean_by_global_norm: 1 } } }
+)";
+
+TEST_F(VariableStoreTest, AGroupIsUpdatedAsAloneWithItsSettings) {
+  // The store holds segments, because a mean is clipped.
+  const auto run = [](VariableStore* store) {
+    for (int step = 0; step < 3; ++step) {
+      store->BeginUpdate();
+      ASSERT_TRUE(store->holds_segments());
+      for (size_t s = 0; s < store->layout().segments().size(); ++s) {
+        const auto& segment = store->layout().segments()[s];
+        if (!store->layout().variables()[segment.variable].spec.trainable()) continue;
+        std::vector<float> gradient(segment.elements, 0.001f * static_cast<float>(step + 1));
+        store->HoldSegment(static_cast<int>(s), gradient.data(), 2);
+      }
+      store->ApplyHeld(2);
+      Commit(store);
+    }
+  };
+  const auto groups = NewStore(kGroups);
+  const auto whole =
+      NewStore("adam { weight_decay: 0.1 } learning_rate { initial: 0.1 } clip { mean_by_global_norm: 9 }");
+  const auto alone = NewStore("adam {} learning_rate { initial: 0.05 } clip { mean_by_global_norm: 1 }");
+  for (VariableStore* store : {groups.get(), whole.get(), alone.get()}) run(store);
+  for (int i = 0; i < 6; ++i) EXPECT_EQ(ValueOf(*groups, 0, i), ValueOf(*alone, 0, i)) << i;
+  for (const int i : {0, 65535, 65536}) EXPECT_EQ(ValueOf(*groups, 2, i), ValueOf(*whole, 2, i)) << i;
+  ASSERT_TRUE(Save(groups->TakeSnapshot(), "d/groups").ok());
+  const auto reader = BundleReader::Open(&fs_, "d/groups").value();
+  EXPECT_TRUE(reader->Contains("big/ExponentialMovingAverage"));
+  EXPECT_FALSE(reader->Contains("w/ExponentialMovingAverage"));
+}
+
+TEST_F(VariableStoreTest, AMeanIsClippedOverItsGroupAlone) {
+  const auto store = NewStore(
+      "sgd {} learning_rate { initial: 1 } group { variables: '^w$' optimizer { clip { mean_by_global_norm: 1 } } }");
+  const float w = ValueOf(*store, 0, 0);
+  store->BeginUpdate();
+  for (size_t s = 0; s < store->layout().segments().size(); ++s) {
+    const auto& segment = store->layout().segments()[s];
+    if (!store->layout().variables()[segment.variable].spec.trainable()) continue;
+    store->HoldSegment(static_cast<int>(s), std::vector<float>(segment.elements, 4).data(), 2);
+  }
+  store->ApplyHeld(2);
+  Commit(store.get());
+  EXPECT_EQ(ValueOf(*store, 2, 0), 1 - 2) << "without a limit";
+  EXPECT_NEAR(ValueOf(*store, 0, 0), w - 1 / std::sqrt(6.0f), 1e-6);
+}
+
+TEST_F(VariableStoreTest, AVariableOfTwoGroupsIsNamed) {
+  const auto status = VariableStore::Create(Model(), Optimizer("sgd {} group { variables: 'w' rate_factor: 2 } "
+                                                               "group { variables: '.' rate_factor: 2 }"))
+                          .status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("variable w matches optimizer.group[0] (\"w\") and"));
+}
+
 // SM-06
 TEST_F(VariableStoreTest, ARestoredStoreGoesOnWithTheSameBits) {
-  for (const char* optimizer : {kAdam, "sgd {}", "momentum {}", "ftrl {}", "rms_prop { centered: true }"}) {
-    config::v1::OptimizerConfig config;
-    if (!google::protobuf::TextFormat::ParseFromString(optimizer, &config)) {
-      ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("rmsprop { centered: true }", &config));
-    }
+  for (const char* optimizer :
+       {kAdam, "sgd {}", "momentum { dampening: 0.5 }", "ftrl {}", "rmsprop { centered: true }", "nadam {}",
+        "adam { amsgrad: true }", "adagrad_da {}",
+        "adam {} group { variables: '^w$' optimizer { nadam {} learning_rate { initial: 0.2 } } }"}) {
+    config::v1::OptimizerConfig config = Optimizer(optimizer);
+    config.mutable_learning_rate()->set_initial(0.1f);
     auto store = VariableStore::Create(Model(), config).value();
     store->Initialize(7);
     RunStep(store.get());
@@ -484,32 +543,37 @@ TEST_F(VariableStoreTest, KnowsWhatItWillHold) {
     return static_cast<uint64_t>(store.layout().flat_elements()) * sizeof(float);
   };
   const auto sgd = VariableStore::Create(Model(), Optimizer("sgd {}")).value();
-  EXPECT_EQ(sgd->MemoryNeeded(/*saves=*/false), 2 * array_bytes(*sgd));
-  EXPECT_EQ(sgd->MemoryNeeded(/*saves=*/true), 3 * array_bytes(*sgd));
+  EXPECT_EQ(sgd->MemoryNeeded({/*saves=*/false}), 2 * array_bytes(*sgd));
+  EXPECT_EQ(sgd->MemoryNeeded({/*saves=*/true}), 3 * array_bytes(*sgd));
   // Adam has two slots of state.
   const auto adam = VariableStore::Create(Model(), Optimizer(kAdam)).value();
-  EXPECT_EQ(adam->MemoryNeeded(false), 6 * array_bytes(*adam));
-  EXPECT_EQ(adam->MemoryNeeded(true), 9 * array_bytes(*adam));
-  EXPECT_EQ(adam->MemoryNeeded(/*saves=*/false, /*reads=*/true), 9 * array_bytes(*adam));
-  EXPECT_EQ(adam->MemoryNeeded(true, true), 12 * array_bytes(*adam));
+  EXPECT_EQ(adam->MemoryNeeded({false}), 6 * array_bytes(*adam));
+  EXPECT_EQ(adam->MemoryNeeded({true}), 9 * array_bytes(*adam));
+  EXPECT_EQ(adam->MemoryNeeded({/*saves=*/false, /*reads=*/true}), 9 * array_bytes(*adam));
+  EXPECT_EQ(adam->MemoryNeeded({true, true}), 12 * array_bytes(*adam));
   // The partial sums in addition to the one in the next values' memory. If they are small, there are as many as any
   // order of arrival needs.
   for (const auto& [slots, sums] :
        std::vector<std::pair<int64_t, uint64_t>>{{1, 0}, {2, 0}, {3, 1}, {4, 1}, {64, 31}}) {
     const auto store = VariableStore::Create(Model(), Optimizer(kAdam), {}, slots).value();
-    EXPECT_EQ(store->MemoryNeeded(false), (6 + sums) * array_bytes(*store)) << slots;
+    EXPECT_EQ(store->MemoryNeeded({false}), (6 + sums) * array_bytes(*store)) << slots;
   }
   const auto bounded = VariableStore::Create(Model(), Optimizer(kAdam), {}, 64, /*share_values=*/false, 6).value();
   EXPECT_EQ(bounded->max_partial_sums(), 6);
-  EXPECT_EQ(bounded->MemoryNeeded(false), (6 + 5) * array_bytes(*bounded));
+  EXPECT_EQ(bounded->MemoryNeeded({false}), (6 + 5) * array_bytes(*bounded));
+  VariableStore::MemoryUse staging;
+  staging.staged_contributions = 3;
+  EXPECT_EQ(adam->MemoryNeeded(staging), 6 * array_bytes(*adam) + 3 * adam->gradient_bytes());
+  staging.staged_contributions = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(adam->MemoryNeeded(staging), std::numeric_limits<uint64_t>::max());
   Compression compression;
   compression.values = v1::DT_BFLOAT16;
   const auto rounded = VariableStore::Create(Model(), Optimizer(kAdam), compression).value();
-  EXPECT_EQ(rounded->MemoryNeeded(false), 7 * array_bytes(*rounded));
+  EXPECT_EQ(rounded->MemoryNeeded({false}), 7 * array_bytes(*rounded));
   compression = {};
   compression.top_k = 0.5;
   const auto estimates = VariableStore::Create(Model(), Optimizer(kAdam), compression, 2).value();
-  EXPECT_EQ(estimates->MemoryNeeded(true), 3 * 5 * array_bytes(*estimates));
+  EXPECT_EQ(estimates->MemoryNeeded({true}), 3 * 5 * array_bytes(*estimates));
   // Slots are summed one by one, in any order.
   const auto sparse = VariableStore::Create(Model(), Optimizer(kAdam), compression, 16, false, 4).value();
   EXPECT_EQ(sparse->max_partial_sums(), 8);
@@ -517,14 +581,15 @@ TEST_F(VariableStoreTest, KnowsWhatItWillHold) {
 
 TEST_F(VariableStoreTest, RefusesMoreThanTheLimitWithBothNumbers) {
   const auto store = VariableStore::Create(Model(), Optimizer(kAdam)).value();
-  const uint64_t needed = store->MemoryNeeded(true);
-  EXPECT_TRUE(store->CheckMemory(true, {needed, "the machine"}).ok());
-  EXPECT_TRUE(store->CheckMemory(false, {needed - 1, "the machine"}).ok());
-  EXPECT_TRUE(store->CheckMemory(false, {needed, "the machine"}, /*reads=*/true).ok());
-  EXPECT_FALSE(store->CheckMemory(true, {needed, "the machine"}, /*reads=*/true).ok());
-  const absl::Status status = store->CheckMemory(true, {needed - 1, "/sys/fs/cgroup/memory.max"});
+  const uint64_t model = store->MemoryNeeded({true}), needed = model + VariableStore::kProcessBytes;
+  EXPECT_TRUE(store->CheckMemory({true}, {needed, "the machine"}).ok());
+  EXPECT_FALSE(store->CheckMemory({true}, {0, "the machine"}).ok());
+  EXPECT_TRUE(store->CheckMemory({false}, {needed - 1, "the machine"}).ok());
+  EXPECT_TRUE(store->CheckMemory({false, /*reads=*/true}, {needed, "the machine"}).ok());
+  EXPECT_FALSE(store->CheckMemory({true, /*reads=*/true}, {needed, "the machine"}).ok());
+  const absl::Status status = store->CheckMemory({true}, {needed - 1, "/sys/fs/cgroup/memory.max"});
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("need ", needed, " bytes")));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("need ", model, " bytes")));
   EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("/sys/fs/cgroup/memory.max has ", needed - 1)));
 }
 
@@ -533,7 +598,7 @@ TEST_F(VariableStoreTest, RefusesAModelThatTheMachineCannotHold) {
   model.mutable_variables(0)->set_shape(0, int64_t{1} << 36);
   model.mutable_variables(0)->set_shape(1, 1);
   const auto store = VariableStore::Create(model, Optimizer(kAdam)).value();
-  const absl::Status status = store->CheckMemory(/*saves=*/false, {PhysicalMemory(), "the machine"});
+  const absl::Status status = store->CheckMemory({/*saves=*/false}, {PhysicalMemory(), "the machine"});
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_THAT(std::string(status.message()), HasSubstr("the machine has"));
 }

@@ -31,6 +31,8 @@ absl::StatusOr<HealthCheckResponse> CheckHealth(const HealthCheckRequest& reques
   return reply;
 }
 
+bool NeedsNoSession(PeerRole role) { return role == PeerRole::kOperator || role == PeerRole::kChief; }
+
 SessionOpener::Options OpenerOptions(Executor* executor) {
   SessionOpener::Options options;
   options.executor = executor;
@@ -41,6 +43,17 @@ SessionOpener::Options OpenerOptions(Executor* executor) {
 Visitors::Options VisitorsOptions() {
   Visitors::Options options;
   options.most = ChiefMethods::kMaxVisitors;
+  return options;
+}
+
+Watchers::Options WatcherOptions(Chief* chief, PeerAuthority* authority, Visitors* visitors, Executor* executor) {
+  Watchers::Options options;
+  options.chief = chief;
+  options.visitors = visitors;
+  options.executor = executor;
+  options.watch_peer = [authority](const CallPeer& peer, std::weak_ptr<RevocableCall> call) {
+    authority->Watch(peer, std::move(call));
+  };
   return options;
 }
 
@@ -55,13 +68,20 @@ PeriodicTask::Options SweepOptions(Executor* executor) {
 
 }  // namespace
 
-ChiefMethods::ChiefMethods(Chief* chief, Executor* executor)
+ChiefMethods::ChiefMethods(Chief* chief, PeerAuthority* authority, Executor* executor)
     : chief_(chief),
+      authority_(authority),
       visitors_(VisitorsOptions()),
       opener_(OpenerOptions(executor),
-              [chief](const v1::OpenSessionRequest& request) { return chief->sessions()->OpenSession(request); }),
+              [chief](const v1::OpenSessionRequest& request, const std::string& peer) {
+                return chief->sessions()->OpenSession(request, peer);
+              }),
       canaries_(/*threads=*/1, executor),
-      sweeps_(SweepOptions(executor), [this] { visitors_.Sweep(); }) {
+      watchers_(WatcherOptions(chief, authority, &visitors_, executor)),
+      sweeps_(SweepOptions(executor), [this] {
+        visitors_.Sweep();
+        authority_->Sweep();
+      }) {
   // Most methods only look at the chief's state. ReadVariables also copies 1 MiB, and AddSummary
   // parses as much.
   unary_[ChiefMethod("GetRunSpec")] = Serve<v1::GetRunSpecRequest>(chief->sessions(), &Sessions::GetRunSpec);
@@ -69,16 +89,21 @@ ChiefMethods::ChiefMethods(Chief* chief, Executor* executor)
       OnPool(Serve(chief->sessions(), &Sessions::GetCanaryValues), &canaries_, kMaxCanaryCalls);
   unary_[ChiefMethod("Heartbeat")] = Serve(chief->sessions(), &Sessions::Heartbeat);
   unary_[ChiefMethod("GetStatus")] = Serve<v1::GetStatusRequest>(chief, &Chief::GetStatus);
-  unary_[ChiefMethod("RequestEnd")] = Serve(chief->sessions(), &Sessions::RequestFinish);
+  unary_[ChiefMethod("RequestEnd")] = ServePeer<v1::RequestEndRequest, v1::RequestEndReply>(
+      [chief](const v1::RequestEndRequest& request, const CallPeer& peer) {
+        return NeedsNoSession(peer.role) ? chief->sessions()->RequestFinishBy(peer.name, request)
+                                         : chief->sessions()->RequestFinish(request, peer.name);
+      });
   unary_[ChiefMethod("AddSummary")] = Serve(chief->sessions(), &Sessions::AddSummary, kMaxSummaryRequestBytes);
   unary_[ChiefMethod("ReadVariables")] = Serve(chief, &Chief::ReadVariables, kMaxReadBytes);
   unary_[ChiefMethod("ReadVariables")].long_reply = true;
   unary_[absl::StrCat("/", Health::service_full_name(), "/Check")] =
       Serve<HealthCheckRequest, HealthCheckResponse>(CheckHealth);
-  unary_[ChiefMethod("OpenSession")] = {
-      kMaxMessageBytes,
-      [this](std::string request, UnaryCall::Done done) { opener_.Answer(std::move(request), std::move(done)); },
-      /*lasting=*/true};
+  unary_[ChiefMethod("OpenSession")] = {kMaxMessageBytes,
+                                        [this](std::string request, const CallPeer& peer, UnaryCall::Done done) {
+                                          opener_.Answer(std::move(request), peer.name, std::move(done));
+                                        },
+                                        /*lasting=*/true};
 }
 
 std::map<std::string, CallAcceptor::Handler> ChiefMethods::Handlers(grpc::ServerCompletionQueue* queue,
@@ -96,9 +121,13 @@ std::map<std::string, CallAcceptor::Handler> ChiefMethods::Handlers(grpc::Server
   step.silence_limit = silence_limit;
   step.max_message_bytes = kMaxMessageBytes;
   step.executor = executor;
+  step.watch = [this](const CallPeer& peer, std::weak_ptr<RevocableCall> call) {
+    authority_->Watch(peer, std::move(call));
+  };
   handlers[ChiefMethod("Step")] = [step](std::unique_ptr<IncomingCall> call) {
     StepCall::Start(step, std::move(call));
   };
+  handlers[ChiefMethod("WatchRun")] = [this](std::unique_ptr<IncomingCall> call) { watchers_.Start(std::move(call)); };
   return handlers;
 }
 

@@ -12,9 +12,11 @@
 #include "lockstep/common/base/threads/thread_pool.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/rpc/admission/call_acceptor.h"
+#include "lockstep/server/rpc/admission/peer_authority.h"
 #include "lockstep/server/rpc/admission/session_opener.h"
 #include "lockstep/server/rpc/call/unary_call.h"
 #include "lockstep/server/rpc/call/visitors.h"
+#include "lockstep/server/rpc/watch/watch_call.h"
 
 namespace lockstep {
 
@@ -30,23 +32,27 @@ class ChiefMethods {
   // Maximum number of GetCanaryValues calls that wait: a worker that joins makes one at a time.
   static constexpr size_t kMaxCanaryCalls = 2048;
 
-  // `chief` and `executor` must outlive this.
-  ChiefMethods(Chief* chief, Executor* executor);
+  // All must outlive this.
+  ChiefMethods(Chief* chief, PeerAuthority* authority, Executor* executor);
 
   // Returns the handlers by method, for a CallAcceptor on `queue`; this must outlive them. A Step stream without a
   // frame ends after `silence_limit`.
   std::map<std::string, CallAcceptor::Handler> Handlers(grpc::ServerCompletionQueue* queue,
                                                         absl::Duration silence_limit, Executor* executor);
+  // Calls Watchers::End.
+  void EndWatches() { watchers_.End(); }
 
  private:
   Chief* const chief_;
+  PeerAuthority* const authority_;
   Visitors visitors_;
   SessionOpener opener_;
   // Draws the values of GetCanaryValues, which takes some milliseconds for each reply. A worker with a large model
   // calls it a thousand times, and these calls must not occupy the threads of the Step streams.
   ThreadPool canaries_;
   std::map<std::string, UnaryCall::Method> unary_;  // constant after construction
-  PeriodicTask sweeps_;                             // the last member: it uses the visitors
+  Watchers watchers_;
+  PeriodicTask sweeps_;  // the last member: it uses the visitors
 };
 
 }  // namespace lockstep

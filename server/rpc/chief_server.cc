@@ -1,6 +1,7 @@
 #include "lockstep/server/rpc/chief_server.h"
 
 #include <sys/resource.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <chrono>
@@ -17,11 +18,14 @@
 #include "grpcpp/server_builder.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/master_address.h"
+#include "lockstep/common/step/training_policy.h"
 #include "lockstep/common/transport/connection/grpc_lifetime.h"
 #include "lockstep/common/transport/connection/keepalive.h"
 #include "lockstep/server/rpc/admission/call_acceptor.h"
+#include "lockstep/server/rpc/admission/call_admission.h"
 #include "lockstep/server/rpc/admission/connection_listener.h"
 #include "lockstep/server/rpc/admission/http2_limits.h"
+#include "lockstep/server/rpc/admission/peer_authority.h"
 #include "lockstep/server/rpc/call/in_flight_calls.h"
 #include "lockstep/server/rpc/call/leader_follower_pool.h"
 #include "lockstep/server/rpc/chief_methods.h"
@@ -33,12 +37,27 @@ namespace {
 constexpr int kMaxCallsPerConnection = 128;
 // A connection without calls ends after this time: a worker has a Step stream, and other clients reconnect.
 constexpr int kIdleMilliseconds = 30000;
+// gRPC reads this much of all streams before it is asked for; a stream's part is at least kLeastReadAheadBytes. Without
+// this bound it reads nearly all of the contributions that wait for admission. With up to kFewSlots it may: few wait,
+// and one worker over loopback takes a quarter longer for 100 MB if gRPC cannot choose its windows.
+constexpr int64_t kReadAheadBytes = 64 << 20, kLeastReadAheadBytes = 1 << 20, kFewSlots = 4;
+// In larger frames than the default of 16 KiB a contribution costs less time.
+constexpr int kFrameBytes = 1 << 20;
 // Maximum memory that gRPC may hold for the sockets of all peers: the messages of unauthenticated calls and as much
 // again for the buffers of their connections, and for each slot two workers with twice a message. Beyond this limit
 // gRPC reads less at a time, closes connections without calls, and then ends calls, perhaps a worker's, which
 // reconnects.
 constexpr size_t kVisitorsBytes = 2 * ChiefMethods::kMaxVisitors * ChiefMethods::kMaxMessageBytes;
 constexpr size_t kSlotBytes = 4 * ChiefMethods::kMaxMessageBytes;
+
+// The number of workers that read input streams is known only when they come.
+constexpr int64_t kStreamSlots = kReadAheadBytes / kLeastReadAheadBytes;
+
+// Returns the number of slots for which gRPC's memory is bounded.
+int64_t SlotsOf(const config::v1::TrainingConfig& training) {
+  const int64_t slots = training.replicas_to_aggregate();
+  return ReadsStreams(training) ? std::max(kStreamSlots, slots) : slots;
+}
 
 void SetOptions(const ChiefServer::Options& options, int64_t slots, grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(static_cast<int>(ChiefMethods::kMaxMessageBytes));
@@ -48,6 +67,12 @@ void SetOptions(const ChiefServer::Options& options, int64_t slots, grpc::Server
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
+  if (slots > kFewSlots) {
+    builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);
+    builder->AddChannelArgument(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES,
+                                static_cast<int>(std::max(kLeastReadAheadBytes, kReadAheadBytes / slots)));
+    builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_FRAME_SIZE, kFrameBytes);
+  }
   builder->AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                               static_cast<int>(absl::ToInt64Milliseconds(options.silence_limit)));
   builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMilliseconds);
@@ -56,17 +81,25 @@ void SetOptions(const ChiefServer::Options& options, int64_t slots, grpc::Server
       grpc::ResourceQuota("chief").Resize(kVisitorsBytes + static_cast<size_t>(slots) * kSlotBytes));
 }
 
+bool IsUnixSocket(int socket) {
+  int domain = 0;
+  socklen_t size = sizeof(domain);
+  return getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
+}
+
 }  // namespace
 
 // Members in the order in which they are needed; destroyed in the reverse order, after the destructor.
 struct ChiefServer::Impl {
-  Impl(Chief* chief, Executor* executor) : methods(chief, executor) {}
+  Impl(Chief* chief, std::unique_ptr<PeerAuthority> peers, Executor* executor)
+      : authority(std::move(peers)), methods(chief, authority.get(), executor) {}
   ~Impl();
 
   absl::Status Listen(const std::string& addresses);
   absl::Status Serve(const Options& options, int64_t slots);
   void AcceptConnections(Executor* executor);
 
+  const std::unique_ptr<PeerAuthority> authority;
   ChiefMethods methods;
   InFlightCalls calls;
   // All methods: each method's handler decides how much of its messages is read.
@@ -74,7 +107,9 @@ struct ChiefServer::Impl {
   std::unique_ptr<CallAcceptor> acceptor;
   std::unique_ptr<grpc::ServerCompletionQueue> queue;
   std::unique_ptr<ConnectionListener> listener;
-  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> connections;
+  // The connections over TCP, and over unix sockets, which never use TLS.
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> tcp_connections;
+  std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> unix_connections;
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<LeaderFollowerPool> threads;
   std::string address;    // for clients
@@ -96,15 +131,17 @@ absl::Status ChiefServer::Impl::Serve(const Options& options, int64_t slots) {
   // streams, and hand each event over to a thread of our queue: 150 us for the smallest step instead of 80.
   grpc::EnableDefaultHealthCheckService(false);
   grpc::ServerBuilder builder;
-  connections = builder.experimental().AddExternalConnectionAcceptor(
-      grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD, options.credentials.ForServer());
+  constexpr auto kFromFd = grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD;
+  tcp_connections = builder.experimental().AddExternalConnectionAcceptor(kFromFd, options.credentials.ForServer());
+  unix_connections = builder.experimental().AddExternalConnectionAcceptor(kFromFd, grpc::InsecureServerCredentials());
   builder.RegisterAsyncGenericService(&service);
   SetOptions(options, slots, &builder);
   queue = builder.AddCompletionQueue();
   server = builder.BuildAndStart();
   if (server == nullptr) return absl::UnavailableError(absl::StrCat("cannot serve on ", options.address));
   acceptor = std::make_unique<CallAcceptor>(&service, queue.get(), &calls,
-                                            methods.Handlers(queue.get(), options.silence_limit, options.executor));
+                                            methods.Handlers(queue.get(), options.silence_limit, options.executor),
+                                            [this](IncomingCall* call) { return AdmitCall(authority.get(), call); });
   acceptor->Accept();
   threads = std::make_unique<LeaderFollowerPool>(queue.get(), options.step_threads, options.executor);
   return absl::OkStatus();
@@ -119,12 +156,13 @@ void ChiefServer::Impl::AcceptConnections(Executor* executor) {
         grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters parameters;
         parameters.listener_fd = socket;
         parameters.fd = connection;
-        connections->HandleNewConnection(&parameters);
+        (IsUnixSocket(connection) ? unix_connections : tcp_connections)->HandleNewConnection(&parameters);
       },
       executor);
 }
 
 ChiefServer::Impl::~Impl() {
+  methods.EndWatches();
   // gRPC would leave open a connection that arrived after its server has shut down.
   listener.reset();
   // The deadline has passed already: streams that are still open are cancelled immediately.
@@ -139,9 +177,13 @@ ChiefServer::Impl::~Impl() {
 absl::StatusOr<std::unique_ptr<ChiefServer>> ChiefServer::Start(const Options& options, Chief* chief) {
   KeepGrpc();
   RETURN_IF_ERROR(CheckHttp2Limits());
-  auto impl = std::make_unique<Impl>(chief, options.executor);
+  PeerAuthority::Options peers;
+  peers.directory = options.credentials.directory();
+  peers.token_file = options.token_file;
+  ASSIGN_OR_RETURN(auto authority, PeerAuthority::Create(peers));
+  auto impl = std::make_unique<Impl>(chief, std::move(authority), options.executor);
   RETURN_IF_ERROR(impl->Listen(options.address));
-  RETURN_IF_ERROR(impl->Serve(options, chief->sessions()->GetRunSpec().spec().training().replicas_to_aggregate()));
+  RETURN_IF_ERROR(impl->Serve(options, SlotsOf(chief->sessions()->GetRunSpec().spec().training())));
   impl->AcceptConnections(options.executor);
   return std::unique_ptr<ChiefServer>(new ChiefServer(std::move(impl)));
 }

@@ -24,10 +24,14 @@ class ChiefServer {
     Executor* executor = Executor::Threads();
     // Time after which a connection that does not speak HTTP/2 ends, and a Step stream that has received no frame.
     absl::Duration silence_limit = absl::Seconds(10);
+    // For TCP. If they name a directory, it has been checked (TlsDirectory::Check).
     Credentials credentials;
+    // Tokens for viewers (common/security/token_file.h); needs `credentials`. Empty: none.
+    std::string token_file;
   };
 
-  // `chief` must outlive the server. Errors: Unavailable when the address cannot be bound, naming it.
+  // `chief` must outlive the server. Errors: Unavailable when the address cannot be bound, naming it; InvalidArgument
+  // for files of `credentials` or tokens that are wrong.
   static absl::StatusOr<std::unique_ptr<ChiefServer>> Start(const Options& options, Chief* chief);
   // Ends all calls and waits for their handlers.
   ~ChiefServer();

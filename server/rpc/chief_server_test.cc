@@ -2,9 +2,11 @@
 
 #include <pthread.h>
 
+#include <memory>
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "google/protobuf/text_format.h"
 #include "grpc/grpc.h"
@@ -15,6 +17,7 @@
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/config/defaults.h"
 #include "lockstep/common/io/file_system.h"
+#include "lockstep/common/transport/grpc_run_feed.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/v1/chief.grpc.pb.h"
 
@@ -86,6 +89,62 @@ TEST(ChiefServerTest, CanariesTakeNoStepThread) {
   EXPECT_EQ(stub->GetCanaryValues(&canary, v1::GetCanaryValuesRequest(), &values).error_code(),
             grpc::StatusCode::ABORTED);
   EXPECT_FALSE(clock.AskedByStepThread());
+}
+
+class WatchRunTest : public ::testing::Test {
+ protected:
+  WatchRunTest() : chief_(Chief::Create(SmallChief(Clock::Real())).value()) {
+    server_ = ChiefServer::Start(ChiefServer::Options(), chief_.get()).value();
+  }
+  std::unique_ptr<RunFeed> Watch() { return NewGrpcRunFeed(server_->address(), v1::WatchRunRequest()); }
+
+  std::unique_ptr<Chief> chief_;
+  std::unique_ptr<ChiefServer> server_;
+};
+
+TEST_F(WatchRunTest, StreamsTheStateAtOnceAndThenEverySecond) {
+  const auto feed = Watch();
+  v1::WatchRunReply first, second;
+  ASSERT_TRUE(feed->Read(&first).ok());
+  EXPECT_EQ(first.status().phase(), v1::RunStatus::WAITING_FOR_MODEL);
+  EXPECT_TRUE(first.new_history());
+  ASSERT_EQ(first.event_size(), 1);
+  EXPECT_EQ(first.event(0).kind(), "chief_started");
+  EXPECT_EQ(first.counters().watchers(), 1);
+  EXPECT_GT(first.counters().resident_bytes(), 0);
+  ASSERT_TRUE(feed->Read(&second).ok());
+  EXPECT_EQ(second.event_size(), 0) << "what is sent once is not sent again";
+  EXPECT_FALSE(second.new_history());
+}
+
+TEST_F(WatchRunTest, EndsWithTheServer) {
+  const auto feed = Watch();
+  v1::WatchRunReply reply;
+  ASSERT_TRUE(feed->Read(&reply).ok());
+  chief_->ends()->RequestStop();
+  server_.reset();
+  int last = 0;
+  absl::Status status;
+  while ((status = feed->Read(&reply)).ok()) ++last;
+  EXPECT_GT(last, 0) << "a watcher learns how the run ended";
+  EXPECT_EQ(status, absl::UnavailableError("the chief is stopping"));
+}
+
+TEST_F(WatchRunTest, RefusesMoreWatchersThanItsLimit) {
+  std::vector<std::unique_ptr<RunFeed>> feeds;
+  v1::WatchRunReply reply;
+  for (int i = 0; i < 64; ++i) {
+    feeds.push_back(Watch());
+    ASSERT_TRUE(feeds.back()->Read(&reply).ok());
+  }
+  const absl::Status refused = Watch()->Read(&reply);
+  EXPECT_TRUE(absl::IsUnavailable(refused)) << refused;
+  EXPECT_EQ(refused.message(), "the run has 64 watchers already; try again later");
+  feeds[0]->Cancel();
+  absl::Status again = refused;
+  // The chief notices a watcher that is gone when it sends the next reply.
+  while (!again.ok() && feeds[1]->Read(&reply).ok()) again = Watch()->Read(&reply);
+  EXPECT_TRUE(again.ok()) << again;
 }
 
 }  // namespace

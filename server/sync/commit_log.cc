@@ -6,7 +6,8 @@
 
 namespace lockstep {
 
-void CommitLog::Start(int64_t step, const v1::SessionState& state, int64_t changes) {
+void CommitLog::Start(int64_t step, const v1::SessionState& state, int64_t changes,
+                      v1::SessionState::Settings settings) {
   MutexLock lock(&mutex_);
   restored_ = state;
   has_state_ = state.hook_size() > 0;
@@ -17,6 +18,7 @@ void CommitLog::Start(int64_t step, const v1::SessionState& state, int64_t chang
     ForgetHooksCalls();
   }
   state_.set_changes(changes);
+  *state_.mutable_settings() = std::move(settings);
   commits_.assign(state.unseen().begin(), state.unseen().end());
   changed_.SignalAll();
 }
@@ -84,9 +86,12 @@ void CommitLog::CountAssignment(ChangedBy by) {
   if (by == ChangedBy::kHook) state_.set_assignments_by_hooks(state_.assignments_by_hooks() + 1);
 }
 
-void CommitLog::CountChange(ChangedBy by, bool made) {
+void CommitLog::CountChange(ChangedBy by, absl::optional<v1::SessionState::Settings> settings) {
   MutexLock lock(&mutex_);
-  if (made) state_.set_changes(state_.changes() + 1);
+  if (settings) {
+    state_.set_changes(state_.changes() + 1);
+    *state_.mutable_settings() = *std::move(settings);
+  }
   if (by == ChangedBy::kHook) state_.set_changes_by_hooks(state_.changes_by_hooks() + 1);
 }
 
@@ -102,7 +107,7 @@ v1::SessionState CommitLog::restored() const {
 
 std::string CommitLog::Serialize() const {
   MutexLock lock(&mutex_);
-  if (!has_state_ && state_.assignments() == 0) return "";
+  if (!has_state_ && state_.assignments() == 0 && state_.changes() == 0) return "";
   v1::SessionState state = state_;
   if (!has_state_) return state.SerializeAsString();
   for (const v1::StepCommit& commit : commits_) {

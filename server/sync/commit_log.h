@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/v1/session_state.pb.h"
@@ -29,8 +30,10 @@ class CommitLog {
 
   explicit CommitLog(Clock* clock) : clock_(clock) {}
 
-  // The run continues at `step`, from a checkpoint with `state` (empty: it had none), with `changes` of its settings.
-  void Start(int64_t step, const v1::SessionState& state, int64_t changes = 0) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The run continues at `step`, from a checkpoint with `state` (empty: it had none), with these `settings`, to which
+  // they came by `changes` changes.
+  void Start(int64_t step, const v1::SessionState& state, int64_t changes = 0, v1::SessionState::Settings settings = {})
+      ABSL_LOCKS_EXCLUDED(mutex_);
   void Append(v1::StepCommit commit) ABSL_LOCKS_EXCLUDED(mutex_);
   // No update follows; `why` is OK when the run is over.
   void End(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -44,12 +47,12 @@ class CommitLog {
   void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) ABSL_LOCKS_EXCLUDED(mutex_);
   // Variables were set once more. What hooks set counts as made since the newest SetState.
   void CountAssignment(ChangedBy by) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Settings were changed. `made`: false if they were these already, so that nothing is on record.
-  void CountChange(ChangedBy by, bool made) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Settings were changed to these. nullopt if they were these already, so that nothing is on record.
+  void CountChange(ChangedBy by, absl::optional<v1::SessionState::Settings> settings) ABSL_LOCKS_EXCLUDED(mutex_);
   // The state that the run started with.
   v1::SessionState restored() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // What a checkpoint of the newest step is to hold; empty as long as there is no state.
+  // Returns what a checkpoint of the newest step holds; empty if there are no state, assignments and changes.
   std::string Serialize() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -28,6 +28,11 @@ class CommitLogTest : public ::testing::Test {
     hook.set_state(state);
     return {hook};
   }
+  static v1::SessionState::Settings BatchSize(int64_t batch_size) {
+    v1::SessionState::Settings settings;
+    settings.set_batch_size(batch_size);
+    return settings;
+  }
   v1::SessionState Saved() const {
     v1::SessionState state;
     EXPECT_TRUE(state.ParseFromString(log_.Serialize()));
@@ -112,16 +117,27 @@ TEST_F(CommitLogTest, WhatHooksAssignCountsUntilTheirNextState) {
 }
 
 TEST_F(CommitLogTest, ChangesOfSettingsAreCountedToo) {
-  log_.Start(2, {}, /*changes=*/5);
+  log_.Start(2, {}, /*changes=*/5, BatchSize(7));
   log_.SetState(3, Hooks("x"));
-  log_.CountChange(ChangedBy::kHook, /*made=*/true);
-  log_.CountChange(ChangedBy::kHook, /*made=*/false);
-  log_.CountChange(ChangedBy::kProgram, /*made=*/true);
+  EXPECT_EQ(Saved().settings().batch_size(), 7);
+  log_.CountChange(ChangedBy::kHook, BatchSize(8));
+  log_.CountChange(ChangedBy::kHook, absl::nullopt);
+  EXPECT_EQ(Saved().settings().batch_size(), 8);
+  log_.CountChange(ChangedBy::kProgram, BatchSize(9));
   EXPECT_EQ(Saved().changes(), 7);
+  EXPECT_EQ(Saved().settings().batch_size(), 9);
   EXPECT_EQ(Saved().changes_by_hooks(), 2);
   log_.SetState(4, Hooks("y"));
   EXPECT_EQ(Saved().changes(), 7);
   EXPECT_EQ(Saved().changes_by_hooks(), 0);
+}
+
+TEST_F(CommitLogTest, SettingsAreKeptWithoutAFollowersState) {
+  log_.Start(2, {}, /*changes=*/0, BatchSize(7));
+  EXPECT_EQ(log_.Serialize(), "") << "those that the run began with";
+  log_.CountChange(ChangedBy::kProgram, BatchSize(8));
+  EXPECT_EQ(Saved().changes(), 1);
+  EXPECT_EQ(Saved().settings().batch_size(), 8);
 }
 
 TEST_F(CommitLogTest, AssignmentsAreCountedWithoutAFollowersState) {

@@ -1,30 +1,32 @@
 #include "lockstep/server/sync/run_events.h"
 
+#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/process/json_log.h"
+#include "lockstep/common/report/json_text.h"
 
 namespace lockstep {
 
 void Log(const RunEvent& event) {
-  const std::string line = ToString(event);
+  std::string line = ToString(event);
+  // Programs that read the log get the events that people need no line for, too.
+  if (line.empty() && LogsJson() && event.kind != RunEvent::kRoom) line = NameOf(event.kind);
   if (line.empty()) return;
-  switch (event.kind) {
-    case RunEvent::kDeclared:
-    case RunEvent::kJoined:
-    case RunEvent::kSaved:
-    case RunEvent::kSavedBefore:
-    case RunEvent::kChanged:
-    case RunEvent::kEndRecorded:
-    case RunEvent::kLingers:
+  absl::optional<LogFields> fields;
+  if (LogsJson()) {
+    fields.emplace(LogFields::Fields{{"event", JsonString(NameOf(event.kind))},
+                                     {"step", absl::StrCat(event.step)},
+                                     {"worker", JsonString(event.worker)}});
+  }
+  switch (SeverityOf(event.kind)) {
+    case EventSeverity::kInfo:
       LOG(INFO) << line;
       return;
-    case RunEvent::kSaveFailed:
-    case RunEvent::kEventsMissing:
-    case RunEvent::kEndUnrecorded:
-    case RunEvent::kFailed:
-      LOG(ERROR) << line;
-      return;
-    default:
+    case EventSeverity::kWarning:
       LOG(WARNING) << line;
+      return;
+    case EventSeverity::kError:
+      LOG(ERROR) << line;
   }
 }
 

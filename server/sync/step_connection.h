@@ -103,9 +103,11 @@ class StepConnection {
   const StepFrameLimits frame_limits_;
   // Used by OnFrame's thread alone:
   ContributionChecker checker_;
-  // The contribution that comes in, if the policy has it staged and it may count.
-  std::shared_ptr<StagedContribution> staged_;
+  // The frame that waits is the first of its contribution.
+  bool begins_ = false;
 
+  // The contribution that comes in, if the policy has it staged and it may count.
+  std::shared_ptr<StagedContribution> staged_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<StepListener> listener_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<ValueDelivery> delivery_ ABSL_PT_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;

@@ -29,13 +29,22 @@ std::vector<int> SegmentsOf(absl::Span<const AssignedValue> values, const Parame
   return segments;
 }
 
+RunEvent EventOf(const WorkTimes::Slow& slow, int64_t step) {
+  RunEvent event{RunEvent::kSlow, step, slow.worker};
+  event.factor = slow.factor;
+  event.time = slow.longer;
+  return event;
+}
+
 }  // namespace
 
 SyncReplicas::SyncReplicas(Options options, std::unique_ptr<StepShard> shard, std::unique_ptr<StepPolicy> policy)
     : options_(std::move(options)),
+      stages_(!policy->traits().sums_while_streaming),
       shard_(std::move(shard)),
       machine_(NewMachine(options_.machine, std::move(policy), *shard_)),
       rates_(shard_->step(), options_.clock->Now()),
+      times_(options_.clock->Now()),
       pins_(MaxOldVersions(*shard_, options_.old_version_bytes, options_.machine.slots)) {
   MutexLock lock(&mutex_);
   if (machine_.running()) BeginStep();
@@ -49,6 +58,7 @@ SyncReplicas::~SyncReplicas() {
 void SyncReplicas::BeginStep() {
   sums_ = shard_->Begin(shard_->step());
   rates_.OnBegun(shard_->learning_rate());
+  times_.OnBegun(options_.clock->Now());
   announced_segments_ = 0;
 }
 
@@ -78,6 +88,7 @@ std::shared_ptr<StepConnection> SyncReplicas::Connect(uint64_t session, const Wo
     const absl::Time now = options_.clock->Now();
     TakeAndCommit(machine_.OnConnected(session, name, now), now, &outbox);
     rates_.AddWorker(session, worker);
+    times_.AddWorker(session, worker.name);
     connections_[session] = connection;
   }
   CarryOut(&outbox);
@@ -113,6 +124,7 @@ void SyncReplicas::Tick() {
     MutexLock lock(&mutex_);
     const absl::Time now = options_.clock->Now();
     rates_.MoveMarks(shard_->step(), now);
+    for (const WorkTimes::Slow& slow : times_.TakeSlow(now)) outbox.events.push_back(EventOf(slow, shard_->step()));
     TakeAndCommit(machine_.OnTick(now), now, &outbox);
   }
   CarryOut(&outbox);
@@ -126,6 +138,7 @@ VariableSnapshot SyncReplicas::TakeSnapshot() const {
 VariableSnapshot SyncReplicas::TakeSnapshotLocked() const {
   VariableSnapshot snapshot = shard_->TakeSnapshot();
   if (options_.log != nullptr) snapshot.session_state = options_.log->Serialize();
+  snapshot.stream_positions = machine_.stream_positions();
   return snapshot;
 }
 
@@ -235,12 +248,12 @@ absl::Status SyncReplicas::Assign(absl::Span<const AssignedValue> values, Change
   return absl::OkStatus();
 }
 
-absl::Status SyncReplicas::ChangeSettings(const config::v1::OptimizerConfig& optimizer,
+absl::Status SyncReplicas::ChangeSettings(const v1::SessionState::Settings& settings,
                                           absl::optional<v1::GradientSettings> for_workers, ChangedBy by) {
   MutexLock lock(&mutex_);
   RETURN_IF_ERROR(CheckHeldLocked());
-  RETURN_IF_ERROR(shard_->SetOptimizer(optimizer));
-  if (options_.log != nullptr) options_.log->CountChange(by, /*made=*/true);  // a snapshot has both or none
+  RETURN_IF_ERROR(shard_->SetOptimizer(settings.optimizer()));
+  if (options_.log != nullptr) options_.log->CountChange(by, settings);  // a snapshot has both or none
   if (for_workers) changes_.for_workers = *std::move(for_workers);
   return absl::OkStatus();
 }
@@ -292,6 +305,16 @@ bool SyncReplicas::connected(uint64_t session) const {
 int64_t SyncReplicas::step() const {
   MutexLock lock(&mutex_);
   return shard_->step();
+}
+
+void SyncReplicas::FillTimes(v1::WatchRunReply* reply) const {
+  MutexLock lock(&mutex_);
+  times_.Fill(reply);
+}
+
+void SyncReplicas::FillTimeLine(WorkTimes::Cursor* cursor, v1::WatchRunReply* reply) const {
+  MutexLock lock(&mutex_);
+  times_.FillTimeLine(cursor, reply);
 }
 
 void SyncReplicas::FillStatus(v1::RunStatus* status) const {

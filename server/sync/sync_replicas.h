@@ -15,7 +15,6 @@
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/step/step_frame.h"
-#include "lockstep/config/v1/optimizer.pb.h"
 #include "lockstep/server/ps/versions/variable_snapshot.h"
 #include "lockstep/server/sync/commit_log.h"
 #include "lockstep/server/sync/delivery/value_delivery.h"
@@ -26,8 +25,10 @@
 #include "lockstep/server/sync/shard/step_shard.h"
 #include "lockstep/server/sync/step_connection.h"
 #include "lockstep/server/sync/workers/step_rates.h"
+#include "lockstep/server/sync/workers/work_times.h"
 #include "lockstep/server/sync/workers/worker_identity.h"
 #include "lockstep/v1/chief.pb.h"
+#include "lockstep/v1/session_state.pb.h"
 #include "lockstep/v1/status.pb.h"
 
 namespace lockstep {
@@ -35,8 +36,8 @@ namespace lockstep {
 // The synchronous step: tokens out, contributions in, one update when all slots are covered, whichever workers
 // covered them (docs/sync.md; the words: docs/glossary.md). The shell around the StepMachine, which decides, and the
 // StepShard, which sums: it locks, sums without the lock, and carries out what the machine says, also without the lock.
-// Under a policy that stages contributions they are staged without the lock and summed under it.
-// Owns the connections. Thread-safe. Lock order: mutex_, then those of the shard.
+// Under a policy that stages contributions, they are admitted and summed one at a time.
+// Owns the connections. Thread-safe. Lock order: admission_mutex_, mutex_, then those of the shard.
 class SyncReplicas : private StepConnection::Owner {
  public:
   static constexpr int64_t kOldVersionBytes = 16 << 20;
@@ -44,7 +45,8 @@ class SyncReplicas : private StepConnection::Owner {
     Clock* clock = nullptr;
     // Its max_partial_sums is the shard's.
     StepMachine::Options machine;
-    // What workers that hang may keep of old versions of the values; of two, however large they are.
+    // The limit of the old versions of the values that hung workers may keep; two may stay, whatever their size. If a
+    // commit voids no tokens, each worker whose lease runs keeps the version that it computes with in addition.
     int64_t old_version_bytes = kOldVersionBytes;
     // Gets every update in order, and is asked for what snapshots are to hold; may be null.
     CommitLog* log = nullptr;
@@ -97,10 +99,9 @@ class SyncReplicas : private StepConnection::Owner {
   // Errors: those of CheckHeld and of VariableStore::Assign.
   absl::Status Assign(absl::Span<const AssignedValue> values, ChangedBy by = ChangedBy::kProgram)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // While the run is held: the steps that follow have this learning rate, and these settings of the optimizer. Workers
-  // get `for_workers`, if present, with their next token. Errors: those of CheckHeld and of
-  // VariableStore::SetOptimizer.
-  absl::Status ChangeSettings(const config::v1::OptimizerConfig& optimizer,
+  // While the run is held: the steps that follow have these settings. Workers get `for_workers`, if present, with their
+  // next token. Errors: those of CheckHeld and of VariableStore::SetOptimizer.
+  absl::Status ChangeSettings(const v1::SessionState::Settings& settings,
                               absl::optional<v1::GradientSettings> for_workers = absl::nullopt,
                               ChangedBy by = ChangedBy::kProgram) ABSL_LOCKS_EXCLUDED(mutex_);
   // With await_room: another snapshot may be taken.
@@ -129,6 +130,10 @@ class SyncReplicas : private StepConnection::Owner {
   int64_t step() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Fills global_step, loss, steps_per_second, learning_rate, worker (by name) and the counters.
   void FillStatus(v1::RunStatus* status) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Calls WorkTimes::Fill.
+  void FillTimes(v1::WatchRunReply* reply) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Calls WorkTimes::FillTimeLine.
+  void FillTimeLine(WorkTimes::Cursor* cursor, v1::WatchRunReply* reply) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   // What is to be done once the lock is released, in this order.
@@ -154,13 +159,20 @@ class SyncReplicas : private StepConnection::Owner {
   void CountSent(const StepConnection& connection, int64_t bytes) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Close(StepConnection* connection) override ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The three parts of OnFrame. What it is summed into; null when it is only checked.
+  // Does the work of OnFrame, except for the outbox.
+  absl::Status Handle(StepConnection* connection, const StepFrame& frame, bool* waits, Outbox* outbox)
+      ABSL_LOCKS_EXCLUDED(mutex_, admission_mutex_);
+  // Its parts. What the frame is summed into; null when it is only checked.
   absl::Status Begin(StepConnection* connection, const StepFrame& frame, StepMachine::FrameStart* start,
                      std::shared_ptr<StepSums>* sums) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Sum(StepConnection* connection, const StepFrame& frame, bool begins, StepSums* sums,
                    StepMachine::FrameResult* result) const;
-  // The staged contribution is whole. If it counts, adds it to the sums, so that no other event comes between.
-  void AdmitStaged(StepConnection* connection, StepMachine::FrameResult* result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The staged contribution is whole. If it counts, adds it to the step's `sums`.
+  void AdmitStaged(StepConnection* connection, StepMachine::FrameResult* result, std::shared_ptr<StepSums>* sums)
+      ABSL_LOCKS_EXCLUDED(mutex_) ABSL_EXCLUSIVE_LOCKS_REQUIRED(admission_mutex_);
+  absl::Status Finish(StepConnection* connection, const StepFrame& frame, const absl::Status& summed,
+                      const std::shared_ptr<StepSums>& sums, StepMachine::FrameResult* result, Outbox* outbox)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status End(StepConnection* connection, const StepFrame& frame, const absl::Status& summed,
                    const StepMachine::FrameResult& result, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -187,12 +199,16 @@ class SyncReplicas : private StepConnection::Owner {
   void CarryOut(Outbox* outbox) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
+  const bool stages_;  // the policy has contributions staged
 
+  // Held from the admission of a staged contribution until it is summed, and while the end of an input takes effect.
+  Mutex admission_mutex_ ABSL_ACQUIRED_BEFORE(mutex_);
   mutable Mutex mutex_;
   const std::unique_ptr<StepShard> shard_ ABSL_PT_GUARDED_BY(mutex_);
   std::map<uint64_t, std::shared_ptr<StepConnection>> connections_ ABSL_GUARDED_BY(mutex_);
   StepMachine machine_ ABSL_GUARDED_BY(mutex_);
   StepRates rates_ ABSL_GUARDED_BY(mutex_);
+  WorkTimes times_ ABSL_GUARDED_BY(mutex_);
   // Pins of values and estimates that leave the process.
   VersionPins pins_ ABSL_GUARDED_BY(mutex_);
   // The step in progress; null when the run is over or was stopped.

@@ -19,9 +19,12 @@ constexpr int64_t kLoggedSkips = 10;
 absl::Status CheckFinite(const std::string& worker, int64_t step, const SlotBlock& block, const StepSums& sums) {
   const auto found = sums.FindNonFinite(block);
   if (!found) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      absl::StrCat("the ", found->what, " of step ", step + 1, " is not finite (",
-                   found->slot ? absl::StrCat("slot ", *found->slot, ", computed") : "sent", " by ", worker, ")"));
+  std::string from;
+  if (found->contributed) {
+    from = absl::StrCat(" (", found->slot ? absl::StrCat("slot ", *found->slot, ", computed") : "sent", " by ", worker,
+                        ")");
+  }
+  return absl::InvalidArgumentError(absl::StrCat("the ", found->what, " of step ", step + 1, " is not finite", from));
 }
 
 // Returns what the frame says of itself.
@@ -37,6 +40,13 @@ StepMachine::FrameResult ResultOf(const StepFrame& frame) {
 }  // namespace
 
 absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& frame, bool* waits) {
+  Outbox outbox;
+  const absl::Status status = Handle(connection, frame, waits, &outbox);
+  CarryOut(&outbox);
+  return status;
+}
+
+absl::Status SyncReplicas::Handle(StepConnection* connection, const StepFrame& frame, bool* waits, Outbox* outbox) {
   StepMachine::FrameStart start;
   std::shared_ptr<StepSums> sums;
   {
@@ -53,28 +63,30 @@ absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& 
     return absl::OkStatus();
   }
   StepMachine::FrameResult result = ResultOf(frame);
-  absl::Status status = Sum(connection, frame, start.begins, sums.get(), &result);
-  Outbox outbox;
-  {
-    MutexLock lock(&mutex_);
-    if (machine_.traits().sums_while_streaming) {
-      result.wanted = sums != nullptr && sums == sums_;
-      result.summed = result.wanted && sums->complete();
-    } else if (frame.end && !frame.end_of_input) {
-      if (status.ok()) AdmitStaged(connection, &result);
-    } else {
-      result.wanted = sums != nullptr;
-    }
-    if (options_.non_finite == Options::NonFinite::kEnds && !result.failure.ok()) {
-      const int64_t step = (machine_.traits().sums_while_streaming ? frame.step : shard_->step()) + 1;
-      outbox.events.push_back({RunEvent::kEndsNonFinite, step, connection->name_, "", result.failure});
-      result.failure = absl::OkStatus();
-      result.input_ended = true;
-    }
-    status = End(connection, frame, status, result, &outbox);
+  const absl::Status summed = Sum(connection, frame, start.begins, sums.get(), &result);
+  if (!stages_ || !frame.end) return Finish(connection, frame, summed, sums, &result, outbox);
+  MutexLock lock(&admission_mutex_);
+  if (summed.ok() && !frame.end_of_input) AdmitStaged(connection, &result, &sums);
+  return Finish(connection, frame, summed, sums, &result, outbox);
+}
+
+absl::Status SyncReplicas::Finish(StepConnection* connection, const StepFrame& frame, const absl::Status& summed,
+                                  const std::shared_ptr<StepSums>& sums, StepMachine::FrameResult* result,
+                                  Outbox* outbox) {
+  MutexLock lock(&mutex_);
+  if (!stages_ || result->admitted) {
+    result->wanted = sums != nullptr && sums == sums_;
+    result->summed = result->wanted && sums->complete();
+  } else {
+    result->wanted = sums != nullptr && !frame.end;
   }
-  CarryOut(&outbox);
-  return status;
+  if (options_.non_finite == Options::NonFinite::kEnds && !result->failure.ok()) {
+    const int64_t step = (stages_ ? shard_->step() : frame.step) + 1;
+    outbox->events.push_back({RunEvent::kEndsNonFinite, step, connection->name_, "", result->failure});
+    result->failure = absl::OkStatus();
+    result->input_ended = true;
+  }
+  return End(connection, frame, summed, *result, outbox);
 }
 
 absl::Status SyncReplicas::Begin(StepConnection* connection, const StepFrame& frame, StepMachine::FrameStart* start,
@@ -85,9 +97,11 @@ absl::Status SyncReplicas::Begin(StepConnection* connection, const StepFrame& fr
   if (!resumed) rates_.OnReceived(connection->session_, frame.encoded_bytes);
   ASSIGN_OR_RETURN(*start, machine_.OnFrame(connection->session_, frame, options_.clock->Now(), resumed));
   connection->waits_ = start->waits;
-  if (!machine_.traits().sums_while_streaming) {
-    if (!start->wanted) connection->staged_.reset();
-    if (start->wanted && start->begins) connection->staged_ = std::make_shared<StagedContribution>();
+  if (stages_) {
+    const bool begins = start->begins || std::exchange(connection->begins_, false);
+    if (begins || !(start->wanted || start->waits)) connection->staged_.reset();
+    if (begins && start->wanted) connection->staged_ = std::make_shared<StagedContribution>();
+    connection->begins_ = begins && start->waits;
     *sums = connection->staged_;
   } else if (start->wanted) {
     *sums = sums_;
@@ -95,17 +109,25 @@ absl::Status SyncReplicas::Begin(StepConnection* connection, const StepFrame& fr
   return absl::OkStatus();
 }
 
-void SyncReplicas::AdmitStaged(StepConnection* connection, StepMachine::FrameResult* result) {
-  connection->AssertHeld();
-  const auto staged = std::exchange(connection->staged_, nullptr);
-  if (staged == nullptr || connection->closed_) return;
-  const auto slot = machine_.OnStaged(connection->session_);
-  if (!slot) return;
-  result->wanted = true;
-  result->any_new = staged->AddTo(*slot, sums_.get());
-  result->summed = sums_->complete();
+void SyncReplicas::AdmitStaged(StepConnection* connection, StepMachine::FrameResult* result,
+                               std::shared_ptr<StepSums>* sums) {
+  std::shared_ptr<StagedContribution> staged;
+  absl::optional<int64_t> slot;
+  int64_t step = 0;
+  {
+    MutexLock lock(&mutex_);
+    connection->AssertHeld();
+    staged = std::exchange(connection->staged_, nullptr);
+    if (staged == nullptr || connection->closed_) return;
+    slot = machine_.OnStaged(connection->session_, options_.clock->Now());
+    if (!slot) return;
+    *sums = sums_;
+    step = shard_->step();
+  }
+  result->admitted = true;
+  result->any_new = staged->AddTo(*slot, sums->get());
   if (options_.non_finite == Options::NonFinite::kSkipsStep) return;
-  result->failure = CheckFinite(connection->name_, shard_->step(), {*slot, 1}, *sums_);
+  result->failure = CheckFinite(connection->name_, step, {*slot, 1}, **sums);
 }
 
 absl::Status SyncReplicas::Sum(StepConnection* connection, const StepFrame& frame, bool begins, StepSums* sums,
@@ -148,6 +170,7 @@ absl::Status SyncReplicas::End(StepConnection* connection, const StepFrame& fram
   if (!status.ok() && !connection->closed_) rates_.OnRejected(session);
   if (effects.contributed) {
     rates_.OnContributed(session, effects.contributed->result, effects.contributed->took);
+    times_.OnContributed(session, effects.contributed->token, effects.contributed->took, frame.times, now);
     connection->delivery_->OnContributed(effects.contributed->token);
   }
   if (status.ok() && frame.end) connection->delivery_->Release();
@@ -185,6 +208,7 @@ void SyncReplicas::Commit(absl::Time now, Outbox* outbox) {
   rates_.OnCommitted(committed.mean_loss);
   if (committed.skipped) NoteSkipped(*committed.skipped, outbox);
   rates_.MoveMarks(shard_->step(), now);
+  times_.OnCommitted(shard_->step(), now);
   StepEffects effects = machine_.OnCommitted(committed.stop, now);
   told.last = effects.complete;
   const bool begins = std::exchange(effects.begin, false);
@@ -206,6 +230,8 @@ void SyncReplicas::CloseExcessPins(absl::Time now, Outbox* outbox) {
     }
     const StepConnection& connection = *it->second;
     connection.AssertHeld();
+    // A worker whose contribution may still count needs the values that it computes with.
+    if (!machine_.traits().commit_voids_tokens && machine_.holds_lease(holder.session)) continue;
     outbox->events.push_back({RunEvent::kOldValues, shard_->step(), connection.name_});
     // A worker that reads the chief's memory takes its replies.
     const bool at_once = connection.delivery_->streams();
@@ -226,6 +252,11 @@ void SyncReplicas::Take(const StepEffects& effects, Outbox* outbox) {
     DropSums();  // of a step that the input cannot make
   }
   outbox->events.insert(outbox->events.end(), effects.events.begin(), effects.events.end());
+  for (const uint64_t session : effects.unstage) {
+    StepConnection& connection = *connections_.at(session);
+    connection.AssertHeld();
+    connection.staged_.reset();  // a frame of it that is being copied keeps it until then
+  }
   for (const StepEffects::Close& close : effects.close) Remove(close.session, close.why, close.at_once, outbox);
   for (const uint64_t session : effects.wake) {
     const StepConnection& connection = *connections_.at(session);
@@ -252,6 +283,7 @@ void SyncReplicas::Remove(uint64_t session, const absl::Status& why, bool at_onc
   connection.closed_ = true;
   connection.delivery_->OnClosed();
   rates_.RemoveWorker(session);
+  times_.RemoveWorker(session);
   if (!why.ok()) outbox->endings.push_back({std::move(connection.listener_), why, at_once});
   connection.listener_.reset();
   connections_.erase(it);
@@ -326,6 +358,11 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
     token.set_slot_count(next->token->block.count);
     token.set_digest(next->token->digest);
     token.set_extra(next->token->extra);
+    if (*values_step != next->token->step) token.set_values_step(*values_step);
+    if (next->token->batch) {
+      token.set_stream(next->token->batch->stream);
+      token.set_position(next->token->batch->position);
+    }
     connection->delivery_->Attach(*next->token, reply);
     if (connection->changes_ < changes_.for_workers.changes()) {
       reply->settings = changes_.for_workers;

@@ -55,8 +55,8 @@ TEST_F(SyncReplicasTest, TokensBringWhatWorkersComputeWith) {
   sync_->HoldForChange();
   ASSERT_TRUE(a->Push().ok());
   ASSERT_TRUE(b->Push().ok());
-  config::v1::OptimizerConfig changed;
-  changed.mutable_sgd();
+  v1::SessionState::Settings changed;
+  changed.mutable_optimizer()->mutable_sgd();
   v1::GradientSettings settings;
   settings.set_batch_size(5);
   settings.set_changes(1);
@@ -87,8 +87,8 @@ TEST_F(SyncReplicasTest, TokensBringWhatWorkersComputeWith) {
 
 TEST_F(SyncReplicasTest, AStreamGetsWhatChangedSinceItsSession) {
   Start(1);
-  config::v1::OptimizerConfig changed;
-  changed.mutable_sgd();
+  v1::SessionState::Settings changed;
+  changed.mutable_optimizer()->mutable_sgd();
   v1::GradientSettings settings;
   settings.set_changes(3);
   sync_->HoldForChange();

@@ -49,14 +49,15 @@ struct Flags {
   bool quick = false;
   bool strict = false;
   bool peers = false;
+  bool tls = false;
   bool markdown = false;
   bool kernel_parts = false;
   Peers peer_paths;
 };
 
 // The groups, in the order in which they are measured.
-const std::vector<std::string> kGroups = {"step",   "training",  "saving",   "start",
-                                          "memory", "chief_cpu", "recovery", "kernels"};
+const std::vector<std::string> kGroups = {"step",      "training", "saving",   "start",  "memory",
+                                          "chief_cpu", "tls",      "recovery", "kernels"};
 const std::vector<std::string> kPeerGroups = {"peers", "models", "products"};
 
 bool ParseNumbers(const std::string& text, std::vector<int64_t>* out) {
@@ -176,13 +177,15 @@ absl::Status MeasureGroup(const std::string& group, const Flags& flags, const st
     return absl::OkStatus();
   }
   step.sizes = {4096, 2678824};
+  if (group == "tls") return MeasureTls(step, report);
   step.workers = {1, 2, 4, 8, 16};
   return MeasureChiefCpu(step, report);
 }
 
 absl::Status MeasureAll(const Flags& flags, const std::string& directory, Report* report) {
   const std::vector<std::string>& groups = flags.peers ? kPeerGroups : kGroups;
-  const std::vector<std::string> wanted = absl::StrSplit(flags.only, ',', absl::SkipEmpty());
+  std::vector<std::string> wanted = absl::StrSplit(flags.only, ',', absl::SkipEmpty());
+  if (flags.tls) wanted.push_back("tls");
   for (const std::string& word : wanted) {
     if (std::find(groups.begin(), groups.end(), word) == groups.end()) {
       return absl::InvalidArgumentError(
@@ -236,6 +239,7 @@ void Declare(Flags* declared, CommandLine* parser) {
                        "measure training against PyTorch and TensorFlow instead, and models and products on one thread "
                        "against PyTorch and oneDNN",
                        &flags.peers);
+  command_line.AddFlag("tls", "", "measure the cost of TLS, as with --only=tls", &flags.tls);
   command_line.AddFlag("json", "FILE", "also write the results as JSON", &flags.json);
   command_line.AddFlag("plot", "FILE",
                        "also draw the results (SVG), except saving, start, memory and recovery; needs "

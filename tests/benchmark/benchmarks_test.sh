@@ -34,7 +34,7 @@ expect() {
   }
 }
 
-for group in step training saving start memory "chief CPU" recovery kernels; do
+for group in step training saving start memory "chief CPU" TLS recovery kernels; do
   expect "^${group} " "${table}"
   expect "\"group\": \"${group}\"" "${report}"
 done

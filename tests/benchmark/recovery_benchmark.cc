@@ -114,7 +114,7 @@ class SupervisedRun {
     RETURN_IF_ERROR(WriteFileAtomically(FileSystem::Real(), file, text));
     ASSIGN_OR_RETURN(run->supervisor_,
                      Child::Start({options.supervisor, "run", file, absl::StrCat("--workers=", kWorkers),
-                                   absl::StrCat("--logdir=", logdir)},
+                                   absl::StrCat("--logdir=", logdir), "--listen=127.0.0.1:0"},
                                   JoinPath(options.directory, "supervisor.log")));
     RETURN_IF_ERROR(run->supervisor_->ReadLine(kLimit).status());
     const absl::Time deadline = absl::Now() + kLimit;

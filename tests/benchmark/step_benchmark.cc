@@ -1,8 +1,14 @@
 #include "lockstep/tests/benchmark/step_benchmark.h"
 
+#include <string>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
+#include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/io/file_system.h"
 #include "lockstep/common/report/quantity.h"
+#include "lockstep/common/security/certificate_authority.h"
 #include "lockstep/tests/benchmark/contest.h"
 #include "lockstep/tests/benchmark/exchange/exchange.h"
 
@@ -20,6 +26,8 @@ constexpr double kTurnSeconds = 0.03;
 constexpr double kRawBar = 1.25;
 constexpr double kLargeRawBar = 1.2;
 constexpr double kRoundTripBar = 1.3;
+// TLS costs about 0.5 ns for each byte at each end.
+constexpr double kTlsCpuBar = 3.2;
 
 void AddVariable(const std::string& name, std::vector<int64_t> shape, v1::ModelSpec* model) {
   v1::VariableSpec* const variable = model->add_variables();
@@ -54,6 +62,19 @@ void SetBar(int64_t bytes, const std::string& against, int workers, Row* row) {
 }
 
 const char* NameOf(Wire wire) { return wire == Wire::kTcp ? "tcp" : wire == Wire::kUnix ? "unix" : "shared memory"; }
+
+// Makes certificates for a chief and its workers.
+absl::Status MakeKits(const std::string& directory, ExchangeSpec* spec) {
+  FileSystem* const fs = FileSystem::Real();
+  const absl::Time now = Clock::Real()->WallTime();
+  const ValidityPeriod validity = {now - absl::Hours(1), now + absl::Hours(24)};
+  const std::string authority = absl::StrCat(directory, "/ca");
+  spec->chief_tls_dir = absl::StrCat(directory, "/chief-kit");
+  spec->worker_tls_dir = absl::StrCat(directory, "/worker-kit");
+  RETURN_IF_ERROR(CreateAuthority(fs, authority, "bench", validity));
+  RETURN_IF_ERROR(IssueKit(fs, authority, {PeerRole::kChief, "", {}, validity}, spec->chief_tls_dir));
+  return IssueKit(fs, authority, {PeerRole::kWorker, "", {}, validity}, spec->worker_tls_dir);
+}
 
 absl::Status MeasureOne(const StepBenchmarkOptions& options, int64_t bytes, int workers, Wire wire, Report* report) {
   ExchangeSpec spec;
@@ -97,6 +118,31 @@ absl::Status MeasureSteps(const StepBenchmarkOptions& options, Report* report) {
   for (const Wire wire : options.wires) {
     for (const int64_t bytes : options.sizes) {
       for (const int workers : options.workers) RETURN_IF_ERROR(MeasureOne(options, bytes, workers, wire, report));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MeasureTls(const StepBenchmarkOptions& options, Report* report) {
+  ExchangeSpec spec;
+  RETURN_IF_ERROR(MakeKits(options.directory, &spec));
+  spec.step_threads = options.step_threads;
+  for (const int64_t bytes : options.sizes) {
+    spec.model = ModelOfSize(bytes);
+    ExchangeSpec plain = spec;
+    plain.chief_tls_dir = plain.worker_tls_dir = "";
+    Contest contest(kTurnSeconds);
+    RETURN_IF_ERROR(contest.Enter("TLS", LockstepExchange(), spec));
+    RETURN_IF_ERROR(contest.Enter("plain text", LockstepExchange(), plain));
+    RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
+    for (const auto& [unit, measure] : {std::pair{"ms", &Milliseconds}, std::pair{"CPU ms", &CpuMilliseconds}}) {
+      Row* const row = report->add_row();
+      row->set_group("TLS");
+      row->set_what(absl::StrCat(BytesText(bytes), ", 1 worker, tcp"));
+      row->set_unit(unit);
+      row->set_against(contest.name(1));
+      if (measure == &CpuMilliseconds && bytes >= kMegabyte) row->set_at_most(kTlsCpuBar);
+      contest.Fill({0}, {1}, measure, row);
     }
   }
   return absl::OkStatus();

@@ -34,6 +34,9 @@ struct StepBenchmarkOptions {
 // below a megabyte, with a bare gRPC round trip.
 absl::Status MeasureSteps(const StepBenchmarkOptions& options, Report* report);
 
+// Compares the exchange over TCP with TLS to the exchange without, in time and in processor time.
+absl::Status MeasureTls(const StepBenchmarkOptions& options, Report* report);
+
 // Measures the processor time of the chief per step and worker, at `sizes`, for each number of `workers`.
 absl::Status MeasureChiefCpu(const StepBenchmarkOptions& options, Report* report);
 

@@ -36,7 +36,8 @@ struct Case {
 void PrintTo(const Case& situation, std::ostream* out) { *out << situation.name << " " << situation.config; }
 
 const Case kCases[] = {
-    {"checkpoint_v1", kRefused, "vgg_16.ckpt: the file has no vgg_16.ckpt.index beside it; format V1 of TensorFlow"},
+    {"checkpoint_v1", kRefused,
+     "vgg_16.ckpt: the file has no vgg_16.ckpt.index beside it, and it is no checkpoint of TensorFlow's format V1"},
     {"csv_bom_no_header", kRead, "train: 20 examples of float32[2], 2 classes"},
     {"csv_decimal_comma", kRefused, "expected a finite number; it has a decimal comma, write a point"},
     {"csv_gz", kRead, "train: 20 examples of float32[2], 2 classes"},
@@ -59,9 +60,10 @@ const Case kCases[] = {
     {"npz_default_names", kRead, "train: ", "n.textproto"},
     {"npz_float_class_labels", kRefused, "integer labels are classes, float labels are numbers"},
     {"npz_fortran", kRefused, "numpy.ascontiguousarray"},
-    {"npz_object_labels", kRefused, "y"},
+    {"npz_object_labels", kRefused, "y has elements of the type |O"},
     {"npz_python2", kRead, "train: "},
-    {"npz_string_labels", kRefused, "y"},
+    {"npz_string_labels", kRefused,
+     "y has elements of the type <U3, which is not read; numbers and booleans are; integers are classes"},
     {"st_duplicate_key", kRefused, "named twice"},
     {"st_empty_metadata", kRead, "warm start from "},
     {"st_fp8_beside", kRead, "warm start from "},

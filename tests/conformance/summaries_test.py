@@ -53,6 +53,13 @@ class Cluster:
         self.chief.communicate(timeout=LIMIT)
         return [process.returncode for process in [self.chief] + self.workers], printed
 
+    def logs(self):
+        texts = []
+        for path in sorted(glob.glob(os.path.join(self.folder, "*.log"))):
+            with open(path) as log:
+                texts.append("==== %s\n%s" % (os.path.basename(path), "".join(log.readlines()[-40:])))
+        return "".join(texts)
+
     def close(self):
         for process in [self.chief] + self.workers:
             process.kill()
@@ -64,7 +71,8 @@ class SummariesTest(unittest.TestCase):
         cluster = Cluster(api, STEPS)
         self.addCleanup(cluster.close)
         codes, printed = cluster.finish()
-        self.assertEqual(codes, [0, 0, 0], "see %s" % cluster.folder)
+        if any(codes):
+            self.fail("exit codes %s\n%s" % (codes, cluster.logs()))
         return read(cluster.logdir), printed
 
     def check_library(self, events):
@@ -148,7 +156,8 @@ class SummariesTest(unittest.TestCase):
         self.assertIn(saved, losses, "the kill came before the events of the checkpoint in ten runs")
         cluster.chief = cluster.start("chief")
         codes, _ = cluster.finish()
-        self.assertEqual(codes, [0, 0, 0], "see %s" % cluster.folder)
+        if any(codes):
+            self.fail("exit codes %s\n%s" % (codes, cluster.logs()))
         shown = set(steps_of(read(cluster.logdir).Scalars("loss")))
         self.assertLessEqual({step for step in losses if step <= saved}, shown)
         self.assertLessEqual(set(range(saved + 1, 401)), shown)

@@ -112,6 +112,33 @@ class RunTest(unittest.TestCase):
             session.run(train)
             self.assertEqual(session.run(step), 21)
 
+    def test_tensorflow_restores_the_slots_of_groups(self):
+        groups = ("--set=optimizer={adam {} learning_rate { initial: 0.01 } clip { mean_by_global_norm: 0.5 } "
+                  "group { variables: 'bias$' optimizer { adam { beta1: 0.5 } } } "
+                  "group { variables: '^logits/kernel' optimizer { adagrad {} } rate_factor: 2 }}")
+        self.train("--steps=12", groups)
+        self.train("--steps=20", groups)
+        resumed = tf.train.load_checkpoint(tf.train.latest_checkpoint(self.logdir))
+        with tf.Graph().as_default(), tf1.Session() as session:
+            shapes = {"hidden/kernel": [5, 7], "hidden/bias": [7], "logits/kernel": [7, 3], "logits/bias": [3]}
+            v = {name: tf1.get_variable(name, shape) for name, shape in shapes.items()}
+            step = tf1.train.get_or_create_global_step()
+            ones = lambda *names: [(tf.ones_like(v[name]), v[name]) for name in names]
+            tf1.train.AdamOptimizer().apply_gradients(ones("hidden/kernel"))
+            tf1.train.AdamOptimizer(beta1=0.5).apply_gradients(ones("hidden/bias", "logits/bias"))
+            tf1.train.AdagradOptimizer(0.1).apply_gradients(ones("logits/kernel"))
+            names = {variable.op.name for variable in tf1.global_variables()}
+            self.assertEqual(names, set(resumed.get_variable_to_shape_map()))
+            tf1.train.Saver().restore(session, tf.train.latest_checkpoint(self.logdir))
+            self.assertEqual(session.run(step), 20)
+        self.assertAlmostEqual(resumed.get_tensor("beta1_power"), 0.9 ** 21, places=6)
+        self.assertAlmostEqual(resumed.get_tensor("beta1_power_1"), 0.5 ** 21, places=9)
+        self.logdir += "-undisturbed"
+        self.train("--steps=20", groups)
+        undisturbed = tf.train.load_checkpoint(tf.train.latest_checkpoint(self.logdir))
+        for name in names:
+            np.testing.assert_array_equal(resumed.get_tensor(name), undisturbed.get_tensor(name), name)
+
     def test_tensorboard_shows_a_resumed_run(self):
         self.train("--steps=12")
         self.train("--steps=20")

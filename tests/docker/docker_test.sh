@@ -177,7 +177,7 @@ check "all three workers are members again" wait_for 60 has_three_workers
 # Starts a chief with another logdir that has no run. Its restart policy restarts it repeatedly, and the running workers
 # do not let it train.
 other_chief() {
-  printf 'services:\n  chief:\n    command: [chief, /config/run.textproto, "--listen=0.0.0.0:2222", %s]\n' "$1" >"${work}/other.yml"
+  printf 'services:\n  chief:\n    command: [chief, /config/run.textproto, "--listen=0.0.0.0:2222", --insecure, %s]\n' "$1" >"${work}/other.yml"
   compose -f "${work}/other.yml" up -d --no-build --no-deps chief >"${work}/up.log" 2>&1 || { cat "${work}/up.log"; give_up "compose up"; }
   chief="$(container chief)"
 }
@@ -256,7 +256,7 @@ if [[ "${prebuilt}" == 1 ]]; then
   ./lockstep exec //examples:supervisor --help >/dev/null || give_up "the program cannot be built"
   install -m 755 .bz/out/k8-opt/bin/examples/supervisor "${work}/program"
   docker network create "${project}-program" >/dev/null
-  run_program chief --listen=0.0.0.0:2222 --logdir=/logdir --steps=30000
+  run_program chief --listen=0.0.0.0:2222 --insecure --logdir=/logdir --steps=30000
   for worker in 0 1; do run_program "worker-${worker}" --master=grpc://chief:2222 "--task_index=${worker}"; done
   check "a program's chief trains" wait_for 60 program_is_at 500
   docker kill "${project}-worker-0" >/dev/null

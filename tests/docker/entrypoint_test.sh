@@ -21,7 +21,7 @@ expect_runs() {
 
 mapfile -t commands < <("${WORK}/bin/lockstep_main" --help | sed -n 's/^  \([a-z]*\) .*/\1/p')
 expect "commands of --help" 1 "$((${#commands[@]} >= 12))"
-for command in "${commands[@]}" chief; do expect_runs "Usage: lockstep ${command} " "${command}" --help; done
+for command in "${commands[@]}" chief; do expect_runs "Usage: lockstep ${command}" "${command}" --help; done
 for version in version --version; do expect_runs "lockstep " "${version}"; done
 for help in help --help -h; do
   expect_runs "In this image lockstep chief serves a run" "${help}"

@@ -159,7 +159,7 @@ expect "the last checkpoint is good" 0 "$?"
 
 "${CHIEF}" "${CONFIG}" --steps=-1 >"${WORK}/bad.log" 2>&1
 expect "a bad configuration" 2 "$?"
-"${CHIEF}" "${CONFIG}" --logdir="${WORK}/bad" --listen=nowhere:1 >"${WORK}/bad.log" 2>&1
+"${CHIEF}" "${CONFIG}" --logdir="${WORK}/bad" --listen=nowhere:1 --insecure >"${WORK}/bad.log" 2>&1
 expect "an address that cannot be had" 138 "$?"
 "${WORKER}" --master= >"${WORK}/bad.log" 2>&1
 expect "a worker without a master" 2 "$?"
@@ -198,7 +198,7 @@ expect "another port, another address" "${MASTER}" "$(cat "${address}")"
 ends "the worker follows and ends" 0 "${worker}"
 ends "the chief that moved" 0 "${PID}"
 expect "the end is marked" finished "$(cat "${address}")"
-"${CHIEF}" "${CONFIG}" --logdir="${WORK}/moved" --address_file="${address}" --listen=nowhere:1 --steps=100000000 \
+"${CHIEF}" "${CONFIG}" --logdir="${WORK}/moved" --address_file="${address}" --listen=nowhere:1 --insecure --steps=100000000 \
   >"${WORK}/bad.log" 2>&1
 expect "a chief that cannot listen" 138 "$?"
 "${CHIEF}" "${CONFIG}" --logdir="${WORK}/moved" --address_file="${address}" --set=training.seed=99 >"${WORK}/bad.log" 2>&1

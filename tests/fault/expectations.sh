@@ -49,3 +49,15 @@ await_said() {
     sleep 0.05
   done
 }
+
+# await WHAT SECONDS COMMAND...: retries until the command succeeds.
+await() {
+  local end=$((SECONDS + $2))
+  until "${@:3}"; do
+    if ((SECONDS >= end)); then
+      expect "$1" "within $2 s" "not so"
+      return 1
+    fi
+    sleep 0.02
+  done
+}

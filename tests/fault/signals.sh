@@ -30,18 +30,6 @@ await_end() {
   wait -f "$1" 2>/dev/null || CODE=$?
 }
 
-# await WHAT SECONDS COMMAND...: retries until the command succeeds.
-await() {
-  local end=$((SECONDS + $2))
-  until "${@:3}"; do
-    if ((SECONDS >= end)); then
-      expect "$1" "within $2 s" "not so"
-      return 1
-    fi
-    sleep 0.02
-  done
-}
-
 # meaning SIGNAL COLUMN: prints the first word of the cell.
 meaning() {
   awk -F'|' -v signal="SIG$1" -v column="$2" '
@@ -85,7 +73,7 @@ begin_local() {
 }
 begin_run() {
   port="${logdir}/log/chief.port"
-  start "${log}" "${LOCKSTEP}" run "${CONFIG}" --logdir="${logdir}" --workers=1
+  start "${log}" "${LOCKSTEP}" run "${CONFIG}" --logdir="${logdir}" --workers=1 --listen=127.0.0.1:0
   await "run trains" 20 trains_beyond "${port}" 3
   # The children outlive it for a moment.
   local children

@@ -19,6 +19,7 @@
 #include "lockstep/train/program/program.h"
 #include "lockstep/train/slim/create_train_op.h"
 #include "lockstep/train/slim/learning.h"
+#include "lockstep/train/supervisor/supervisor.h"
 
 namespace lockstep::train {
 namespace {
@@ -30,13 +31,16 @@ constexpr char kTotalLoss[] = R"(
 constexpr char kOptimizer[] = "momentum { momentum: 0.9 } learning_rate { initial: 0.05 }";
 constexpr absl::Duration kSavePeriod = absl::Milliseconds(20);
 
-// Negates the bias at each hundredth step, counts these changes in `extra`, and stops at `last_step`.
+// Sets the rate at each step, negates the bias at each hundredth step, counts these changes in `extra`, and stops at
+// `last_step`.
 struct Negating {
   absl::StatusOr<slim::TrainStepResult> operator()(Session& session, const TrainOp& op,
                                                    slim::TrainStepKwargs& kwargs) const {
     ASSIGN_OR_RETURN(const StepResult step, session.Run(op));
     slim::TrainStepResult result{step.loss, false};
-    if (!session.is_chief() || step.global_step % 100 != 0) return result;
+    if (!session.is_chief()) return result;
+    RETURN_IF_ERROR(session.ChangeLearningRate(0.001f * static_cast<float>(1 + step.global_step % 50)));
+    if (step.global_step % 100 != 0) return result;
     ASSIGN_OR_RETURN(const ReadResult read, session.Read({"logits/bias"}));
     std::vector<float> bias(read.values[0].value.flat<float>().begin(), read.values[0].value.flat<float>().end());
     for (float& value : bias) value = -value;
@@ -118,17 +122,44 @@ absl::Status TrainWithGraphActions(Program* program, int64_t last_step) {
   return PrintLoss(graph_actions::Train(options));
 }
 
+absl::Status TrainWithSupervisor(Program* program, int64_t last_step) {
+  ASSIGN_OR_RETURN(TrainOp train_op, slim::CreateTrainOp(kTotalLoss, kOptimizer));
+  train_op.spec.mutable_training()->set_replicas_to_aggregate(4);
+  ASSIGN_OR_RETURN(train_op, train_op.WithSpec(program->WithFlags(train_op.spec)));
+  SupervisorOptions options;
+  options.gate_loop = true;
+  options.session = program->Options(train_op);
+  options.session.program = "stopping_loop";
+  options.save_model_period = kSavePeriod;
+  ASSIGN_OR_RETURN(const auto supervisor, Supervisor::Create(options));
+  Supervisor::PrepareOptions prepare;
+  prepare.recover = true;
+  absl::optional<double> loss;
+  RETURN_IF_ERROR(supervisor->ManagedSession(
+      [&](Session& session) -> absl::Status {
+        while (!supervisor->ShouldStop()) {
+          ASSIGN_OR_RETURN(const StepResult step, session.Run(train_op));
+          loss = step.loss;
+          if (program->is_chief() && step.global_step >= last_step) break;
+        }
+        return absl::OkStatus();
+      },
+      prepare));
+  return PrintLoss(loss);
+}
+
 }  // namespace
 }  // namespace lockstep::train
 
 int main(int argc, char** argv) {
   using namespace lockstep::train;  // NOLINT
-  Program program(argc, argv, "Trains until a step function, a predicate, a hook or a monitor ends the run.");
+  Program program(argc, argv, "Trains until a step function, a predicate, a hook, a monitor or the body ends the run.");
   std::string loop = "kwargs";
   int64_t last_step = 1000;
-  program.command_line().AddFlag("loop", "NAME", "kwargs, step_function, hook or monitor", &loop);
+  program.command_line().AddFlag("loop", "NAME", "kwargs, step_function, hook, monitor or supervisor", &loop);
   program.command_line().AddFlag("last_step", "N", "chief: the global step at which the run ends", &last_step);
   return program.Run([&] {
+    if (loop == "supervisor") return TrainWithSupervisor(&program, last_step);
     return loop == "monitor" ? TrainWithGraphActions(&program, last_step) : TrainWithSlim(&program, loop, last_step);
   });
 }

@@ -95,7 +95,7 @@ disturbed() {
   chief="" workers=("" "")
 }
 
-for loop in kwargs step_function hook monitor; do
+for loop in kwargs step_function hook monitor supervisor; do
   logdir="${WORK}/${loop}.alone"
   start_chief
   check_end

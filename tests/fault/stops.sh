@@ -104,7 +104,7 @@ stop_run() {
   local workers="$1" delay="$2" signal="$3" reported began
   rm -f "${logdir}/log/chief.log" "${logdir}/log/chief.port"
   start "${logdir}.run.log" "${LOCKSTEP}" run "${config}" --logdir="${logdir}" --workers="${workers}" \
-    "${ENDLESS[@]}" "${@:4}"
+    --listen=127.0.0.1:0 "${ENDLESS[@]}" "${@:4}"
   local run="${PID}"
   pause_ms "${delay}"
   reported="$(reported_step "$(cat "${logdir}/log/chief.port" 2>/dev/null)")"

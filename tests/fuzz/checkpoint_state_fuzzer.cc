@@ -58,7 +58,8 @@ std::vector<std::string> RecordSeeds() {
 }
 
 const FuzzTarget kState({"checkpoint_state", 256 << 10, 300, RunState, StateSeeds});
-const FuzzTarget kRecord({"run_record", 256 << 10, 2000, RunRecord, RecordSeeds});
+// The first text that a process parses makes the descriptors of the configuration: 278 kB.
+const FuzzTarget kRecord({"run_record", 512 << 10, 2000, RunRecord, RecordSeeds});
 
 }  // namespace
 }  // namespace lockstep

@@ -265,6 +265,64 @@ def further_cases():
          loss=lambda y, t, w: L.log_loss(t, y, weights=w[:, None], epsilon=0.001))
 
 
+def added_cases():
+    """Appended, so that the numbers of all cases before stay."""
+    Case("dense_relu6", f"layer {{ name: 'd' dense {{ units: 11 activation: RELU6 }} }} {MSE}",
+         normal(5, 7, scale=3), normal(5, 11), {"d/kernel": normal(7, 11), "d/bias": normal(11)},
+         simple(lambda v, x: tf.nn.relu6(x @ v["d/kernel"] + v["d/bias"])))
+    for padding in ("SAME", "VALID"):
+        for stride in (1, 2):
+            out = tf.nn.depthwise_conv2d(np.zeros((1, 6, 5, 3), np.float32), np.zeros((3, 2, 3, 2), np.float32),
+                                         [1, stride, stride, 1], padding)
+            Case(f"depthwise_stride{stride}_{padding.lower()}",
+                 f"layer {{ name: 'first' conv2d {{ filters: 3 kernel: 1 no_bias: true }} }} "
+                 f"layer {{ name: 'c' depthwise_conv2d {{ kernel: 3 kernel: 2 strides: {stride} multiplier: 2 "
+                 f"padding: {padding} activation: TANH }} }} layer {{ name: 'f' flatten {{}} }} {MSE}",
+                 normal(2, 6, 5, 2), normal(2, int(np.prod(out.shape[1:]))),
+                 {"first/kernel": normal(1, 1, 2, 3), "c/kernel": normal(3, 2, 3, 2), "c/bias": normal(6)},
+                 simple(lambda v, x: tf.reshape(tf.tanh(tf.nn.depthwise_conv2d(
+                     tf.nn.conv2d(x, v["first/kernel"], 1, "SAME"), v["c/kernel"], [1, stride, stride, 1], padding) +
+                     v["c/bias"]), (2, -1))))
+    Case("separable",
+         f"layer {{ name: 'first' conv2d {{ filters: 3 kernel: 1 no_bias: true }} }} "
+         f"layer {{ name: 's' separable_conv2d {{ filters: 4 kernel: 3 multiplier: 2 activation: TANH }} }} "
+         f"layer {{ name: 'f' flatten {{}} }} {MSE}",
+         normal(2, 4, 5, 2), normal(2, 80),
+         {"first/kernel": normal(1, 1, 2, 3), "s/depthwise/kernel": normal(3, 3, 3, 2),
+          "s/pointwise/kernel": normal(1, 1, 6, 4), "s/pointwise/bias": normal(4)},
+         simple(lambda v, x: tf.reshape(tf.tanh(tf.nn.separable_conv2d(
+             tf.nn.conv2d(x, v["first/kernel"], 1, "SAME"), v["s/depthwise/kernel"], v["s/pointwise/kernel"],
+             [1, 1, 1, 1], "SAME") + v["s/pointwise/bias"]), (2, -1))))
+    for name, options, arguments in (("lrn", "", {}), ("lrn_alexnet", "depth_radius: 2 bias: 2 alpha: 0.001 beta: 0.75",
+                                                       dict(depth_radius=2, bias=2, alpha=0.001, beta=0.75))):
+        Case(name,
+             f"layer {{ name: 'c' conv2d {{ filters: 17 kernel: 1 no_bias: true }} }} layer {{ name: 'n' lrn {{ {options} }} }} "
+             f"layer {{ name: 'f' flatten {{}} }} {MSE}",
+             normal(2, 3, 2, 4), normal(2, 102), {"c/kernel": normal(1, 1, 4, 17)},
+             simple(lambda v, x: tf.reshape(tf.nn.local_response_normalization(
+                 tf.nn.conv2d(x, v["c/kernel"], 1, "SAME"), **arguments), (2, -1))))
+    Case("concat",
+         f"""layer {{ name: 'a' dense {{ units: 4 }} }} layer {{ name: 'b' input: 'input' dense {{ units: 3 }} }}
+         layer {{ name: 'j' input: 'a' input: 'input' input: 'b' concat {{}} }} {MSE}""",
+         normal(5, 2), normal(5, 9),
+         {"a/kernel": normal(2, 4), "a/bias": normal(4), "b/kernel": normal(2, 3), "b/bias": normal(3)},
+         simple(lambda v, x: tf.concat([x @ v["a/kernel"] + v["a/bias"], x, x @ v["b/kernel"] + v["b/bias"]], 1)))
+    for size, stride, shape in ((3, 2, (6, 6)), (4, 2, (5, 6)), (3, 3, (7, 5))):
+        pad = [[0, 0], [(size - 1) // 2, size // 2], [(size - 1) // 2, size // 2], [0, 0]]
+
+        def half(v, x):
+            x = tf.nn.conv2d(x, v["first/kernel"], 1, "SAME")
+            return tf.reshape(tf.nn.conv2d(tf.pad(x, pad), v["c/kernel"], stride, "VALID"), (2, -1))
+
+        x = normal(2, *shape, 2)
+        variables = {"first/kernel": normal(1, 1, 2, 3), "c/kernel": normal(size, size, 3, 4)}
+        Case(f"conv_half_{size}_{stride}",
+             f"layer {{ name: 'first' conv2d {{ filters: 3 kernel: 1 no_bias: true }} }} "
+             f"layer {{ name: 'c' conv2d {{ filters: 4 kernel: {size} strides: {stride} padding: HALF no_bias: true }} }} "
+             f"layer {{ name: 'f' flatten {{}} }} {MSE}",
+             x, normal(*half(variables, x).shape), variables, simple(half))
+
+
 def main():
     dense_cases()
     conv_cases()
@@ -278,6 +336,7 @@ def main():
     structure_cases()
     loss_cases()
     further_cases()
+    added_cases()
 
 
 if __name__ == "__main__":

@@ -45,6 +45,17 @@ class AdamW:
             return self.adam.apply_gradients([(tf.identity(gradient), variable)])
 
 
+class AdagradDA:
+    """AdagradDAOptimizer with a global step of its own."""
+
+    def __init__(self, rate, **regularization):
+        self.step = v1.get_variable("global_step", initializer=np.int64(0), use_resource=True)
+        self.optimizer = train.AdagradDAOptimizer(rate, self.step, **regularization)
+
+    def apply_gradients(self, pairs):
+        return self.optimizer.apply_gradients(pairs, global_step=self.step)
+
+
 CASES = [
     ("sgd {}", lambda: train.GradientDescentOptimizer(0.3), 0.3),
     ("momentum {}", lambda: train.MomentumOptimizer(0.1, 0.9), 0.1),
@@ -70,6 +81,21 @@ CASES = [
     ("ftrl { learning_rate_power: -0.7 l1: 0.1 }",
      lambda: train.FtrlOptimizer(0.2, -0.7, l1_regularization_strength=0.1), 0.2),
     ("ftrl { learning_rate_power: 0 }", lambda: train.FtrlOptimizer(0.2, 0.0), 0.2),
+    ("proximal_sgd {}", lambda: train.ProximalGradientDescentOptimizer(0.1), 0.1),
+    ("proximal_sgd { l1: 0.2 l2: 0.3 }", lambda: train.ProximalGradientDescentOptimizer(0.1, 0.2, 0.3), 0.1),
+    ("proximal_adagrad {}", lambda: train.ProximalAdagradOptimizer(0.1), 0.1),
+    ("proximal_adagrad { initial_accumulator: 0.3 l1: 0.2 l2: 0.3 }",
+     lambda: train.ProximalAdagradOptimizer(0.2, 0.3, 0.2, 0.3), 0.2),
+    ("adagrad_da {}", lambda: AdagradDA(0.1), 0.1),
+    ("adagrad_da { initial_accumulator: 0.3 l1: 0.1 l2: 0.3 }",
+     lambda: AdagradDA(0.2, initial_gradient_squared_accumulator_value=0.3, l1_regularization_strength=0.1,
+                       l2_regularization_strength=0.3), 0.2),
+]
+
+KERAS_CASES = [
+    ("lion {}", lambda: tf.keras.optimizers.Lion(0.01), 0.01, {"Lion": "momentum"}),
+    ("lion { beta1: 0.8 beta2: 0.95 weight_decay: 0.1 }",
+     lambda: tf.keras.optimizers.Lion(0.02, 0.8, 0.95, weight_decay=0.1), 0.02, {"Lion": "momentum"}),
 ]
 
 SCHEDULES = [
@@ -108,10 +134,22 @@ def write_case(text, make, rate, gradients, initial):
             print("value %d %s" % (step, bits(session.run(variable))))
         for other in v1.global_variables():
             name = other.op.name
-            if name == "v":
+            if name in ("v", "global_step"):
                 continue
             kind = "slot" if name.startswith("v/") else "scalar"
             print(kind, name[2:] if kind == "slot" else name, bits(session.run(other)))
+
+
+def write_keras_case(text, make, rate, slots, gradients, initial):
+    print("case %s learning_rate { initial: %s }" % (text, rate))
+    variable = tf.Variable(initial)
+    optimizer = make()
+    for step, gradient in enumerate(gradients):
+        optimizer.apply_gradients([(tf.constant(gradient), variable)])
+        print("value %d %s" % (step, bits(variable.numpy())))
+    for name, theirs in slots.items():
+        slot, = [v for v in optimizer.variables if v.path.endswith(theirs)]
+        print("slot", name, bits(slot.numpy()))
 
 
 def write_schedule(text, make):
@@ -137,6 +175,8 @@ def main():
     print("initial " + bits(initial))
     for text, make, rate in CASES:
         write_case(text, make, rate, gradients, initial)
+    for text, make, rate, slots in KERAS_CASES:
+        write_keras_case(text, make, rate, slots, gradients, initial)
     for text, make in SCHEDULES:
         write_schedule(text, make)
 

@@ -1,6 +1,4 @@
 // Clients that do not speak the protocol: random bytes, connections and calls. The run continues unchanged.
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -15,7 +13,6 @@
 #include <thread>
 #include <vector>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
@@ -23,6 +20,7 @@
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
 #include "lockstep/tests/testing/fault_injected_run.h"
+#include "lockstep/tests/testing/loopback_connection.h"
 #include "lockstep/tests/testing/proto_only_worker.h"
 #include "lockstep/v1/chief.grpc.pb.h"
 
@@ -101,15 +99,7 @@ grpc::Status SendRaw(const std::shared_ptr<grpc::Channel>& channel, const std::s
 // A TCP connection to "127.0.0.1:port".
 class Socket {
  public:
-  explicit Socket(const std::string& address) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
-    sockaddr_in place = {};
-    int port = 0;
-    EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
-    place.sin_family = AF_INET;
-    place.sin_port = htons(static_cast<uint16_t>(port));
-    place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    EXPECT_EQ(connect(fd_, reinterpret_cast<const sockaddr*>(&place), sizeof(place)), 0);
-  }
+  explicit Socket(const std::string& address) : fd_(ConnectToLoopback(address)) {}
   Socket(const Socket&) = delete;
   ~Socket() { close(fd_); }
   void Send(const std::string& bytes) {

@@ -29,18 +29,8 @@ std::string Headers(uint32_t stream, const std::string& headers) {
   return Encode(Http2Peer::kHeaders, Http2Peer::kEndHeaders, stream, headers);
 }
 
-// Returns HPACK's integer of 7 bits, then the bytes.
-std::string HpackString(const std::string& text) {
-  std::string length;
-  if (text.size() < 127) return static_cast<char>(text.size()) + text;
-  size_t rest = text.size() - 127;
-  for (; rest >= 128; rest >>= 7) length += static_cast<char>(rest % 128 + 128);
-  return '\x7f' + length + static_cast<char>(rest) + text;
-}
-
-// Returns a literal header. If `indexed`, it is added to the table of the connection.
 std::string Header(const std::string& name, const std::string& value, bool indexed = false) {
-  return (indexed ? '\x40' : '\0') + HpackString(name) + HpackString(value);
+  return Http2Peer::Header(name, value, indexed);
 }
 
 std::string RequestHeaders(const std::string& te = "trailers") {

@@ -99,6 +99,9 @@ void ExceedSmallRequest(Target* target) {
   EXPECT_EQ(target->Call(&Stub::Heartbeat, Padded<v1::HeartbeatRequest>(4096)), kExhausted);
   EXPECT_EQ(target->Call(&Stub::GetStatus, Padded<v1::GetStatusRequest>(4096)), kExhausted);
   EXPECT_EQ(target->Call(&Stub::RequestEnd, Padded<v1::RequestEndRequest>(4096)), kExhausted);
+  grpc::ClientContext watch_context;
+  EXPECT_EQ(target->stub()->WatchRun(&watch_context, Padded<v1::WatchRunRequest>(4096))->Finish().error_code(),
+            kExhausted);
   const auto channel = grpc::CreateChannel(target->run()->address(), grpc::InsecureChannelCredentials());
   grpc::ClientContext health_context;
   grpc::health::v1::HealthCheckResponse health;
@@ -381,7 +384,7 @@ struct Probe {
 
 const Probe kProbes[] = {
     {"a message", 100, ExceedMessage},
-    {"a request of GetRunSpec, GetCanaryValues, Heartbeat, GetStatus, RequestEnd, or Health.Check", 8,
+    {"a request of GetRunSpec, GetCanaryValues, Heartbeat, GetStatus, RequestEnd, WatchRun, or Health.Check", 8,
      ExceedSmallRequest},
     {"a request of OpenSession", 500, ExceedOpenSession},
     {"a request of ReadVariables", 8, ExceedReadRequest},
@@ -410,8 +413,15 @@ const Probe kProbes[] = {
 constexpr const char* kProbedElsewhere[][2] = {
     {"calls of GetCanaryValues that wait for the chief's one thread for them",
      "unary_call_test: needs a thread that stands still"},
+    {"watchers", "chief_server_test: needs a chief without other calls"},
     {"events that wait for the disk", "event_queue_test: needs a disk that hangs"},
     {"partial sums of a step, each as large as the model", "partial_sums_memory_test: needs a chief of its own"},
+    {"staged contributions of a stream, under a policy that is not DETERMINISTIC",
+     "contribution_checker_test: refuses another block within a contribution, and a segment that comes twice"},
+    {"staged contributions of all streams, each as large as the model's gradients",
+     "partial_sums_memory_test: needs a chief of its own"},
+    {"data of a stream that gRPC reads before the chief asks for it",
+     "partial_sums_memory_test: needs a chief of its own"},
 };
 
 // Returns the first column of the table of limits.

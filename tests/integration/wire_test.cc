@@ -65,7 +65,11 @@ TEST(WireTest, AStrangersDigestsAreThoseOfOurWorkers) {
   stranger.AllowOthers();
   cluster.StartWorker();
   std::thread watch([&] {
-    while (cluster.chief()->GetStatus().worker_size() < 2) std::this_thread::yield();
+    v1::RunStatus status;
+    while ((status = cluster.chief()->GetStatus()).worker_size() < 2) std::this_thread::yield();
+    for (const v1::WorkerStatus& worker : status.worker()) {
+      EXPECT_THAT(worker.address(), testing::MatchesRegex("127\\.0\\.0\\.1:[1-9][0-9]*")) << worker.name();
+    }
     together = true;
   });
   Train(&cluster, &stranger);

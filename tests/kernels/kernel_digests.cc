@@ -15,8 +15,10 @@
 #include "lockstep/kernels/math.h"
 #include "lockstep/kernels/nn/activation.h"
 #include "lockstep/kernels/nn/batch_norm.h"
+#include "lockstep/kernels/nn/depthwise.h"
 #include "lockstep/kernels/nn/dropout.h"
 #include "lockstep/kernels/nn/layer_norm.h"
+#include "lockstep/kernels/nn/local_response.h"
 #include "lockstep/kernels/nn/losses.h"
 #include "lockstep/kernels/nn/pool.h"
 #include "lockstep/kernels/normal_numbers.h"
@@ -292,6 +294,21 @@ void Updates() {
   digest.Print("updates");
 }
 
+void MoreUpdates() {
+  Digest digest;
+  AddUpdates(SgdRule{0.1f, 0.01f}, 0, &digest);
+  AddUpdates(MomentumRule{0.1f, 0.9f, false, 0.01f, 0.8f}, 1, &digest);
+  AddUpdates(AdamRule{0.1f, 0.9f, 0.99f, 1e-7f, 0, 0.1f, true}, 3, &digest);
+  AddUpdates(ProximalSgdRule{0.1f, 0.3f, 0.2f}, 0, &digest);
+  AddUpdates(ProximalAdagradRule{0.1f, 0.3f, 0.2f}, 1, &digest);
+  AddUpdates(AdagradDaRule{0.1f, 0.3f, 0.2f}, 2, &digest);
+  for (const bool decouples : {false, true}) {
+    AddUpdates(NadamRule{0.01f, 0.1f, 0.9f, 0.99f, 1e-7f, 0.01f, decouples, 0.1f}, 2, &digest);
+  }
+  AddUpdates(LionRule{0.1f, 0.9f, 0.99f, 0.01f}, 1, &digest);
+  digest.Print("more_updates");
+}
+
 void Rounding() {
   Digest digest;
   for (const ShortFloat type : {ShortFloat::kBfloat16, ShortFloat::kHalf}) {
@@ -540,6 +557,49 @@ void SpecialNumbers() {
   digest.Print("special_numbers");
 }
 
+void Relu6() {
+  const std::vector<float> x = Numbers(1003, 60);
+  std::vector<float> y(x.size()), dx(x.size());
+  const ActivationKernel f{ActivationType::kRelu6};
+  ApplyActivation(f, 1003, x.data(), y.data());
+  ApplyActivationGradient(f, 1003, y.data(), x.data(), dx.data());
+  Digest digest;
+  digest.Add(y);
+  digest.Add(dx);
+  digest.Print("relu6");
+}
+
+void Depthwise() {
+  const int64_t channels = 37;
+  const WindowGeometry geometry{{9, 3, 2, 1, 5}, {7, 2, 1, 0, 6}, channels};
+  const std::vector<float> x = Numbers(2 * 9 * 7 * channels, 61), dy = Numbers(2 * 5 * 6 * channels, 62);
+  const std::vector<float> w = Numbers(3 * 2 * channels, 63), bias = Numbers(channels, 64);
+  std::vector<float> y(5 * 6 * channels), dx(9 * 7 * channels), dw(w.size());
+  Digest digest;
+  for (const float* b : {bias.data(), static_cast<const float*>(nullptr)}) {
+    DepthwiseImage(geometry, x.data(), w.data(), b, y.data());
+    digest.Add(y);
+  }
+  DepthwiseInputGradient(geometry, dy.data(), w.data(), dx.data());
+  DepthwiseKernelGradient(geometry, 2, x.data(), dy.data(), 0, 6, dw.data());
+  digest.Add(dx);
+  digest.Add(dw);
+  digest.Print("depthwise");
+}
+
+void LocalResponses() {
+  const int64_t rows = 5, columns = 77;
+  const std::vector<float> x = Numbers(rows * columns, 65), dy = Numbers(rows * columns, 66);
+  std::vector<float> scales(x.size()), y(x.size()), dx(x.size());
+  Digest digest;
+  for (const LocalResponse& f : {LocalResponse{5, 1, 1e-4f, 0.75f}, LocalResponse{0, 2, 1, 0.5f}}) {
+    NormalizeLocalResponse(f, rows, columns, x.data(), scales.data(), y.data());
+    LocalResponseGradient(f, rows, columns, x.data(), scales.data(), y.data(), dy.data(), dx.data());
+    for (const std::vector<float>* part : {&scales, &y, &dx}) digest.Add(*part);
+  }
+  digest.Print("local_responses");
+}
+
 int Run() {
   const std::string error = TargetError();
   if (!error.empty()) {
@@ -557,6 +617,7 @@ int Run() {
   PlainActivations();
   Inputs();
   Updates();
+  MoreUpdates();
   Rounding();
   Decoding();
   Losses();
@@ -569,6 +630,9 @@ int Run() {
   LayerNorm();
   Elementwise();
   SpecialNumbers();
+  Relu6();
+  Depthwise();
+  LocalResponses();
   return 0;
 }
 

@@ -16,6 +16,12 @@ namespace {
 bool Always(const Plan&) { return true; }
 bool WithLauncher(const Plan& plan) { return plan.launcher; }
 bool WithoutLauncher(const Plan& plan) { return !plan.launcher; }
+// Returns false if one worker can stop the run for a long time although its heartbeats continue.
+bool NobodyIsAwaited(const Plan& plan) {
+  const config::v1::TrainingConfig& training = plan.config.training();
+  return !training.has_first_arrivals() && !training.async().has_max_staleness();
+}
+bool NobodyIsAwaitedWithoutLauncher(const Plan& plan) { return NobodyIsAwaited(plan) && WithoutLauncher(plan); }
 // A chief that has lost its directory may still overwrite the address file.
 bool WithTwoAddresses(const Plan& plan) { return !plan.launcher && !plan.address_file; }
 bool Followed(const Plan& plan) { return plan.rules.followed; }
@@ -332,8 +338,8 @@ const std::vector<FaultKind>& Faults() {
       {"the launcher is killed", 3, Point::kFile, WithLauncher, KillLauncher},
       {"all are killed", 1, Point::kFile, Always, KillAll},
       {"a worker freezes", 6, Point::kFrame, Always, FreezeWorker},
-      {"a worker hangs", 4, Point::kFrame, Always, HangWorker},
-      {"a worker is slow, and its heartbeats are lost", 3, Point::kFrame, Always, SlowWorker},
+      {"a worker hangs", 4, Point::kFrame, NobodyIsAwaited, HangWorker},
+      {"a worker is slow, and its heartbeats are lost", 3, Point::kFrame, NobodyIsAwaited, SlowWorker},
       {"the chief freezes", 3, Point::kFrame, Always, FreezeChief},
       {"all freeze", 1, Point::kFrame, Always, FreezeAll},
       {"a connection is cut", 4, Point::kFrame, Always, CutConnection},
@@ -361,8 +367,8 @@ const std::vector<FaultKind>& Faults() {
       {"the lock is replaced", 2, Point::kFile, WithoutLauncher, ReplaceLock},
       {"the lock is replaced, and a request follows", 8, Point::kFrame, MayWantSomething, ReplaceLockAndWantSomething},
       {"a stranger connects", 2, Point::kFrame, WithoutLauncher, Stranger},
-      {"an impostor connects", 4, Point::kFrame, WithoutLauncher, Impostor},
-      {"a peer connects that does not read", 4, Point::kFrame, WithoutLauncher, Deaf},
+      {"an impostor connects", 4, Point::kFrame, NobodyIsAwaitedWithoutLauncher, Impostor},
+      {"a peer connects that does not read", 4, Point::kFrame, NobodyIsAwaitedWithoutLauncher, Deaf},
       {"variables are read", 3, Point::kFrame, Always, Reader},
       {"a worker requests the end", 12, Point::kFrame, MayBeEnded, WorkerWantsEnd},
       {"a worker requests the end with its block", 8, Point::kFrame, MayBeEnded, BlockWantsEnd},

@@ -12,6 +12,7 @@
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/step/slot_block.h"
+#include "lockstep/common/step/training_policy.h"
 #include "lockstep/server/sync/delivery/value_delivery.h"
 
 namespace lockstep {
@@ -34,7 +35,13 @@ std::string Since(Instant then, Instant now) { return absl::FormatDuration(absl:
 }  // namespace
 
 Judge::Judge(const Plan* plan, World* world, Disk* disk)
-    : plan_(*plan), world_(world), disk_(disk), ledger_(world, disk, kLogdir, plan->config, plan->rules) {}
+    : plan_(*plan), world_(world), disk_(disk), ledger_(world, disk, kLogdir, plan->config, plan->rules) {
+  const config::v1::TrainingConfig& training = plan->config.training();
+  if (ReadsStreams(training)) streams_ = std::make_unique<StreamLedger>(plan->config, plan->rules);
+  if (training.async().has_max_staleness() && Stalls() == absl::ZeroDuration()) {
+    staleness_ = std::make_unique<StalenessWatch>(training.async().max_staleness());
+  }
+}
 
 void Judge::Fail(std::string what) {
   world_->transcript()->Add(world_->now(), "JUDGE", what);
@@ -73,15 +80,41 @@ void Judge::OnServing(Process* chief, int64_t generation, int64_t step, const co
     Fail(absl::StrCat(chief->name(), " does not know of all settings that its program has changed"));
   }
   acknowledged_ = static_cast<int64_t>(assignments.size());
+  acknowledged_to_hooks_.clear();
   computed_.clear();
   measured_ = false;
   saved_assignments_ = 0;
   generation_ = std::max(generation_, generation);
   serving_[chief] = step;
   last_progress_ = world_->now();
+  if (streams_ != nullptr && !taken_over_) BeginStreams(step);
+  if (staleness_ != nullptr) staleness_->Forget();
 }
 
-void Judge::OnReply(Process* chief, int64_t, const StepReplyFrame& reply) {
+void Judge::BeginStreams(int64_t step) {
+  const LifeScheduler::Uninterrupted uninterrupted(world_->scheduler());
+  absl::Status status;
+  if (step <= 0) {
+    status = streams_->Begin(nullptr);
+  } else {
+    const auto reader = BundleReader::Open(disk_->memory(), absl::StrCat(kLogdir, "/model.ckpt-", step));
+    status = reader.ok() ? streams_->Begin(reader->get()) : reader.status();
+  }
+  if (!status.ok()) Fail(absl::StrCat("a chief begins at step ", step, ": ", status.message()));
+}
+
+absl::Status Judge::CheckCheckpoint(const BundleReader& reader, bool listed) {
+  return streams_ != nullptr ? streams_->CheckCheckpoint(reader) : ledger_.CheckCheckpoint(reader, listed);
+}
+
+void Judge::OnFrame(const std::shared_ptr<Call>& stream, const StepFrame& frame) {
+  framed_by_[stream->connection()->ends[Connection::kClient]] = stream;
+  if (staleness_ != nullptr) staleness_->OnFrame(stream, frame);
+}
+
+void Judge::OnReply(Process* chief, const std::shared_ptr<Call>& stream, const StepReplyFrame& reply) {
+  CheckStaleness();
+  if (staleness_ != nullptr) staleness_->OnReply(stream, reply, world_->now());
   if (reply.values_owner != nullptr) lent_.push_back({chief, reply.values_step, reply.values_owner});
   if (!reply.token) return;
   int64_t* const step = &serving_[chief];
@@ -89,13 +122,20 @@ void Judge::OnReply(Process* chief, int64_t, const StepReplyFrame& reply) {
     Fail(absl::StrCat(chief->name(), " gives a token of step ", reply.token->step(), " although the run was to end at ",
                       ledger_.recorded_end()));
   }
-  if (reply.token->step() < *step) {
-    Fail(absl::StrCat(chief->name(), " gives a token of step ", reply.token->step(), " after one of step ", *step));
+  // A token of a stream may be older than the values that it comes with, and be sent after a newer one.
+  int64_t at = reply.token->step();
+  if (streams_ != nullptr) {
+    if (!taken_over_) streams_->OnToken(*reply.token);
+    if (reply.token->has_values_step()) at = std::max(at, reply.token->values_step());
+    at = std::max(at, *step);
   }
-  if (reply.token->step() == *step) return;
-  ++steps_;
+  if (at < *step) {
+    Fail(absl::StrCat(chief->name(), " gives a token of step ", at, " after one of step ", *step));
+  }
+  if (at == *step) return;
+  steps_ += streams_ != nullptr ? at - std::max<int64_t>(*step, 0) : 1;
   measured_ = *step >= 0;  // otherwise it learns its model only now
-  *step = reply.token->step();
+  *step = at;
   OnCommitted(*step);
   last_progress_ = world_->now();
 }
@@ -148,6 +188,12 @@ void Judge::OnWaited(Process* chief, const absl::Status& status, int64_t step) {
 
 void Judge::OnSlot(Process* worker, const SlotKey& key, VariableValues values) {
   world_->transcript()->Add(world_->now(), worker->name(), "computes step ", key.step, " slot ", key.slot);
+  if (streams_ != nullptr) {
+    if (taken_over_) return;
+    const absl::Status status = streams_->OnComputing(key, values);
+    if (!status.ok()) Fail(absl::StrCat(worker->name(), " computes with other values: ", status.message()));
+    return;
+  }
   if (key.step == 0 && key.slot == 0 && ledger_.AreCanaryValues(values)) return;
   std::vector<RunChanges::Assignment> assignments;
   computed_[key.step][key.slot].insert(worker);
@@ -179,7 +225,9 @@ bool Judge::AreSaved(int64_t assignments) {
 
 void Judge::OnRead(Process* reader, int64_t step, absl::Span<const train::NamedTensor> values) {
   world_->transcript()->Add(world_->now(), reader->name(), "reads step ", step);
-  const absl::Status status = ledger_.CheckNamed(step, values);
+  if (streams_ != nullptr && taken_over_) return;
+  const absl::Status status =
+      streams_ != nullptr ? streams_->CheckNamed(step, values) : ledger_.CheckNamed(step, values);
   if (!status.ok()) Fail(absl::StrCat(reader->name(), " reads other values: ", status.message()));
 }
 
@@ -203,7 +251,9 @@ void Judge::OnHookFailed(Process* chief) {
 void Judge::OnAssigned(Process* chief, bool by_hook) {
   if (by_hook) {
     // An assignment that a hook made in an earlier incarnation is not repeated.
-    if (announced_by_ == chief) ++acknowledged_;
+    if (announced_by_ != chief) return;
+    ++acknowledged_;
+    acknowledged_to_hooks_.push_back(hook_assignments_.back());
     return;
   }
   ledger_.Learn();
@@ -212,7 +262,11 @@ void Judge::OnAssigned(Process* chief, bool by_hook) {
   const auto recorded = static_cast<int64_t>(assignments.size());
   // The next checkpoint records the assignments that hooks have made meanwhile.
   const int64_t by_hooks = static_cast<int64_t>(ledger_.present().changes().assignments.size()) - recorded;
-  const int64_t due = std::max<int64_t>(0, acknowledged_ - by_hooks);
+  // A hook's may equal a program's at the same step; the ledger knows them as one.
+  const auto equal = absl::c_count_if(acknowledged_to_hooks_, [&](const RunChanges::Assignment& assignment) {
+    return absl::c_linear_search(assignments, assignment);
+  });
+  const int64_t due = std::max<int64_t>(0, acknowledged_ - by_hooks - equal);
   if (recorded >= due) {
     acknowledged_assignments_.assign(assignments.begin(), assignments.begin() + due);
     if (taken_over_ || AreSaved(due)) return;
@@ -273,6 +327,7 @@ void Judge::OnLog(const Process* process, absl::string_view line) {
       Fail(absl::StrCat("the run is to end at step ", end, ", and that is not on record"));
     }
   } else if (const size_t silent = line.find(" was silent for "); silent != absl::string_view::npos) {
+    if (staleness_ != nullptr) staleness_->Forget();
     CheckSilent(process, line.substr(0, silent));
   } else if (absl::ConsumePrefix(&line, "checkpoint ") && absl::StrContains(line, " is damaged")) {
     reported_damaged_.emplace(line.substr(0, line.find(' ')));
@@ -285,7 +340,7 @@ void Judge::CheckSaved(const std::string& prefix) {
   const LifeScheduler::Uninterrupted uninterrupted(world_->scheduler());
   const auto reader = BundleReader::Open(disk_->memory(), prefix);
   if (!reader.ok() || taken_over_) return;  // it may be deleted already
-  absl::Status status = ledger_.CheckCheckpoint(**reader, /*listed=*/false);
+  absl::Status status = CheckCheckpoint(**reader, /*listed=*/false);
   if (status.ok()) status = ledger_.CheckRecorded(**reader);
   if (!status.ok()) Fail(absl::StrCat("checkpoint ", prefix, " was saved: ", status.ToString()));
 }
@@ -304,6 +359,12 @@ void Judge::OnRename(const Process* process, absl::string_view names) {
                     " after it has lost its directory"));
 }
 
+void Judge::CheckStaleness() {
+  if (staleness_ == nullptr) return;
+  const std::string wrong = staleness_->Check(world_->now());
+  if (!wrong.empty()) Fail(wrong);
+}
+
 void Judge::CheckSilent(const Process* chief, absl::string_view worker) {
   // If threads stall, time passes between the decision and its log line.
   if (Stalls() > absl::ZeroDuration() || chief->longest_freeze > absl::ZeroDuration()) return;
@@ -312,16 +373,20 @@ void Judge::CheckSilent(const Process* chief, absl::string_view worker) {
   };
   // The line may refer to another stream of the same worker, or to an earlier worker of that name.
   int streams = 0;
+  std::shared_ptr<Call> open;
   for (const auto& connection : world_->network()->connections()) {
     if (!is_it(connection->ends[Connection::kClient]) || connection->ends[Connection::kServer] != chief) continue;
     for (const auto& call : connection->calls) {
-      if (call->method() == "Step" && call->server != nullptr) ++streams;
+      if (call->method() != "Step" || call->server == nullptr) continue;
+      ++streams;
+      open = call;
     }
   }
   if (streams != 1) return;
   const Instant now = world_->now();
   for (const auto& [process, at] : contributed_at_) {
-    if (!is_it(process) || at >= now) continue;
+    const auto stream = framed_by_.find(process);
+    if (!is_it(process) || at >= now || stream == framed_by_.end() || stream->second.lock() != open) continue;
     if (absl::Nanoseconds(now - at) >= absl::Seconds(plan_.config.cluster().lease_seconds())) continue;
     Fail(absl::StrCat(chief->name(), " says that ", worker, " was silent, and took a frame of it ", Since(at, now),
                       " before"));
@@ -343,7 +408,10 @@ void Judge::CheckKept(const Process* chief, bool healthy) {
     // Two threads of the chief may take the first frames of two streams in the other order.
     const int64_t place = it->successor == nullptr ? 0 : it->successor->place;
     const bool reversed = place > 0 && (it->call->place == 0 || it->call->place > place);
-    if (is_over(*it->call) || (reversed && is_over(*it->successor)) || connection.ends[Connection::kServer] != chief) {
+    // A stream that the chief refused, because too many calls had come at once, replaces none.
+    const bool refused = it->successor != nullptr && place == 0;
+    if (is_over(*it->call) || ((reversed || refused) && is_over(*it->successor)) ||
+        connection.ends[Connection::kServer] != chief) {
       it = streams_over_.erase(it);
       continue;
     }
@@ -354,7 +422,8 @@ void Judge::CheckKept(const Process* chief, bool healthy) {
     }
     ++it;
   }
-  if (!healthy) {
+  // Each worker whose lease runs may keep the version of its stream's batch.
+  if (!healthy || streams_ != nullptr) {
     keeps_too_many_since_ = kNever;
     return;
   }
@@ -429,9 +498,9 @@ void Judge::OnWorkerExit(Process* worker) {
     const bool fruitless = absl::StrContains(status.message(), "has brought anything");
     Instant heard = worker->heard_at;
     if (fruitless) {
-      // The worker does not know of slots that were counted after the chief's last message.
+      // The worker knows of a slot that was counted when the next token comes on the same stream.
       const std::vector<Instant>& brought = brought_at_[worker];
-      const auto unheard = std::lower_bound(brought.begin(), brought.end(), worker->heard_at);
+      const auto unheard = std::lower_bound(brought.begin(), brought.end(), worker->told_at);
       heard = unheard == brought.begin() ? 0 : *std::prev(unheard);
     }
     heard = std::max(worker->started(), heard);
@@ -487,6 +556,11 @@ void Judge::CheckStopped(const Process* process, absl::Duration limit, bool heal
 
 void Judge::Watch(Process* chief, const std::vector<Process*>& workers) {
   const Instant now = world_->now();
+  if (staleness_ != nullptr) {
+    // A frozen chief may have decided what it says only later.
+    if (taken_over_ || chief == nullptr || chief->longest_freeze > absl::ZeroDuration()) staleness_->Forget();
+    CheckStaleness();
+  }
   const bool disk_is_well = disk_->WasWellSince(now - absl::ToInt64Nanoseconds(absl::Seconds(1)));
   if (chief != nullptr) CheckStopped(chief, kStopLimit + Stalls(), disk_is_well);
   const bool serves = chief != nullptr && chief->alive() && !chief->frozen() && serving_.count(chief) > 0 &&
@@ -572,8 +646,9 @@ void Judge::CheckDisk() {
     const bool is_listed = std::find(listed.begin(), listed.end(), prefix) != listed.end();
     // If the power was cut during its deletion, a part of it may have reappeared.
     if ((power_was_cut_ || taken_over_) && !is_listed) continue;
+    if (taken_over_ && streams_ != nullptr) continue;  // it may be of a life that the ledger did not follow
     const auto reader = BundleReader::Open(fs, prefix);
-    const absl::Status status = reader.ok() ? ledger_.CheckCheckpoint(**reader, is_listed) : reader.status();
+    const absl::Status status = reader.ok() ? CheckCheckpoint(**reader, is_listed) : reader.status();
     if (!status.ok()) Fail(absl::StrCat("checkpoint ", prefix, ": ", status.ToString()));
   }
 }

@@ -16,6 +16,8 @@
 #include "lockstep/tests/simulation/ledger.h"
 #include "lockstep/tests/simulation/plan.h"
 #include "lockstep/tests/simulation/roles/reference.h"
+#include "lockstep/tests/simulation/staleness_watch.h"
+#include "lockstep/tests/simulation/stream_ledger.h"
 #include "lockstep/tests/simulation/world/process.h"
 #include "lockstep/tests/simulation/world/world.h"
 
@@ -57,7 +59,8 @@ class Judge {
   // Events that the processes show.
   // `config` is the chief's configuration.
   void OnServing(Process* chief, int64_t generation, int64_t step, const config::v1::RunSpec& config);
-  void OnReply(Process* chief, int64_t generation, const StepReplyFrame& reply);
+  void OnReply(Process* chief, const std::shared_ptr<Call>& stream, const StepReplyFrame& reply);
+  void OnFrame(const std::shared_ptr<Call>& stream, const StepFrame& frame);
   // See ReplyObserver.
   void OnContribution(const Process* worker, Instant at) { contributed_at_[worker] = at; }
   // See DeafRole.
@@ -91,6 +94,10 @@ class Judge {
   bool IsServing(const Process* chief) const { return serving_.count(chief) > 0; }
 
  private:
+  // Checks what the chief gives out at its start in a run of streams.
+  void BeginStreams(int64_t step);
+  // Checks a checkpoint; `listed` as Ledger::CheckCheckpoint has it.
+  absl::Status CheckCheckpoint(const BundleReader& reader, bool listed);
   // True if the record has all settings whose change programs were notified of.
   bool KnowsSettings() const;
   // All steps before this one are committed.
@@ -114,6 +121,7 @@ class Judge {
   void CheckStopped(const Process* process, absl::Duration limit, bool healthy);
   // Checks a checkpoint that a chief has logged as saved.
   void CheckSaved(const std::string& prefix);
+  void CheckStaleness();
   // Checks a chief's log line that the worker of this name was silent for a lease.
   void CheckSilent(const Process* chief, absl::string_view worker);
   // Checks the time of all steps while a worker is there. Each step may take StepLimit(), and each disturbance adds
@@ -127,6 +135,10 @@ class Judge {
   World* const world_;
   Disk* const disk_;
   Ledger ledger_;
+  // Knows the values of a run whose workers read streams; otherwise null.
+  std::unique_ptr<StreamLedger> streams_;
+  // With async { max_staleness }, unless threads stall; otherwise null.
+  std::unique_ptr<StalenessWatch> staleness_;
   std::string failure_;
   bool finished_ = false;
   // The run was started again after its end, to train further.
@@ -144,6 +156,7 @@ class Judge {
   // The number of assignments that the chief's program knows of, those of them up to the newest that must be on the
   // disk, and the number that a checkpoint is known to have.
   int64_t acknowledged_ = 0;
+  std::vector<RunChanges::Assignment> acknowledged_to_hooks_;  // by the chief that runs
   std::vector<RunChanges::Assignment> acknowledged_assignments_;
   int64_t saved_assignments_ = 0;
   // All that hooks have ever announced.
@@ -176,6 +189,8 @@ class Judge {
   int64_t disturbances_ = 1;
   // The time of each worker's newest contribution frame.
   std::map<const Process*, Instant> contributed_at_;
+  // The stream of each worker's newest frame.
+  std::map<const Process*, std::weak_ptr<Call>> framed_by_;
   // Streams that the chief must end within `limit` from `since`, the last time at which something was in its way.
   struct StreamOver {
     std::shared_ptr<Call> call, successor;

@@ -193,8 +193,11 @@ ChiefRole Life::NewChiefRole(const std::string& listen) {
   role.on_serving = [this, config = config_](Process* chief, int64_t generation, int64_t step) {
     judge_.OnServing(chief, generation, step, config);
   };
-  role.observer.on_reply = [this](Process* chief, int64_t generation, const StepReplyFrame& reply) {
-    judge_.OnReply(chief, generation, reply);
+  role.observer.on_reply = [this](Process* chief, const std::shared_ptr<Call>& stream, const StepReplyFrame& reply) {
+    judge_.OnReply(chief, stream, reply);
+  };
+  role.observer.on_frame = [this](const std::shared_ptr<Call>& stream, const StepFrame& frame) {
+    judge_.OnFrame(stream, frame);
   };
   role.observer.on_contribution = [this](Process*, const Process* worker, Instant at) {
     judge_.OnContribution(worker, at);
@@ -297,6 +300,7 @@ Process* Life::StartWorkerProcess(int index, const std::string& master) {
   role.master = master;
   role.startup_delay_steps = index < plan_.workers ? plan_.startup_delays[index] : 0;
   role.slot_time = plan_.slot_times[index % plan_.slot_times.size()];
+  role.steps_grow = !plan_.config.training().has_first_arrivals();
   role.rules = plan_.rules;
   role.on_slot = [this](Process* worker, const SlotKey& key, VariableValues values) {
     judge_.OnSlot(worker, key, values);

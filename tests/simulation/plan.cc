@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/config/defaults.h"
 #include "lockstep/common/step/partial_sums.h"
+#include "lockstep/common/step/training_policy.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/tests/simulation/faults.h"
 
@@ -14,6 +15,8 @@ namespace {
 
 // The share of long lives; each takes as long as ten others.
 constexpr double kLongLives = 0.015;
+// The share of lives whose workers read input streams, half of them under ASYNC and half under FIRST_ARRIVALS.
+constexpr double kStreamLives = 0.4;
 
 config::v1::RunSpec DrawConfig(Random* random) {
   config::v1::RunSpec config;
@@ -144,6 +147,29 @@ void DrawLongLife(Random* random, Plan* plan) {
   }
 }
 
+// Draws a run whose workers read input streams, without a program and without a rule that ends it.
+void DrawStreams(Random* random, Plan* plan) {
+  plan->steps = random->Between(5, 25);
+  plan->rules = RunRules();
+  plan->may_change = false;
+  plan->config.clear_audit();
+  plan->config.mutable_cluster()->clear_max_partial_sums();
+  plan->config.mutable_cluster()->set_max_staged_contributions(random->Pick<int64_t>({0, 1, 1, 2}));
+  config::v1::TrainingConfig* const training = plan->config.mutable_training();
+  training->Clear();
+  training->set_steps(plan->steps);
+  training->set_seed(random->Next() >> 32);
+  if (random->Chance(0.5)) {
+    training->mutable_async();
+    if (random->Chance(0.5)) training->mutable_async()->set_max_staleness(random->Between(0, 3));
+  } else {
+    training->set_replicas_to_aggregate(random->Between(1, 3));
+    training->mutable_first_arrivals()->set_total_replicas(random->Between(1, 4));
+    plan->startup_delays.assign(plan->startup_delays.size(), 0);
+  }
+  ApplyDefaults(&plan->config);
+}
+
 // Returns a number from 1 to 2^most; all orders of magnitude are equally likely.
 int64_t DrawMagnitude(Random* random, int64_t most) {
   return random->Between(1, int64_t{1} << random->Between(0, most));
@@ -220,6 +246,7 @@ Plan DrawPlan(uint64_t seed, bool with_faults) {
   plan.may_change = library.Chance(0.2);
   if (Random programs(seed ^ 0x3092); !plan.launcher) plan.worker_programs = programs.Chance(0.25);
   if (Random lengths(seed ^ 0x1046); lengths.Chance(kLongLives)) DrawLongLife(&lengths, &plan);
+  if (Random policies(seed ^ 0x9011); !plan.is_long && policies.Chance(kStreamLives)) DrawStreams(&policies, &plan);
   const int64_t slots = plan.config.training().replicas_to_aggregate();
   const Instant horizon =
       absl::ToInt64Nanoseconds(plan.steps * plan.slot_times[0] * ((slots + plan.workers - 1) / plan.workers + 1));
@@ -245,6 +272,10 @@ std::string Plan::Describe() const {
   std::string text = absl::StrCat(
       "seed ", seed, ": ", steps, config.training().additional_steps() > 0 ? " more" : "", " steps",
       config.training().unbounded() ? " at most" : "", ", R ", config.training().replicas_to_aggregate(),
+      ReadsStreams(config.training()) ? absl::StrCat(", ", PolicyName(config.training())) : "",
+      config.training().async().has_max_staleness()
+          ? absl::StrCat(", max_staleness ", config.training().async().max_staleness())
+          : "",
       config.optimizer().has_adam() ? ", Adam" : "", ", ", workers, " workers", launcher ? ", launcher" : "",
       address_file ? ", address file" : "", one_host ? ", one host" : "", worker_programs ? ", workers with hooks" : "",
       ", lease ", config.cluster().lease_seconds(), " s",

@@ -1,15 +1,16 @@
 #include "lockstep/tests/testing/http2_peer.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "absl/strings/numbers.h"
+#include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
+#include "lockstep/tests/testing/loopback_connection.h"
 
 namespace lockstep {
 namespace {
+
+constexpr absl::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 std::string BigEndian(uint32_t value) {
   return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
@@ -27,16 +28,14 @@ std::string HpackString(const std::string& text) {
 
 }  // namespace
 
-Http2Peer::Http2Peer(const std::string& address) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
-  sockaddr_in place = {};
-  int port = 0;
-  EXPECT_TRUE(absl::SimpleAtoi(address.substr(address.rfind(':') + 1), &port));
-  place.sin_family = AF_INET;
-  place.sin_port = htons(static_cast<uint16_t>(port));
-  place.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  EXPECT_EQ(connect(fd_, reinterpret_cast<const sockaddr*>(&place), sizeof(place)), 0);
-  Send("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+Http2Peer::Http2Peer(const std::string& address) : fd_(ConnectToLoopback(address)) {
+  Send(std::string(kPreface));
   Send(Encode(kSettings, 0, 0, ""));
+}
+
+Http2Peer::Http2Peer(int fd) : fd_(fd) {
+  std::string preface;
+  ReadBytes(kPreface.size(), &preface);
 }
 
 Http2Peer::~Http2Peer() { close(fd_); }
@@ -51,10 +50,7 @@ void Http2Peer::Send(const std::string& bytes) {
 
 void Http2Peer::Begin(uint32_t stream, const std::string& method, const std::string& more) {
   std::string headers;
-  // Adds each header as a literal without an index (HPACK).
-  const auto add = [&headers](const std::string& name, const std::string& value) {
-    headers += std::string(1, '\0') + HpackString(name) + HpackString(value);
-  };
+  const auto add = [&headers](const std::string& name, const std::string& value) { headers += Header(name, value); };
   add(":method", "POST");
   add(":scheme", "http");
   add(":path", method);
@@ -63,6 +59,10 @@ void Http2Peer::Begin(uint32_t stream, const std::string& method, const std::str
   add("content-type", "application/grpc");
   if (!more.empty()) add("more", more);
   Send(Encode(kHeaders, kEndHeaders, stream, headers));
+}
+
+std::string Http2Peer::Header(const std::string& name, const std::string& value, bool indexed) {
+  return (indexed ? '\x40' : '\0') + HpackString(name) + HpackString(value);
 }
 
 void Http2Peer::SendMessage(uint32_t stream, const std::string& message, bool last) {

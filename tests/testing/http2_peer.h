@@ -23,6 +23,8 @@ class Http2Peer {
 
   // Connects to "127.0.0.1:port" and sends the preface.
   explicit Http2Peer(const std::string& address);
+  // Takes the connection of a client, and reads its preface.
+  explicit Http2Peer(int fd);
   Http2Peer(const Http2Peer&) = delete;
   ~Http2Peer();
 
@@ -40,6 +42,8 @@ class Http2Peer {
   // Blocks until a frame arrives; nullopt if the server has hung up.
   absl::optional<Frame> Read();
 
+  // Returns a literal header (HPACK). If `indexed`, it is added to the table of the connection.
+  static std::string Header(const std::string& name, const std::string& value, bool indexed = false);
   static std::string Encode(uint8_t type, uint8_t flags, uint32_t stream, const std::string& payload);
 
  private:

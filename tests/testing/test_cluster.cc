@@ -108,7 +108,7 @@ std::unique_ptr<ChiefClient> TestCluster::NewClient() {
       IsUnixAddress(address_) ? address_ : absl::StrReplaceAll(options_.master, {{"CHIEF", address_}});
   const auto master = ParseMasterAddress(chief);
   CHECK(master.ok()) << master.status();
-  return GrpcConnector(&fs_).Connect(*master).value();
+  return GrpcConnector(&fs_, options_.client).Connect(*master).value();
 }
 
 int TestCluster::StartWorker(int compute_threads) {

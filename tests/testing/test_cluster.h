@@ -13,6 +13,7 @@
 #include "lockstep/common/client/chief_client.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
+#include "lockstep/common/transport/grpc_chief_client.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/rpc/chief_server.h"
@@ -44,6 +45,8 @@ class TestCluster {
     // Changes a worker so that it computes something else. Worker i is on host-i, the chief on host-chief.
     std::function<void(int index, Workload*)> change_workload;
     ChiefServer::Options server;
+    // NewClient and the workers use it.
+    GrpcClientOptions client;
   };
 
   explicit TestCluster(Options options);

@@ -86,9 +86,22 @@ SYSTEM_LIBRARIES = {
         apt = "libisal-dev",
         targets = {"isal": "libisal"},
     ),
+    "libmicrohttpd": dict(
+        apt = "libmicrohttpd-dev",
+        headers = ["/usr/include/microhttpd.h"],
+        targets = {"libmicrohttpd": "-lmicrohttpd"},
+    ),
     "com_googlesource_code_re2": dict(
         apt = "libre2-dev",
         targets = {"re2": "re2"},
+    ),
+    "png": dict(
+        apt = "libpng-dev",
+        targets = {"png": "libpng"},
+    ),
+    "jpeg": dict(
+        apt = "libjpeg62-turbo-dev",
+        targets = {"jpeg": "libjpeg"},
     ),
     "zlib": dict(
         apt = "zlib1g-dev",
@@ -100,6 +113,6 @@ SYSTEM_LIBRARIES = {
     ),
     "openssl": dict(
         apt = "libssl-dev",
-        targets = {"crypto": "libcrypto"},
+        targets = {"crypto": "libcrypto", "ssl": "libssl"},
     ),
 }

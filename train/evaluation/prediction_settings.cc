@@ -12,11 +12,13 @@ namespace {
 using config::v1::InputConfig;
 using config::v1::Loss;
 
-// Returns the categories of a csv split's label: those that are listed, or those of the training split.
+// Returns the classes of an image folder, or the categories of a csv split's label: those that are listed, or those of
+// the training split.
 std::vector<std::string> LabelCategories(const config::v1::RunSpec& config, const std::string& split_name) {
   const bool is_divided = config.input().test_fraction() > 0 && split_name == "test";
   for (const InputConfig::Split& split : config.input().split()) {
     if (split.name() != (is_divided ? "train" : split_name)) continue;
+    if (split.has_images()) return {split.images().class_name().begin(), split.images().class_name().end()};
     for (const InputConfig::Csv::Column& column : split.csv().column()) {
       if (column.type() != InputConfig::Csv::LABEL) continue;
       if (!column.category().empty()) return {column.category().begin(), column.category().end()};

@@ -11,8 +11,8 @@
 
 namespace lockstep {
 
-// evaluation.class_name, the lines of evaluation.class_name_file, or the categories of the label of a CSV split; empty
-// when there is none of these. Errors: those of the file, with the field first.
+// evaluation.class_name, the lines of evaluation.class_name_file, the categories of the label of a CSV split, or the
+// classes of an image folder; empty when there is none of these. Errors: those of the file, with the field first.
 absl::StatusOr<std::vector<std::string>> ClassNames(FileSystem* fs, const config::v1::RunSpec& config,
                                                     const std::string& split);
 

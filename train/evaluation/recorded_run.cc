@@ -84,6 +84,8 @@ absl::StatusOr<config::v1::RunSpec> RecordedRunFlags::LoadConfig(FileSystem* fs)
   for (config::v1::InputConfig::Split& split : *config.mutable_input()->mutable_split()) {
     if (split.has_csv() && split.csv().prepared().empty())
       *split.mutable_csv()->mutable_prepared() = record->data().prepared();
+    if (split.has_images() && split.images().class_name().empty() && record->data().prepared_size() == 1)
+      *split.mutable_images()->mutable_class_name() = record->data().prepared(0).category();
   }
   RETURN_IF_ERROR(ValidateRunSpec(config));
   return config;

@@ -13,6 +13,7 @@
 #include "lockstep/train/hooks/monitors/monitor_hook_adapter.h"
 #include "lockstep/train/hooks/step_counter_hook.h"
 #include "lockstep/train/monitored/monitored_session.h"
+#include "lockstep/train/session/init/default_policy.h"
 #include "lockstep/train/session/local_workers.h"
 #include "lockstep/train/session/open_session.h"
 #include "lockstep/train/session/run_bound.h"
@@ -263,6 +264,7 @@ absl::StatusOr<absl::optional<double>> Train(TrainOptions options) {
   // For monitors and the last line.
   absl::optional<int64_t> bound;
   if (options.session.is_chief) {
+    RETURN_IF_ERROR(ApplyDefaultPolicy(&options.session));
     ASSIGN_OR_RETURN(bound, RunBound(options.session));
   }
   ASSIGN_OR_RETURN(MonitoredSessionOptions resolved, SessionOf(options, bound));

@@ -23,12 +23,14 @@ namespace lockstep::train::graph_actions {
 
 // The batch of a slot (0 to replicas_to_aggregate - 1) of the update from global step `step`: a function of the two
 // alone, the same in every process, called by several threads. OutOfRange: the input has ended, and the run ends before
-// the first step that lacks a batch.
+// the first step that lacks a batch. In a run that is asynchronous, or FIRST_ARRIVALS, they are the position in an
+// input stream and the stream, and the run ends with its last stream.
 using FeedFunction = std::function<absl::StatusOr<Batch>(int64_t step, int64_t slot)>;
 
 struct TrainOptions {
   // What this process is (supervisor_is_chief, supervisor_master), where the chief keeps checkpoints and events
-  // (logdir: output_dir), what is trained (op: train_op with its loss and global step), and init_fn. Of the
+  // (logdir: output_dir), what is trained (op: train_op with its loss and global step), and init_fn. The run is
+  // asynchronous unless the configuration chooses a policy or replicas_to_aggregate (ApplyDefaultPolicy). Of the
   // configuration, checkpoint.keep, summary.every_steps, training.skip_non_finite and
   // end_on_non_finite are set by what follows, and its length by steps or max_steps.
   SessionOptions session;

@@ -38,6 +38,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
+constexpr char kUnbounded[] = "replicas_to_aggregate: 2 unbounded: true";
+
 // A model whose losses are others.
 class LossModel : public Model {
  public:
@@ -114,12 +116,12 @@ class GraphActionsTrainTest : public ::testing::Test {
  protected:
   GraphActionsTrainTest() { options_ = Options(); }
 
-  static TrainOp Op(const std::string& training = "unbounded: true", const std::string& input = "") {
+  static TrainOp Op(const std::string& training = kUnbounded, const std::string& input = "") {
     return CreateTrainOp(absl::StrCat(R"(
              model { layer { name: "logits" dense { units: 3 } } loss { softmax_cross_entropy {} } }
              optimizer { momentum { momentum: 0.9 } learning_rate { initial: 0.05 } }
              input { split { name: "train" synthetic { examples: 96 shape: 4 classes: 3 } } batch_size: 4 )",
-                                      input, "} training { replicas_to_aggregate: 2 ", training, "}"))
+                                      input, "} training { ", training, "}"))
         .value();
   }
   TrainOptions Options() {
@@ -252,6 +254,20 @@ TEST_F(GraphActionsTrainTest, GA03ReturnsTheLossAndSavesTheLastStep) {
   EXPECT_EQ(*state.all_model_checkpoint_paths().rbegin(), "run/model.ckpt-1");
 }
 
+TEST_F(GraphActionsTrainTest, WorkersTrainAsynchronouslyUnlessTheConfigurationChooses) {
+  options_.session.op = Op("replicas_to_aggregate: 1 unbounded: true");
+  options_.session.local_workers = 2;
+  options_.steps = 20;
+  TrainWell();
+  const Tensor positions =
+      BundleReader::Open(&fs_, "run/model.ckpt-20").value()->Read("lockstep/stream_positions").value();
+  int64_t contributions = 0;
+  for (const int64_t position : positions.flat<int64_t>()) contributions += position;
+  EXPECT_EQ(contributions, 20);
+  options_.session.op = Op("replicas_to_aggregate: 1 deterministic {} unbounded: true");
+  EXPECT_THAT(TrainError(), HasSubstr("policy ASYNC, and this configuration has policy DETERMINISTIC"));
+}
+
 TEST_F(GraphActionsTrainTest, GA04StepsAreSoManyMore) {
   options_.steps = 10;
   EXPECT_TRUE(TrainWell());
@@ -262,7 +278,7 @@ TEST_F(GraphActionsTrainTest, GA04StepsAreSoManyMore) {
 }
 
 TEST_F(GraphActionsTrainTest, GA05MaxStepsIsABoundAndReachedRunsNoStep) {
-  options_.session.op = Op("steps: 40");
+  options_.session.op = Op("replicas_to_aggregate: 2 steps: 40");
   options_.max_steps = 10;
   EXPECT_TRUE(TrainWell());
   EXPECT_EQ(StoredStep(), 10);
@@ -469,7 +485,7 @@ TEST_F(GraphActionsTrainTest, GA14TheEndOfTheFeedIsACleanEnd) {
 
 TEST_F(GraphActionsTrainTest, GA15TheEndOfTheInputIsACleanEnd) {
   // Eight examples a step of 96: twelve steps an epoch.
-  options_.session.op = Op("unbounded: true", "epochs: 1");
+  options_.session.op = Op(kUnbounded, "epochs: 1");
   EXPECT_TRUE(TrainWell());
   EXPECT_EQ(StoredStep(), 12);
 }

@@ -102,6 +102,10 @@ class Estimator {
   virtual absl::Status AwaitRunEnd(absl::Duration limit) = 0;
 
   virtual const RunConfig& config() const = 0;
+  // The chief saves while it trains, every so many steps or seconds, so that saving listeners are called.
+  virtual bool SavesPeriodically() const {
+    return config().save_checkpoints_steps().has_value() || config().save_checkpoints_secs().has_value();
+  }
 };
 
 }  // namespace lockstep::train

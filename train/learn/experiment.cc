@@ -247,8 +247,7 @@ absl::StatusOr<ExperimentResult> Experiment::TrainAndEvaluateEvery(int64_t frequ
   looks.clock = options_.clock;
   CheckpointEvaluationHook hook(std::move(looks));
 
-  const bool has_period = config.save_checkpoints_steps() || config.save_checkpoints_secs();
-  if (config.is_chief() && options_.checkpoint_and_export && has_period) {
+  if (config.is_chief() && options_.checkpoint_and_export && estimator().SavesPeriodically()) {
     arguments.saving_listeners.push_back(&listener);
   } else if (config.is_chief() && frequency > 0) {
     arguments.hooks.push_back(&hook);

@@ -54,6 +54,12 @@ absl::Status CheckOptions(const RunConfigOptions& options) {
     return Wrong("gpu_memory_fraction",
                  absl::StrCat("is ", options.gpu_memory_fraction, ", must be 1: there is no GPU"));
   }
+  if (!options.device_filters.empty()) {
+    return Wrong("device_filters", "must be empty: a process sees no other task but its chief anyway");
+  }
+  if (options.isolate_session_state) {
+    return Wrong("isolate_session_state", "must be false: two runs never share variables, each has its own logdir");
+  }
   return absl::OkStatus();
 }
 
@@ -156,8 +162,6 @@ std::string RunConfig::Uid(const std::set<std::string>& ignored) const {
       {"session_config", o.session_config.ShortDebugString()},
       {"num_cores", absl::StrCat(o.num_cores)},
       {"gpu_memory_fraction", absl::StrCat(o.gpu_memory_fraction)},
-      {"device_filters", absl::StrJoin(o.device_filters, ",")},
-      {"isolate_session_state", absl::StrCat(o.isolate_session_state)},
   };
   for (const std::string& name : ignored) fields.erase(name);
   return absl::StrJoin(fields, "\n", absl::PairFormatter("="));

@@ -49,8 +49,7 @@ struct RunConfigOptions {
   int num_cores = 0;
   // Must be 1: there is no GPU whose memory it could be a part of.
   double gpu_memory_fraction = 1;
-  // Taken and without effect: a worker sees nobody but the chief, and each process's local state is its own
-  // (docs/differences.md).
+  // Must be empty and false: a worker sees no task but the chief, and two runs never share variables.
   std::vector<std::string> device_filters;
   bool isolate_session_state = false;
 };

@@ -194,14 +194,15 @@ TEST(RunConfigTest, NamesTheOptionThatIsWrong) {
             "RunConfig's num_cores is 2, and session_config's compute_threads 3; give one, or the same");
 }
 
-TEST(RunConfigTest, DeviceFiltersAndIsolationAreTakenAndChangeNothing) {
+TEST(RunConfigTest, RefusesDeviceFiltersAndIsolation) {
   RunConfigOptions options;
   options.device_filters = {"/job:ps", "/job:worker/task:0"};
+  EXPECT_EQ(ErrorOf("", options),
+            "RunConfig's device_filters must be empty: a process sees no other task but its chief anyway");
+  options = {};
   options.isolate_session_state = true;
-  MonitoredTrainingOptions with, without;
-  Create("", options)->ApplyTo(&with);
-  Create("")->ApplyTo(&without);
-  EXPECT_EQ(with.session.op.spec.SerializeAsString(), without.session.op.spec.SerializeAsString());
+  EXPECT_EQ(ErrorOf("", options),
+            "RunConfig's isolate_session_state must be false: two runs never share variables, each has its own logdir");
 }
 
 TEST(RunConfigTest, IsAppliedToATrainingSession) {

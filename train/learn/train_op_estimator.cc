@@ -18,6 +18,7 @@
 #include "lockstep/train/learn/model_export.h"
 #include "lockstep/train/saver/checkpoints.h"
 #include "lockstep/train/session/end/await_run_end.h"
+#include "lockstep/train/session/init/default_policy.h"
 #include "lockstep/train/session/run_bound.h"
 #include "lockstep/worker/evaluation/model_values.h"
 
@@ -26,6 +27,16 @@ namespace {
 
 absl::Status Wrong(absl::string_view option, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("TrainOpEstimator's ", option, " ", why));
+}
+
+// The training that the estimator's calls of Train have in common.
+MonitoredTrainingOptions TrainingOf(const RunConfig& config, const TrainOpEstimatorOptions& options) {
+  MonitoredTrainingOptions training;
+  training.session = options.session;
+  training.scaffold = options.scaffold;
+  training.open = options.open;
+  config.ApplyTo(&training);
+  return training;
 }
 
 absl::Status Check(const RunConfig& config, const TrainOpEstimatorOptions& options) {
@@ -50,10 +61,7 @@ absl::Status Check(const RunConfig& config, const TrainOpEstimatorOptions& optio
   if (session.op.make_workload && !options.evaluate) {
     return Wrong("evaluate", "is missing: a model of make_workload's is evaluated by a function of the program's");
   }
-  MonitoredTrainingOptions training;
-  training.session.op = session.op;
-  config.ApplyTo(&training);
-  return ValidateRunSpec(training.session.op.spec);
+  return ValidateRunSpec(TrainingOf(config, options).session.op.spec);
 }
 
 void EndAt(int64_t step, config::v1::TrainingConfig* training) {
@@ -101,10 +109,6 @@ absl::Status SelectTrainSplit(const std::string& name, TrainOp* op) {
   return absl::OkStatus();
 }
 
-bool HasPeriod(const config::v1::CheckpointConfig& saves) {
-  return saves.every_steps() > 0 || saves.every_seconds() > 0;
-}
-
 // The hook that tells listeners, and saves in place of the chief's own timer; null without listeners.
 absl::StatusOr<std::unique_ptr<Hook>> AddListeners(const Estimator::TrainArguments& arguments,
                                                    MonitoredTrainingOptions* training) {
@@ -134,12 +138,13 @@ absl::StatusOr<std::shared_ptr<TrainOpEstimator>> TrainOpEstimator::Create(const
   return std::shared_ptr<TrainOpEstimator>(new TrainOpEstimator(config, std::move(options)));
 }
 
+bool TrainOpEstimator::SavesPeriodically() const {
+  const auto saves = CheckpointsOf(TrainingOf(config_, options_));
+  return saves.ok() && (saves->every_steps() > 0 || saves->every_seconds() > 0);
+}
+
 absl::Status TrainOpEstimator::CheckTraining(const TrainArguments& arguments) const {
-  MonitoredTrainingOptions training;
-  training.session.op = options_.session.op;
-  config_.ApplyTo(&training);
-  ASSIGN_OR_RETURN(const config::v1::CheckpointConfig saves, CheckpointsOf(training));
-  if (!arguments.saving_listeners.empty() && !HasPeriod(saves)) {
+  if (!arguments.saving_listeners.empty() && !SavesPeriodically()) {
     return Wrong("saving_listeners",
                  "hear of no checkpoint: the RunConfig has neither save_checkpoints_steps nor save_checkpoints_secs");
   }
@@ -164,14 +169,11 @@ absl::Status TrainOpEstimator::CheckEvaluation(const EvaluateArguments& argument
 
 absl::Status TrainOpEstimator::Train(const TrainArguments& arguments) {
   RETURN_IF_ERROR(CheckTraining(arguments));
-  MonitoredTrainingOptions training;
-  training.session = options_.session;
-  training.scaffold = options_.scaffold;
-  training.open = options_.open;
-  config_.ApplyTo(&training);
+  MonitoredTrainingOptions training = TrainingOf(config_, options_);
   RETURN_IF_ERROR(SelectTrainSplit(arguments.train_split, &training.session.op));
   RETURN_IF_ERROR(SetLength(arguments, &training.session));
   if (arguments.startup_delay_steps > 0) training.session.startup_delay_steps = arguments.startup_delay_steps;
+  RETURN_IF_ERROR(ApplyDefaultPolicy(&training.session));
   std::unique_ptr<Hook> saver;
   if (training.session.is_chief) {
     ASSIGN_OR_RETURN(saver, AddListeners(arguments, &training));
@@ -284,6 +286,7 @@ absl::StatusOr<absl::optional<int64_t>> TrainOpEstimator::LastStep() {
 absl::Status TrainOpEstimator::AwaitRunEnd(absl::Duration limit) {
   AwaitRunEndOptions options;
   options.master = options_.session.master.empty() ? MasterOf(config_.task().chief_address) : options_.session.master;
+  options.tls_dir = options_.session.tls_dir;
   options.logdir = config_.model_dir();
   options.limit = limit;
   options.max_silence = absl::Seconds(options_.session.op.spec.cluster().chief_wait_seconds());

@@ -31,7 +31,8 @@ struct TrainOpEstimatorOptions {
   SessionOpener open = OpenHeldSession;
 };
 
-// The estimator of a TrainOp: trains it in MonitoredTrainingSessions, and evaluates and exports its checkpoints.
+// The estimator of a TrainOp: trains it in MonitoredTrainingSessions, and evaluates and exports its checkpoints. Its
+// runs are asynchronous unless the configuration chooses a policy or replicas_to_aggregate (ApplyDefaultPolicy).
 class TrainOpEstimator : public Estimator {
  public:
   // InvalidArgument when `config` and options.session disagree about the process's part or the model_dir, when the
@@ -49,6 +50,8 @@ class TrainOpEstimator : public Estimator {
   absl::StatusOr<absl::optional<int64_t>> LastStep() override;
   absl::Status AwaitRunEnd(absl::Duration limit) override;
   const RunConfig& config() const override { return config_; }
+  // By the RunConfig or, where that leaves it open, the configuration.
+  bool SavesPeriodically() const override;
 
  private:
   TrainOpEstimator(const RunConfig& config, TrainOpEstimatorOptions options)

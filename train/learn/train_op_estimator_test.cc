@@ -14,6 +14,7 @@
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/digest.h"
 #include "lockstep/common/checkpoint/formats/tensor_file.h"
+#include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/train/evaluation/recorded_run.h"
 #include "lockstep/train/learn/experiment.h"
@@ -86,6 +87,19 @@ TEST_F(TrainOpEstimatorTest, EachCheckpointIsEvaluatedAndExported) {
   EXPECT_EQ(fs_.ListDirectory("run/eval")->size(), 1u);
 }
 
+TEST_F(TrainOpEstimatorTest, WorkersTrainAsynchronouslyUnlessTheConfigurationChooses) {
+  const auto policy = [&](const std::string& logdir) {
+    config_.model_dir = logdir;
+    ExperimentOptions options;
+    options.train_steps = 4;
+    EXPECT_TRUE(Make(options)->Train().ok());
+    return (*ReadRunRecord(&fs_, logdir))->config().training().policy_case();
+  };
+  EXPECT_EQ(policy("chosen"), config::v1::TrainingConfig::POLICY_NOT_SET) << "with replicas_to_aggregate";
+  options_.session.op.spec.mutable_training()->set_replicas_to_aggregate(1);
+  EXPECT_EQ(policy("run"), config::v1::TrainingConfig::kAsync);
+}
+
 TEST_F(TrainOpEstimatorTest, SavesWithThePeriodOfTheConfiguration) {
   config_.save_checkpoints_secs = {};
   options_.session.op.spec.mutable_checkpoint()->set_every_steps(3);
@@ -100,6 +114,17 @@ TEST_F(TrainOpEstimatorTest, SavesWithThePeriodOfTheConfiguration) {
       EXPECT_EQ(DigestOf(absl::StrCat(config_.model_dir, "/model.ckpt-", step)).size(), 64u) << step;
     }
   }
+}
+
+TEST_F(TrainOpEstimatorTest, WithoutAPeriodCheckpointAndExportWatches) {
+  config_.save_checkpoints_secs = {};
+  options_.session.op.spec.mutable_checkpoint()->set_every_seconds(0);
+  ExperimentOptions options;
+  options.train_steps = 4;
+  options.checkpoint_and_export = true;
+  const auto result = Make(options)->TrainAndEvaluate();
+  ASSERT_TRUE(result.ok()) << result.status() << ": there is no checkpoint to listen to";
+  EXPECT_EQ(result->evaluation->global_step, 4);
 }
 
 TEST_F(TrainOpEstimatorTest, EvaluationsDoNotChangeTheWeights) {

@@ -70,6 +70,14 @@ void ClusterFlags::Declare(CommandLine* command_line) {
                         &worker_hosts);
   command_line->AddFlag("listen", "HOST:PORT", "chief: where workers connect; port 0 takes any", &listen);
   command_line->AddFlag("master", "grpc://HOST:PORT", "where the chief is, for all others", &master);
+  command_line->AddFlag("tls_dir", "DIR",
+                        "speak TLS on all addresses but unix sockets, with the files ca.crt, tls.crt and tls.key in "
+                        "DIR; lockstep certs makes them",
+                        &tls_dir);
+  command_line->AddFlag("insecure", "",
+                        "chief: listen in plain text although other machines can reach the address: whoever reaches it "
+                        "is trusted with the run",
+                        &insecure);
   command_line->AddFlag(
       "logdir", "DIR",
       "checkpoints and events are here; none: nothing is kept. A worker's: the chief's, if it is there: it says "

@@ -24,9 +24,9 @@ struct ProcessRole {
   std::string logdir;
 };
 
-// --job_name, --task_index, --ps_hosts, --worker_hosts, --listen, --master and --logdir: how a program learns what it
-// is. A flag counts before its LOCKSTEP_ variable, and that before TF_CONFIG. All processes of a cluster may have the
-// same variables: one that is for others says nothing, where such a flag is an error.
+// --job_name, --task_index, --ps_hosts, --worker_hosts, --listen, --master, --tls_dir and --logdir: how a program
+// learns what it is. A flag counts before its LOCKSTEP_ variable, and that before TF_CONFIG. All processes of a cluster
+// may have the same variables: one that is for others says nothing, where such a flag is an error.
 struct ClusterFlags {
   absl::optional<std::string> job_name;
   absl::optional<int64_t> task_index;
@@ -35,6 +35,8 @@ struct ClusterFlags {
   absl::optional<std::string> worker_hosts;
   std::string listen;
   std::string master;
+  std::string tls_dir;
+  bool insecure = false;
   std::string logdir;
 
   // This object must outlive the parsing, and `command_line` this object.

@@ -50,6 +50,7 @@ absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, Chi
 ChiefHost::Options HostOptions(const config::v1::RunSpec& config, const LocalRunOptions& options) {
   ChiefHost::Options host;
   host.chief.logdir = options.logdir;
+  host.chief.write_journal = true;
   host.chief.config = config;
   host.chief.change_settings = options.change_settings;
   host.chief.new_run = options.new_run;

@@ -101,6 +101,7 @@ absl::Status Program::WaitOrEvaluate() {
   }
   AwaitRunEndOptions options;
   options.master = process_.master;
+  options.tls_dir = cluster_.tls_dir;
   options.logdir = process_.logdir;
   options.stop = &stop_;
   LOG(INFO) << "task " << process_.task.index << " of the job ps holds nothing: it waits for the end of the run at "
@@ -158,6 +159,8 @@ SessionOptions Program::Options(TrainOp op) {
   options.is_chief = is_chief();
   options.master = process_.master;
   options.listen = process_.listen;
+  options.tls_dir = cluster_.tls_dir;
+  options.insecure = cluster_.insecure;
   options.port_file = chief_.port_file;
   options.address_file = chief_.address_file;
   options.advertise = chief_.advertise;

@@ -10,6 +10,7 @@
 #include "lockstep/common/base/catch_exceptions.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/master_address.h"
+#include "lockstep/common/transport/connection/credentials_flags.h"
 #include "lockstep/server/local/local_connector.h"
 #include "lockstep/train/session/end/reject_out_of_range.h"
 #include "lockstep/train/session/read_variables.h"
@@ -25,11 +26,22 @@ absl::StatusOr<std::vector<AssignedValue>> CallInitFunction(const InitFunction& 
   return values;
 }
 
+void SetSecurity(const SessionOptions& options, ChiefHost::Options* host) {
+  if (options.listen.empty()) return;
+  host->security.tls_dir = options.tls_dir.empty() ? TlsDirOfEnvironment() : options.tls_dir;
+  host->security.insecure = options.insecure || IsInsecureByEnvironment();
+  if (host->security.tls_dir.empty()) return;
+  ServeOptions serve;
+  serve.security = host->security;
+  host->serve = ServeOverGrpc(serve);
+}
+
 ChiefHost::Options BaseHostOptions(const SessionOptions& options, const SessionMachine& machine) {
   ChiefHost::Options host;
   host.watch_signals = false;
   host.listen = options.listen;
   host.serve = machine.serve;
+  SetSecurity(options, &host);
   host.port_file = options.port_file;
   host.address_file = options.address_file;
   host.advertise = options.advertise;

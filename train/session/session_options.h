@@ -38,6 +38,12 @@ struct SessionOptions : RunStorage {
   // HOST:PORT; empty: that of `listen`, or this machine's name.
   std::string address_file;
   std::string advertise;
+  // The folder with ca.crt, tls.crt and tls.key (docs/security.md) for all addresses but unix sockets. Empty: that of
+  // LOCKSTEP_TLS_DIR; if that is empty too, in plain text.
+  std::string tls_dir;
+  // The chief may listen in plain text where other machines can reach it, and trusts whoever reaches it with the run.
+  // LOCKSTEP_INSECURE allows this, too.
+  bool insecure = false;
   // The chief: its checkpoints are <logdir>/<checkpoint_basename>-<step>. A name without a directory.
   std::string checkpoint_basename = "model.ckpt";
   // The chief: whether there is an event file. AddSummary does nothing without one.

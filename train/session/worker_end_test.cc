@@ -171,7 +171,8 @@ TEST_F(WorkerEndTest, AStopWhoseStreamBrokeTravelsAgainAndEndsTheRunAtItsStep) {
   ASSERT_EQ(workers_[0]->NextStep().value(), 0);
   ASSERT_EQ(workers_[1]->NextStep().value(), 0);
   ASSERT_TRUE(workers_[0]->RequestStop("enough").ok());
-  std::thread asking = Runs(workers_[0].get());
+  // One block: the chief may offer it the other slot as well, with which the step and the run would end.
+  std::thread reporting([&] { workers_[0]->Run(op_).IgnoreError(); });
   while (Accepted("worker-0") == 0) std::this_thread::yield();
   // The other slot is never computed: the step dies with the chief, and the report with it.
   SessionOptions next = options_;
@@ -179,6 +180,8 @@ TEST_F(WorkerEndTest, AStopWhoseStreamBrokeTravelsAgainAndEndsTheRunAtItsStep) {
   chief_.reset();
   EXPECT_TRUE(workers_[1]->Close().ok());
   chief_ = ChiefSession::Open(next).value();
+  reporting.join();
+  std::thread asking = Runs(workers_[0].get());
   chief_->AllowThrough(StepMachine::kNoLimit);
   EXPECT_EQ(RunChief(), 1);
   EXPECT_TRUE(chief_->Close().ok());

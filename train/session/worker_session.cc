@@ -10,6 +10,7 @@
 #include "lockstep/common/base/utf8.h"
 #include "lockstep/common/cluster/master_address.h"
 #include "lockstep/common/step/report_parts.h"
+#include "lockstep/common/transport/connection/credentials_flags.h"
 #include "lockstep/common/transport/grpc_connector.h"
 #include "lockstep/train/session/end/run_end_client.h"
 #include "lockstep/train/session/local_workers.h"
@@ -43,7 +44,10 @@ absl::Status WorkerSession::Start(TrainingWorker::Options worker, Connector* con
   if (master.in_process()) {
     return absl::InvalidArgumentError("a worker's master is the address of its chief, such as grpc://127.0.0.1:2222");
   }
-  GrpcConnector grpc(options_.fs);
+  GrpcClientOptions client_options;
+  const std::string tls_dir = options_.tls_dir.empty() ? TlsDirOfEnvironment() : options_.tls_dir;
+  ASSIGN_OR_RETURN(client_options.credentials, LoadClientCredentials(options_.fs, tls_dir, /*token_file=*/""));
+  GrpcConnector grpc(options_.fs, client_options);
   ASSIGN_OR_RETURN(client_, (connector == nullptr ? &grpc : connector)->Connect(master));
   if (!options_.logdir.empty()) {
     RunEndClient::Options end;
@@ -273,12 +277,16 @@ absl::Status WorkerSession::AddSummary(const v1::Summary& summary, absl::optiona
     }
     const absl::Status added = worker_->AddSummary(summary, global_step);
     if (!absl::IsUnavailable(added) && !absl::IsAborted(added)) return added;
-    // The other thread looks for the chief.
+    // The other thread looks for the chief. A block that waits for Run is given back, as it may be a dead chief's.
     MutexLock lock(&mutex_);
+    state_.hold_until = options_.clock->Now();
+    changed_.SignalAll();
+    ++state_.asking;
     const absl::Time retry = options_.clock->Now() + kSummaryRetry;
     while (state_.streams == streams && !state_.leaving && !state_.ended &&
            !options_.clock->WaitUntil(&changed_, &mutex_, retry)) {
     }
+    --state_.asking;
   }
 }
 

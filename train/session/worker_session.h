@@ -62,7 +62,7 @@ class WorkerSession : public Session, private BlockObserver {
     absl::optional<int64_t> step;  // of the block that waits for Run
     // The time at which that block is given back, unless Run has begun; absent: it is kept.
     absl::optional<absl::Time> hold_until;
-    int asking = 0;                       // callers in NextStep
+    int asking = 0;                       // callers in NextStep, and in AddSummary while there is no chief
     bool running = false;                 // the caller is in Run
     absl::optional<StepResult> computed;  // the block of this Run, as long as its fate is not known
     absl::optional<StepResult> result;

@@ -13,6 +13,7 @@
 #include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/train/hooks/base/hooked_session.h"
 #include "lockstep/train/session/held_session.h"
+#include "lockstep/train/session/init/default_policy.h"
 #include "lockstep/train/session/session.h"
 #include "lockstep/train/slim/loop_session.h"
 
@@ -126,11 +127,16 @@ absl::StatusOr<SupervisorOptions> SupervisorOptionsOf(const TrainOp& train_op, c
   }
   config::v1::TrainingConfig* const training = session.op.spec.mutable_training();
   if (!options.sync_optimizer.empty()) {
+    if (training->has_async()) {
+      return Wrong("sync_optimizer", "is given, but the train_op's configuration has training.async; give one of them");
+    }
     training->set_replicas_to_aggregate(options.sync_optimizer[0].replicas_to_aggregate);
+    if (training->policy_case() == config::v1::TrainingConfig::POLICY_NOT_SET) training->mutable_deterministic();
   }
   if (options.number_of_steps) {
     RETURN_IF_ERROR(SetSteps(*options.number_of_steps, options, logdir, training));
   }
+  RETURN_IF_ERROR(ApplyDefaultPolicy(&session));
   supervisor.init_op = options.init_op;
   supervisor.init_feed_dict = options.init_feed_dict;
   supervisor.local_init = options.local_init_op;

@@ -85,7 +85,9 @@ struct TrainOptions {
   // Default: checkpoint.every_seconds of the configuration, 600 s unless it is set. None and 0: the chief saves only
   // when a run begins and ends, and every checkpoint.every_steps of the configuration.
   Choice<absl::Duration> save_interval_secs;
-  // Empty: as the train_op's configuration says. Several must agree: a run has one aggregation.
+  // Steps with the mean of R gradients. Several must agree: a run has one aggregation. The run is DETERMINISTIC, or
+  // FIRST_ARRIVALS if the train_op's configuration says so. Empty: the run is asynchronous, as the original's, unless
+  // that configuration chooses a policy or replicas_to_aggregate (ApplyDefaultPolicy).
   std::vector<SyncReplicas> sync_optimizer;
   // RunConfigOptions::session_config: fields of the train_op's `cluster`, such as threads and leases.
   config::v1::ClusterConfig session_config;

@@ -72,6 +72,9 @@ class LoopSession : public SessionDecorator {
   absl::Status Assign(absl::Span<const NamedTensor> values) override {
     return hooked_ != nullptr ? hooked_->Assign(values) : SessionDecorator::Assign(values);
   }
+  absl::Status ChangeSettings(const SettingsChange& change) override {
+    return hooked_ != nullptr ? hooked_->ChangeSettings(change) : SessionDecorator::ChangeSettings(change);
+  }
   absl::Status Close() override { return hooked_ != nullptr ? hooked_->Close() : SessionDecorator::Close(); }
 
   // The loop has dealt with the steps that it has had: HookedSession::KeepStates.

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <functional>
 #include <map>
+#include <numeric>
 #include <string>
 #include <thread>
 #include <utility>
@@ -597,6 +598,41 @@ TEST_F(SlimRunTest, ATraceShowsWhatTheStepsDoInside) {
       EXPECT_THAT(*trace, HasSubstr(absl::StrCat("{\"name\":\"", name, "\",\"ph\":\"X\""))) << step;
     }
   }
+}
+
+TEST_F(SlimRunTest, WithoutASyncOptimizerWorkersTrainAsynchronously) {
+  const TrainOp op = *MakeOp(kLogistic);
+  options_.session.local_workers = 2;
+  ASSERT_TRUE(Run(op, 40).ok());
+  EXPECT_TRUE((*ReadRunRecord(&fs_, "run"))->config().training().has_async());
+  const auto reader = BundleReader::Open(&fs_, "run/model.ckpt-40");
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  const Tensor positions = (*reader)->Read("lockstep/stream_positions").value();
+  const auto& flat = positions.flat<int64_t>();
+  EXPECT_EQ(std::accumulate(flat.begin(), flat.end(), int64_t{0}), 40) << "each contribution made a step";
+}
+
+TEST_F(SlimRunTest, ADeterministicRunOfBeforeContinues) {
+  const TrainOp op = *MakeOp(kLogistic);
+  options_.session.local_workers = 2;
+  options_.sync_optimizer = {{1}};
+  ASSERT_TRUE(Run(op, 5).ok());
+  const std::string at_once = DigestAfter(op, 9, "at_once");
+  options_.sync_optimizer.clear();
+  EXPECT_EQ(DigestAfter(op, 9, "run"), at_once);
+  EXPECT_EQ(DigestAfter(*CreateTrainOp(absl::StrCat(kLogistic, kData, "training { deterministic {} }"), kSgd, {}), 9,
+                        "chosen"),
+            at_once);
+}
+
+TEST_F(SlimRunTest, ARunWithAnotherPolicyIsRefusedByName) {
+  const TrainOp op = *MakeOp(kLogistic);
+  ASSERT_TRUE(Run(op, 3).ok());
+  options_.sync_optimizer = {{1}};
+  EXPECT_THAT(std::string(Run(op, 5).status().message()),
+              HasSubstr("holds a run with policy ASYNC, and this configuration has policy DETERMINISTIC"));
+  const TrainOp async = *CreateTrainOp(absl::StrCat(kLogistic, kData, "training { async {} }"), kSgd, {});
+  EXPECT_THAT(std::string(Run(async, 5).status().message()), HasSubstr("has training.async; give one of them"));
 }
 
 TEST_F(SlimRunTest, AStopOfTheKwargsIsExact) {

@@ -57,8 +57,8 @@ struct TrainStepResult {
 
 // Takes one step, up to 64, or none, and says whether the loop is to end. Errors end the loop: OutOfRange well, Aborted
 // and Unavailable with another session. A life of the chief that continues from a checkpoint repeats the call that was
-// interrupted, from its beginning: Run returns the steps that it returned before, and what Assign has set is not set
-// again.
+// interrupted, from its beginning: Run returns the steps that it returned before, and what Assign and ChangeSettings
+// have set is not set again. Neither waits for the disk: the next checkpoint records what they have set.
 using TrainStepFn =
     std::function<absl::StatusOr<TrainStepResult>(Session& session, const TrainOp& train_op, TrainStepKwargs& kwargs)>;
 

@@ -43,6 +43,7 @@ class TransformedModel::Sink : public GradientSink {
   }
   absl::Status OnSummary(const v1::Summary& summary) override { return out_->OnSummary(summary); }
   void RequestStop() override { out_->RequestStop(); }
+  void OnWeight(float weight) override { out_->OnWeight(weight); }
   float* GradientBuffer(int variable) override {
     AlignedBuffer& unused = model_.unused_[variable];
     return unused.size() > 0 ? unused.as<float>() : out_->GradientBuffer(variable);

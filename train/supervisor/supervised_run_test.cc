@@ -72,6 +72,25 @@ class SupervisedRunTest : public ::testing::Test {
       return absl::OkStatus();
     });
   }
+  // A body with `gate_loop` calls Run so often, then waits until the run has made its last step.
+  void WaitAfterRuns(int runs) {
+    SupervisorOptions options;
+    options.gate_loop = true;
+    options.session = Chief();
+    const auto supervisor = Supervisor::Create(options).value();
+    ASSERT_TRUE(supervisor
+                    ->ManagedSession([&](Session& session) -> absl::Status {
+                      for (int i = 0; i < runs; ++i) RETURN_IF_ERROR(session.Run(op_).status());
+                      supervisor->coordinator()->StartThread("watcher", [&] {
+                        while (*session.GlobalStep() < 12) std::this_thread::yield();
+                        return supervisor->RequestStop();
+                      });
+                      supervisor->WaitForStop();
+                      return absl::OkStatus();
+                    })
+                    .ok());
+    EXPECT_EQ(DigestOf(12).size(), 64u) << "the last step";
+  }
   std::string DigestOf(int64_t step) {
     const auto reader = BundleReader::Open(&fs_, absl::StrCat(logdir_, "/model.ckpt-", step));
     return reader.ok() ? CheckpointDigest(**reader).value() : reader.status().ToString();
@@ -260,6 +279,57 @@ TEST_F(SupervisedRunTest, AnInitFunctionSetsValuesUnlessTheRunIsRestored) {
                       prepare)
                   .ok());
   EXPECT_NE(bias, 1) << "restored";
+}
+
+TEST_F(SupervisedRunTest, ABodyEndsTheRunAtItsStep) {
+  Configure(1000000);
+  for (const int life : {1, 2, 3}) {
+    SupervisorOptions options;
+    options.gate_loop = true;
+    options.session = Chief();
+    options.session.local_workers = 2;
+    const auto supervisor = Supervisor::Create(options).value();
+    ASSERT_TRUE(supervisor
+                    ->ManagedSession([&](Session& session) -> absl::Status {
+                      for (int i = 0; i < 5; ++i) {
+                        ASSIGN_OR_RETURN(const StepResult result, session.Run(op_));
+                        EXPECT_EQ(*session.GlobalStep(), result.global_step) << "no step begins before the next Run";
+                      }
+                      return absl::OkStatus();
+                    })
+                    .ok());
+    EXPECT_EQ(DigestOf(5 * life).size(), 64u) << DigestOf(5 * life);
+    EXPECT_EQ(LatestCheckpoint(logdir_, "checkpoint", &fs_)->value(), absl::StrCat("run/model.ckpt-", 5 * life));
+  }
+}
+
+TEST_F(SupervisedRunTest, ABodyThatOnlyWaitsHoldsNoStep) { WaitAfterRuns(0); }
+
+TEST_F(SupervisedRunTest, ABodyMayWaitAfterARun) { WaitAfterRuns(1); }
+
+TEST_F(SupervisedRunTest, ABodyMayLeaveTheStepsToThemselves) {
+  SupervisorOptions options;
+  options.session = Chief();
+  const auto supervisor = Supervisor::Create(options).value();
+  ASSERT_TRUE(supervisor
+                  ->ManagedSession([&](Session& session) -> absl::Status {
+                    while (*session.GlobalStep() < 12) std::this_thread::yield();
+                    return absl::OkStatus();
+                  })
+                  .ok());
+  EXPECT_EQ(DigestOf(12).size(), 64u) << "the last step";
+}
+
+TEST_F(SupervisedRunTest, WithoutASaverNoCheckpointIsAwaited) {
+  SupervisorOptions options;
+  options.session = Chief();
+  options.saver = kNone;
+  Supervisor::PrepareOptions prepare;
+  prepare.wait_for_checkpoint = true;
+  const auto supervisor = Supervisor::Create(options).value();
+  const absl::Status status = supervisor->PrepareOrWaitForSession(prepare).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), testing::HasSubstr("wait_for_checkpoint"));
 }
 
 TEST_F(SupervisedRunTest, WithoutASaverALogdirHasEventsAlone) {

@@ -13,16 +13,46 @@
 
 namespace lockstep::train {
 
-// A session that remembers what its last Run has done. Owns the session. Thread-safety: that of Session.
+// A session that remembers what its last Run has done, and may hold the run between two Runs. Life: created and started
+// by the thread that runs the body. Owns the session. Thread-safety: that of Session.
 class SupervisedSession : public SessionDecorator {
  public:
-  explicit SupervisedSession(HeldSession held) : SessionDecorator(held.session.get()), held_(std::move(held)) {}
+  explicit SupervisedSession(HeldSession held) : SessionDecorator(held.session.get()), held_(std::move(held)) {
+    of_this_thread_ = this;
+  }
+
+  // Makes each step wait for a Run. On a worker it does nothing. Before Begin.
+  absl::Status HoldBetweenRuns() ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (held_.gate == nullptr) return absl::OkStatus();
+    ASSIGN_OR_RETURN(const int64_t step, GlobalStep());
+    MutexLock lock(&mutex_);
+    held_at_ = step;
+    return absl::OkStatus();
+  }
+  // The session is ready: steps may begin.
+  void Begin() ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (!held_at()) held_.Release();
+  }
+  // The calling thread is about to wait. If that is the body's, steps need not wait for a Run from now on.
+  void AllowWithoutRuns() ABSL_LOCKS_EXCLUDED(mutex_) {
+    if (of_this_thread_ != this) return;
+    MutexLock lock(&mutex_);
+    if (!held_at_) return;
+    held_at_.reset();
+    held_.Release();
+  }
 
   absl::StatusOr<StepResult> Run(const TrainOp& op) override ABSL_LOCKS_EXCLUDED(mutex_) {
+    {
+      // Under the lock, so that a Run of another thread does not hold the run again after AllowWithoutRuns.
+      MutexLock lock(&mutex_);
+      if (held_at_) held_.gate->AllowThrough(*held_at_);
+    }
     absl::StatusOr<StepResult> result = SessionDecorator::Run(op);
     if (result.ok()) {
       MutexLock lock(&mutex_);
       last_ = *result;
+      if (held_at_) held_at_ = result->global_step;
     }
     return result;
   }
@@ -32,13 +62,23 @@ class SupervisedSession : public SessionDecorator {
     MutexLock lock(&mutex_);
     return last_;
   }
-  const HeldSession& held() const { return held_; }
 
  private:
+  absl::optional<int64_t> held_at() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return held_at_;
+  }
+
   const HeldSession held_;
   mutable Mutex mutex_;
   absl::optional<StepResult> last_ ABSL_GUARDED_BY(mutex_);
+  // The step at which the run waits for the next Run; nullopt if it does not wait.
+  absl::optional<int64_t> held_at_ ABSL_GUARDED_BY(mutex_);
+  // The newest session that the thread has created: it runs that session's body.
+  static thread_local const SupervisedSession* of_this_thread_;
 };
+
+thread_local const SupervisedSession* SupervisedSession::of_this_thread_ = nullptr;
 
 namespace {
 
@@ -196,6 +236,10 @@ absl::StatusOr<Session*> Supervisor::PrepareOrWaitForSession(const PrepareOption
         "close_summary_writer: cannot be false: the event file is the chief's, and ends with its session; the next "
         "session has another, and TensorBoard shows both as one");
   }
+  if (prepare.wait_for_checkpoint && is_chief() && options_.saver.is_none()) {
+    return absl::InvalidArgumentError(
+        "wait_for_checkpoint: cannot be true without a saver, as no checkpoint is restored");
+  }
   coordinator_.ClearStop();
   SetSession(nullptr);
   SessionOptions options = options_.session;
@@ -214,6 +258,7 @@ absl::StatusOr<Session*> Supervisor::PrepareOrWaitForSession(const PrepareOption
     ASSIGN_OR_RETURN(held, manager_->WaitForSession(options, prepare.max_wait));
   }
   auto session = std::make_shared<SupervisedSession>(std::move(held));
+  if (options_.gate_loop) RETURN_IF_ERROR(session->HoldBetweenRuns());
   SetSession(session);
   if (events_ != nullptr) {
     ASSIGN_OR_RETURN(const int64_t step, session->GlobalStep());
@@ -224,7 +269,7 @@ absl::StatusOr<Session*> Supervisor::PrepareOrWaitForSession(const PrepareOption
     chief_saves_ = prepare.start_standard_services;
   }
   if (is_chief() && prepare.start_standard_services) RETURN_IF_ERROR(StartStandardServices());
-  session->held().Release();
+  session->Begin();
   return session.get();
 }
 
@@ -380,6 +425,11 @@ absl::Status Supervisor::ManagedSession(const std::function<absl::Status(Session
     if (!prepare.recover || !RecoveryPolicy::Survives(status)) return status;
     RETURN_IF_ERROR(recovery_.AwaitNext(status, saved, options_.session.clock, options_.session.stop));
   }
+}
+
+void Supervisor::WaitForStop() {
+  if (const std::shared_ptr<SupervisedSession> open = session()) open->AllowWithoutRuns();
+  coordinator_.WaitForStop();
 }
 
 absl::Status Supervisor::StopOnError(const std::function<absl::Status()>& function) {

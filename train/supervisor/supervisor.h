@@ -68,6 +68,10 @@ struct SupervisorOptions {
   // Default: checkpoint.every_seconds of the configuration, 600 s unless it is set. None and 0: the chief saves only
   // when a run begins and when it ends or stops, and every checkpoint.every_steps of the configuration.
   Choice<absl::Duration> save_model_period;
+  // The chief: no step begins before the body's next Run, so that a body that leaves its loop after step s ends the run
+  // at s, and what it reads and sets between two Runs is of one step. A body that calls WaitForStop lets the run
+  // continue from then on. Otherwise steps do not wait for the body, and the run ends at the step in progress.
+  bool gate_loop = false;
   absl::Duration recovery_wait = absl::Seconds(30);
   // How long threads may continue after a stop was requested.
   absl::Duration stop_grace = absl::Seconds(120);
@@ -88,7 +92,7 @@ class Supervisor {
  public:
   struct PrepareOptions {
     bool start_standard_services = true;
-    // The chief: SessionManager::PrepareOptions.
+    // The chief: SessionManager::PrepareOptions. InvalidArgument without a saver.
     bool wait_for_checkpoint = false;
     // For a checkpoint, and on a worker for its chief.
     absl::Duration max_wait = absl::Seconds(7200);
@@ -138,7 +142,8 @@ class Supervisor {
     return coordinator_.RequestStop(std::move(reason));
   }
   bool ShouldStop() const { return coordinator_.ShouldStop(); }
-  void WaitForStop() { coordinator_.WaitForStop(); }
+  // If the body calls it before any Run, the run continues without one.
+  void WaitForStop();
   // Calls `function` and reports its error, which it returns: for threads that are not the coordinator's.
   absl::Status StopOnError(const std::function<absl::Status()>& function);
 

@@ -260,6 +260,7 @@ TEST_F(SupervisorTest, ReturnsAnErrorThatComesAfterACleanStop) {
   const auto supervisor = Create();
   EXPECT_EQ(supervisor->ManagedSession([&](Session&) {
     supervisor->RequestStop().IgnoreError();
+    EXPECT_TRUE(supervisor->ShouldStop());
     return absl::DataLossError("a late error");
   }),
             absl::DataLossError("a late error"));

@@ -199,5 +199,26 @@ TEST(AddressableBatchesTest, RefusesSizesThatMakeNoSense) {
               HasSubstr("10 examples, one step needs 12"));
 }
 
+TEST(AddressableBatchesTest, EveryStreamHasAllExamplesInItsOwnOrder) {
+  BatchSourceOptions options = Options(1);
+  options.streams = true;
+  options.epochs = 2;
+  const auto streams = Create(20, Config(10), options);
+  const auto slots = Create(20, Config(10), Options(1));
+  std::vector<int> first = Get(streams.get(), 0, 0);
+  EXPECT_EQ(first, Get(slots.get(), 0, 0)) << "stream 0 has the batches of slot 0";
+  EXPECT_NE(first, Get(streams.get(), 0, 1));
+  for (const int64_t stream : {0, 1, 500}) {
+    std::vector<int> epoch = Get(streams.get(), 0, stream);
+    for (const int example : Get(streams.get(), 1, stream)) epoch.push_back(example);
+    std::sort(epoch.begin(), epoch.end());
+    std::vector<int> all(20);
+    std::iota(all.begin(), all.end(), 0);
+    EXPECT_EQ(epoch, all) << "stream " << stream;
+    EXPECT_TRUE(absl::IsOutOfRange(streams->Get(4, stream).status())) << "each stream ends after its epochs";
+  }
+  EXPECT_TRUE(absl::IsInvalidArgument(streams->Get(0, -1).status()));
+}
+
 }  // namespace
 }  // namespace lockstep

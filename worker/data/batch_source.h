@@ -21,7 +21,8 @@ struct ExampleSpec {
 };
 
 // Training batches by address: the batch of (step, slot) is a pure function of the data, the configuration and the
-// seed. Thread-safe.
+// seed. In a run whose workers read input streams, `step` is the position in a stream and `slot` the number of the
+// stream. Thread-safe.
 class BatchSource {
  public:
   virtual ~BatchSource() = default;

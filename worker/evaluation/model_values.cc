@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
@@ -14,6 +15,10 @@ namespace {
 // Matches the name of the optimizer's state (server/optimizer/moving_average.cc).
 constexpr char kMovingAverageSuffix[] = "/ExponentialMovingAverage";
 
+bool HasAverage(const BundleReader& checkpoint, const v1::VariableSpec& variable) {
+  return variable.trainable() && checkpoint.Contains(absl::StrCat(variable.name(), kMovingAverageSuffix));
+}
+
 }  // namespace
 
 ModelValues::ModelValues(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {
@@ -22,11 +27,15 @@ ModelValues::ModelValues(std::vector<Tensor> tensors) : tensors_(std::move(tenso
 
 absl::StatusOr<ModelValues> LoadModelValues(const BundleReader& checkpoint, const v1::ModelSpec& spec,
                                             ValueSource source) {
+  // A run that keeps averages may keep none of some groups' variables.
+  const bool keeps_averages =
+      absl::c_any_of(spec.variables(), [&](const auto& variable) { return HasAverage(checkpoint, variable); });
   std::vector<Tensor> tensors;
   for (const v1::VariableSpec& variable : spec.variables()) {
     ASSIGN_OR_RETURN(const Shape shape,
                      Shape::Create({variable.shape().data(), static_cast<size_t>(variable.shape_size())}));
-    const bool averaged = source == ValueSource::kMovingAverages && variable.trainable();
+    const bool averaged = source == ValueSource::kMovingAverages && variable.trainable() &&
+                          (!keeps_averages || HasAverage(checkpoint, variable));
     const std::string key = absl::StrCat(variable.name(), averaged ? kMovingAverageSuffix : "");
     if (!checkpoint.Contains(key)) {
       return absl::NotFoundError(absl::StrCat(

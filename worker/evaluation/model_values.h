@@ -28,7 +28,8 @@ class ModelValues {
 
 enum class ValueSource {
   kVariables,
-  // The moving averages of the trained variables (optimizer.moving_average), and the other variables themselves.
+  // The moving averages of the trained variables (optimizer.moving_average), and the other variables themselves, also
+  // those of groups without averages.
   kMovingAverages,
 };
 

@@ -94,6 +94,12 @@ TEST_F(ModelValuesTest, ReadsTheAveragesOfTrainedVariables) {
   ASSERT_TRUE(values.ok()) << values.status();
   EXPECT_THAT(values->tensors()[0].flat<float>(), ElementsAre(6, 5, 4, 3, 2, 1));
   EXPECT_THAT(values->tensors()[1].flat<float>(), ElementsAre(7, 8, 9)) << "it is not trained";
+  const auto partial = LoadModelValues(*reader_, Spec(R"(
+    variables { name: "kernel" dtype: DT_FLOAT shape: 2 shape: 3 trainable: true }
+    variables { name: "bias" dtype: DT_FLOAT shape: 3 trainable: true })"),
+                                       ValueSource::kMovingAverages);
+  ASSERT_TRUE(partial.ok()) << partial.status();
+  EXPECT_THAT(partial->tensors()[1].flat<float>(), ElementsAre(7, 8, 9)) << "its group keeps none";
   const absl::Status none =
       LoadModelValues(*reader_, Spec(R"(variables { name: "bias" dtype: DT_FLOAT shape: 3 trainable: true })"),
                       ValueSource::kMovingAverages)

@@ -20,8 +20,8 @@ namespace lockstep {
 // The key of a slot's pseudo-random numbers: Philox::ForSlot(seed, "<layer name>", step, slot).
 struct SlotKey {
   uint64_t seed = 0;
-  int64_t step = 0;
-  int64_t slot = 0;
+  int64_t step = 0;  // or the position in an input stream
+  int64_t slot = 0;  // or the number of the stream
 };
 
 // The current values of a model's variables, in the order of ModelSpec.variables; each
@@ -38,6 +38,12 @@ class GradientSink {
   // The mean loss of the batch, regularizers included. If this returns false, the gradients are no longer needed: stop
   // with Cancelled.
   virtual bool OnLoss(float loss) = 0;
+
+  // Gives the slot a weight in its step, such as its number of tokens: 0 or more; 1 if it is not called. Called before
+  // the first gradient, at most once. The gradients stay those of the mean loss: the sink multiplies them by the
+  // weight, and the chief divides the step's sum by the sum of all weights. A sink that wraps another passes it on.
+  // With compression.gradients: FLOAT16, a product or a sum of products beyond 65504 becomes 65504, without an error.
+  virtual void OnWeight(float weight) {}
 
   // Reports the value of update op `index` (ModelSpec.update_ops); it has as many elements as the op's variable.
   virtual void OnUpdate(int index, absl::Span<const float> value) = 0;

@@ -9,6 +9,7 @@
 #include "lockstep/common/contract/gradient_digest.h"
 #include "lockstep/common/memory/aligned_buffer.h"
 #include "lockstep/common/tensor/parameter_layout.h"
+#include "lockstep/worker/session/block/gradient_norm.h"
 #include "lockstep/worker/session/block/gradient_transforms.h"
 
 namespace lockstep {
@@ -28,12 +29,14 @@ class DigestSink : public GradientSink {
         updates_(layout->update_ops().size()) {}
 
   bool OnLoss(float) override { return !stop_.load(); }
+  void OnWeight(float weight) override { weight_ = weight; }
   void OnUpdate(int index, absl::Span<const float> value) override { updates_[index] = GradientDigest(value); }
   float* GradientBuffer(int variable) override {
     return buffer_.as<float>() + layout_.variables()[variable].flat_offset;
   }
   void OnGradient(int variable) override {
     const auto elements = static_cast<size_t>(layout_.variables()[variable].elements);
+    if (weight_ != 1) Scale(weight_, {GradientBuffer(variable), elements});
     gradients_[variable] = GradientDigest({GradientBuffer(variable), elements});
   }
 
@@ -51,6 +54,7 @@ class DigestSink : public GradientSink {
   const ParameterLayout& layout_;
   const std::atomic<bool>& stop_;
   AlignedBuffer buffer_;
+  float weight_ = 1;
   std::vector<uint64_t> gradients_;  // by variable
   std::vector<uint64_t> updates_;
 };
@@ -99,13 +103,14 @@ absl::StatusOr<std::vector<uint64_t>> Compute(const ParameterLayout& layout, con
   DigestSink sink(&layout, &stop);
   ASSIGN_OR_RETURN(const auto transforms,
                    GradientTransforms::Create(config.optimizer(), workload.model->spec(), &sink));
-  const absl::StatusOr<Batch> batch = workload.batches->Get(/*step=*/0, /*slot=*/0);
+  const absl::StatusOr<Batch> batch = BatchOf(workload, /*step=*/0, /*slot=*/0);
   // A worker whose input is empty joins with digests of nothing, so that its first block ends the run.
   if (absl::IsOutOfRange(batch.status())) return sink.digests();
   RETURN_IF_ERROR(batch.status());
   SlotKey key;
   key.seed = config.training().seed();
-  RETURN_IF_ERROR(workload.model->ComputeGradients(variables, *batch, key, transforms.get()));
+  const absl::Status computed = workload.model->ComputeGradients(variables, *batch, key, transforms.get());
+  if (!absl::IsOutOfRange(computed)) RETURN_IF_ERROR(computed);
   return sink.digests();
 }
 

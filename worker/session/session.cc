@@ -114,7 +114,8 @@ ChiefClient::StepOptions WorkerSession::NewStepOptions() const {
   options.slots = config().training().replicas_to_aggregate();
   options.compression = CompressionOf(config().compression());
   if (opened_.has_shared_memory()) options.chief_memory = opened_.shared_memory();
-  options.idle = [this] { return batches_->PrepareIfBrief(); };
+  options.clock = options_.clock;
+  options.idle = [this] { return batches_ != nullptr && batches_->PrepareIfBrief(); };
   return options;
 }
 

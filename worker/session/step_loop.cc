@@ -32,7 +32,11 @@ Effects StepLoop::Compute(const StepChannel::Assignment& assignment, StepChannel
       break;
   }
   const BlockComputer::Result result = (*computer)->Compute(assignment, channel, additions);
-  if (result.status.ok()) options_.observer->AfterBlock(assignment.token, (*computer)->mean_loss());
+  if (result.status.ok()) {
+    options_.observer->AfterBlock(assignment.token, (*computer)->mean_loss());
+  } else {
+    options_.observer->OnBlockLost();
+  }
   return OnBlock(result);
 }
 

@@ -50,6 +50,9 @@ class TrainingWorker {
   // first. A second call aborts the contribution, too.
   void RequestStop();
 
+  // False while the block being computed is not wanted any more. For any thread.
+  bool wanted() const { return loop_.wanted().load(std::memory_order_relaxed); }
+
   // Slots computed so far.
   int64_t slots_computed() const { return slots_computed_.load(std::memory_order_relaxed); }
 

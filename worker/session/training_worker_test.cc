@@ -143,10 +143,11 @@ class BusyObserver : public BlockObserver {
     return true;
   }
   void AfterBlock(const v1::Token&, double) override {}
+  void OnBlockLost() override { ++lost; }
   void OnResult(v1::ContributionResult) override {}
   void OnRunOver() override {}
 
-  int sessions = 0, blocks = 0, demands = 0;
+  int sessions = 0, blocks = 0, demands = 0, lost = 0;
 };
 
 TEST_F(TrainingWorkerTest, ABlockIsGivenBackAndTheSessionStays) {
@@ -164,6 +165,18 @@ TEST_F(TrainingWorkerTest, ABlockIsGivenBackAndTheSessionStays) {
   EXPECT_EQ(calls.streams.size(), 2u);
   EXPECT_EQ(calls.leaves, 2) << "each stream ends with a goodbye";
   EXPECT_EQ(calls.reports, 2);
+}
+
+TEST_F(TrainingWorkerTest, TheObserverHearsOfALostBlock) {
+  client_.streams = {{FakeChiefClient::Gives(3, 0, 2)}, {FakeChiefClient::Gives(7, 0, 2)}};
+  BusyObserver observer;
+  TrainingWorker::Options options = NewOptions();
+  options.observer = &observer;
+  TrainingWorker worker(options, &client_);
+  on_slot_ = [&] { worker.RequestStop(); };
+  EXPECT_TRUE(absl::IsCancelled(worker.Run()));
+  EXPECT_EQ(observer.blocks, 2);
+  EXPECT_EQ(observer.lost, 1) << "the one that was given back is not";
 }
 
 TEST_F(TrainingWorkerTest, ARunThatFailedFailsTheWorker) {

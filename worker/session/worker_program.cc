@@ -13,6 +13,7 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/process/json_log.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/cluster_role.h"
@@ -20,6 +21,8 @@
 #include "lockstep/common/cluster/tf_config.h"
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/common/io/file_system.h"
+#include "lockstep/common/report/json_text.h"
+#include "lockstep/common/transport/connection/credentials_flags.h"
 #include "lockstep/common/transport/grpc_connector.h"
 #include "lockstep/worker/session/training_worker.h"
 #include "lockstep/worker/session/workload/configured_workload.h"
@@ -29,11 +32,13 @@ namespace {
 
 struct Flags {
   std::string master;
+  CredentialsFlags credentials;
   std::string name;
   std::string index_directory;
   int compute_threads = 0;
   absl::optional<double> chief_wait_seconds;
   absl::optional<int64_t> startup_delay_steps;
+  std::string log_format = "text";
 };
 
 void Declare(Flags* flags, CommandLine* command_line) {
@@ -43,6 +48,7 @@ void Declare(Flags* flags, CommandLine* command_line) {
       "file:PATH, a file that has the address (lockstep chief --address_file). When absent, the chief "
       "of the cluster in TF_CONFIG",
       &flags->master);
+  flags->credentials.Declare(command_line);
   command_line->AddFlag(
       "name", "NAME",
       "shown in status and logs; worker-PID@HOST when absent, in a container with six random digits for PID",
@@ -59,6 +65,7 @@ void Declare(Flags* flags, CommandLine* command_line) {
   command_line->AddFlag("startup_delay_steps", "N",
                         "compute nothing before the global step is N; as configured when absent",
                         &flags->startup_delay_steps);
+  command_line->AddFlag("log_format", "FORMAT", kLogFormatHelp, &flags->log_format);
 }
 
 // What TF_CONFIG says, where no flag does.
@@ -135,7 +142,8 @@ class StoppableWorker {
 };
 
 // Runs a worker until it ends or a signal ends it.
-absl::Status RunUntilStopped(const MasterAddress& master, const TrainingWorker::Options& options) {
+absl::Status RunUntilStopped(const MasterAddress& master, const GrpcClientOptions& client_options,
+                             const TrainingWorker::Options& options) {
   StoppableWorker running;
   // Before any other thread, of gRPC's too: one that does not block a signal would let it end the process.
   TerminationWatch::Options signals;
@@ -146,7 +154,7 @@ absl::Status RunUntilStopped(const MasterAddress& master, const TrainingWorker::
   signals.on_save = [&] { LOG(INFO) << options.name << ": the chief saves, a worker has nothing to save; continues"; };
   signals.limit = [] { return kEndingLimit; };
   TerminationWatch watch(std::move(signals));
-  GrpcConnector connector(FileSystem::Real());
+  GrpcConnector connector(FileSystem::Real(), client_options);
   ASSIGN_OR_RETURN(std::unique_ptr<ChiefClient> client, connector.Connect(master));
   const auto worker = std::make_shared<RunningWorker>(options, std::move(client));
   running.Set(worker);
@@ -185,6 +193,11 @@ int WorkerMain(int argc, char** argv) {
   Declare(&flags, &command_line);
   if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))
     return *exit_code;
+  const absl::Status log_format = SetLogFormat(flags.log_format, "worker");
+  if (!log_format.ok()) {
+    std::cerr << "lockstep worker: " << log_format.message() << "\n";
+    return kExitBadConfiguration;
+  }
   const absl::Status tf_config = ReadTfConfig(&flags);
   if (!tf_config.ok()) {
     std::cerr << "lockstep worker: " << tf_config.message() << "\n";
@@ -200,8 +213,16 @@ int WorkerMain(int argc, char** argv) {
     std::cerr << "lockstep worker: " << master.status().message() << "\n";
     return kExitBadConfiguration;
   }
+  GrpcClientOptions client;
+  const absl::StatusOr<Credentials> credentials = flags.credentials.Load(FileSystem::Real());
+  if (!credentials.ok()) {
+    std::cerr << "lockstep worker: " << credentials.status().message() << "\n";
+    return kExitBadConfiguration;
+  }
+  client.credentials = *credentials;
   const TrainingWorker::Options options = WorkerOptions(flags);
-  return Report(options.name, RunUntilStopped(*master, options));
+  SetLogField("worker", JsonString(options.name));
+  return Report(options.name, RunUntilStopped(*master, client, options));
 }
 
 }  // namespace lockstep

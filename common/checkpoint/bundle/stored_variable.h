@@ -14,6 +14,8 @@ namespace lockstep {
 inline constexpr char kGlobalStepKey[] = "global_step";
 // Key of a serialized v1::SessionState, as uint8. Absent if no program drives the run.
 inline constexpr char kSessionStateKey[] = "lockstep/session_state";
+// Key of the next position of each input stream, int64 [streams]. Absent if batches belong to slots of steps.
+inline constexpr char kStreamPositionsKey[] = "lockstep/stream_positions";
 
 // Checks that `checkpoint` holds under `key` what the model declares, which is float32. Errors: NotFound;
 // InvalidArgument names the checkpoint, the key, both types and both shapes.

@@ -6,6 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -132,6 +133,13 @@ bool ParseShape(absl::string_view text, std::vector<int64_t>* dims) {
   return true;
 }
 
+// Says how to save an array of another type of elements. Empty if nothing better is known.
+const char* SavedInstead(absl::string_view code) {
+  if (code == "O") return "; convert Python objects with .astype('float32') or .astype('int64')";
+  const bool is_text = absl::StartsWith(code, "U") || absl::StartsWith(code, "S");
+  return is_text ? "; integers are classes: save numpy.unique(words, return_inverse=True)[1]" : "";
+}
+
 absl::StatusOr<v1::DataType> ParseType(absl::string_view descr, absl::string_view name) {
   LiteralScanner scanner(descr);
   absl::string_view type;
@@ -141,9 +149,9 @@ absl::StatusOr<v1::DataType> ParseType(absl::string_view descr, absl::string_vie
   const auto known =
       std::find_if(std::begin(kTypes), std::end(kTypes), [&](const NumpyType& t) { return t.code == code; });
   if (!is_string || known == std::end(kTypes)) {
-    return absl::UnimplementedError(absl::StrCat(name, " has elements of the type ",
-                                                 absl::CHexEscape(descr.substr(0, kShownTypeBytes)),
-                                                 ", which is not read; numbers and booleans are"));
+    return absl::UnimplementedError(absl::StrCat(
+        name, " has elements of the type ", absl::CHexEscape((is_string ? type : descr).substr(0, kShownTypeBytes)),
+        ", which is not read; numbers and booleans are", SavedInstead(code)));
   }
   if (type[0] == '>' && SizeOf(known->dtype) > 1) {
     return absl::UnimplementedError(
@@ -199,6 +207,10 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(absl::string_view start, absl::string_v
   auto shape = Shape::Create(dims);
   if (!shape.ok()) return Damaged(name, shape.status().message());
   header.shape = *std::move(shape);
+  if (header.shape.num_elements() > std::numeric_limits<int64_t>::max() / static_cast<int64_t>(SizeOf(header.dtype))) {
+    return Damaged(name, absl::StrCat("shape ", header.shape.ToString(), " of ", NameOf(header.dtype),
+                                      " has more than 2^63 bytes"));
+  }
   // With one dimension, both orders are the same.
   if (fields.fortran_order == "True" && header.shape.rank() > 1) {
     return absl::UnimplementedError(

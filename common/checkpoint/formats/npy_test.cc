@@ -10,6 +10,7 @@
 namespace lockstep {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 std::string Npy(const std::string& dictionary, int version = 1) {
@@ -72,7 +73,11 @@ TEST(NpyTest, SaysWhatItDoesNotRead) {
   };
   EXPECT_EQ(error("'<f4'", "True"), "f is in Fortran order; save numpy.ascontiguousarray of the array");
   EXPECT_EQ(error("'>f4'"), "f is big-endian (>f4); save it with .astype(\"<f4\")");
-  EXPECT_EQ(error("'|O'"), "f has elements of the type \\'|O\\', which is not read; numbers and booleans are");
+  EXPECT_EQ(error("'|O'"),
+            "f has elements of the type |O, which is not read; numbers and booleans are; convert Python objects with "
+            ".astype('float32') or .astype('int64')");
+  EXPECT_THAT(error("'<U5'"), HasSubstr("of the type <U5, which is not read; numbers and booleans are; integers are "));
+  EXPECT_THAT(error("'<c8'"), EndsWith("of the type <c8, which is not read; numbers and booleans are"));
   for (const char* type : {"'<U3'", "'|S5'", "'<c8'", "'<M8[ns]'", "[('a', '<f4'), ('b', '<i4')]", "'|V2'", "'<f16'"}) {
     EXPECT_THAT(error(type), HasSubstr("f has elements of the type "));
   }
@@ -96,6 +101,7 @@ TEST(NpyTest, DamageIsNoCrash) {
         "{'descr': '<f4', 'fortran_order': False, 'shape': (1,)} x",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (99999999999999999999,)}",
         "{'descr': '<f4', 'fortran_order': False, 'shape': (4611686018427387904, 4)}",
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (2147483648, 2147483648)}",
         "{'descr': '<f4', 'fortran_order': False, 'other': 1, 'shape': (1,)}"}) {
     EXPECT_TRUE(absl::IsDataLoss(ErrorOf(Npy(dictionary)))) << dictionary;
   }

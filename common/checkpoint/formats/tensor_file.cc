@@ -14,6 +14,7 @@
 #include "lockstep/common/checkpoint/formats/npz.h"
 #include "lockstep/common/checkpoint/formats/npz_writer.h"
 #include "lockstep/common/checkpoint/formats/safetensors.h"
+#include "lockstep/common/checkpoint/formats/v1_checkpoint.h"
 #include "lockstep/common/tensor/dtype.h"
 
 namespace lockstep {
@@ -59,6 +60,11 @@ absl::Status WriteSynced(FileSystem* fs, const std::string& path, TensorFileForm
   return file->Close();
 }
 
+// Returns true for TensorFlow's format V1. An index is a table, too, but belongs to a prefix.
+bool IsV1(FileSystem* fs, const std::string& path) {
+  return CheckpointPrefixOf(path) == path && IsV1Checkpoint(fs, path);
+}
+
 }  // namespace
 
 absl::string_view NameOf(TensorFileFormat format) { return format == TensorFileFormat::kNpz ? "npz" : "safetensors"; }
@@ -81,20 +87,24 @@ absl::StatusOr<std::unique_ptr<TensorReader>> OpenTensors(FileSystem* fs, const 
   const absl::optional<TensorFileFormat> format = FormatOfPath(path);
   if (format == TensorFileFormat::kSafetensors) return SafetensorsReader::Open(fs, path);
   if (format == TensorFileFormat::kNpz) return NpzReader::Open(fs, path);
-  return BundleReader::Open(fs, CheckpointPrefixOf(path));
+  const std::string prefix = CheckpointPrefixOf(path);
+  ASSIGN_OR_RETURN(const bool is_v2, CheckpointExists(fs, prefix));
+  if (!is_v2 && IsV1(fs, path)) return V1CheckpointReader::Open(fs, path);
+  return BundleReader::Open(fs, prefix);
 }
 
 absl::StatusOr<bool> TensorsExist(FileSystem* fs, const std::string& path) {
-  return FormatOfPath(path).has_value() ? fs->Exists(path) : CheckpointExists(fs, CheckpointPrefixOf(path));
+  if (FormatOfPath(path).has_value()) return fs->Exists(path);
+  ASSIGN_OR_RETURN(const bool exists, CheckpointExists(fs, CheckpointPrefixOf(path)));
+  return exists || IsV1(fs, path);
 }
 
 absl::Status NoSuchCheckpoint(FileSystem* fs, const std::string& path, const std::string& logdir) {
   std::string text = absl::StrCat("there is no checkpoint ", path);
   if (fs->NewRandomAccessFile(path).ok()) {
-    absl::StrAppend(
-        &text, ": the file has no ", IndexPath(Basename(path)),
-        " beside it; format V1 of TensorFlow, one file, is not read: load it in TensorFlow and save it with "
-        "tf.compat.v1.train.Saver, which writes format V2");
+    absl::StrAppend(&text, ": the file has no ", IndexPath(Basename(path)),
+                    " beside it, and it is no checkpoint of TensorFlow's format V1",
+                    IsV1(fs, path) ? "; here only format V2 can be used" : "");
   }
   const bool is_name = Basename(path) == path && !logdir.empty();
   const std::string directory = is_name ? logdir : std::string(Dirname(path));

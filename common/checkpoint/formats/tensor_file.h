@@ -26,14 +26,14 @@ absl::StatusOr<TensorFileFormat> ParseTensorFileFormat(absl::string_view name);
 // Returns the format by the path's extension, or nullopt for other paths, such as a checkpoint's prefix.
 absl::optional<TensorFileFormat> FormatOfPath(absl::string_view path);
 
-// Opens a file of weights if the path names one, otherwise the checkpoint with this prefix or file. Errors: those of
-// the format's reader, including NotFound.
+// Opens a file of weights if the path names one, otherwise the checkpoint with this prefix or file, or the file if it
+// is one of TensorFlow's format V1. Errors: those of the format's reader, including NotFound.
 absl::StatusOr<std::unique_ptr<TensorReader>> OpenTensors(FileSystem* fs, const std::string& path);
 // Returns true if there is something to open, false only if there certainly is not.
 absl::StatusOr<bool> TensorsExist(FileSystem* fs, const std::string& path);
 
 // Returns the NotFound error for a path that is no checkpoint and no file of weights: it says what lies there instead,
-// a checkpoint of TensorFlow's format V1 for example, and names the checkpoints in its directory or, if the path has
+// and names the checkpoints in its directory or, if the path has
 // none, in `logdir`.
 absl::Status NoSuchCheckpoint(FileSystem* fs, const std::string& path, const std::string& logdir);
 

@@ -45,6 +45,8 @@ StepFrame FrameBuilder::End() {
   }
   frame_.end = true;
   frame_.digests = std::exchange(digests_, {});
+  const uint64_t times = std::exchange(times_, 0);
+  if (token_.slot_count() > 0) frame_.times = times;
   return Take();
 }
 

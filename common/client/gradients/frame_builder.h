@@ -46,6 +46,8 @@ class FrameBuilder {
   absl::optional<StepFrame> AddPiece(StepPiece piece);
   // Attaches the digests to the next End.
   void SetDigests(absl::Span<const uint64_t> digests) { digests_.assign(digests.begin(), digests.end()); }
+  // Attaches the times (EncodeStepTimes) to the next End, if that ends a contribution.
+  void SetTimes(uint64_t times) { times_ = times; }
   // Makes the next End report the end of the input and drop everything added since the last frame.
   void SetEndOfInput() { end_of_input_ = true; }
   // Ends the contribution, if any, and requests a token.
@@ -63,6 +65,7 @@ class FrameBuilder {
   StepFrame frame_;  // being filled
   int64_t frame_bytes_ = 0;
   std::vector<uint64_t> digests_;
+  uint64_t times_ = 0;
   bool end_of_input_ = false;
   bool first_ = true;
 };

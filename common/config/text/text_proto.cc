@@ -17,6 +17,9 @@
 namespace lockstep {
 namespace {
 
+// Groups of optimizers nest. Without a limit, a text could exhaust the stack.
+constexpr int kMostNested = 100;
+
 using ::google::protobuf::Descriptor;
 using ::google::protobuf::FieldDescriptor;
 using ::google::protobuf::Message;
@@ -197,6 +200,9 @@ std::string Explain(absl::string_view text, const FirstError& error, const Descr
   const auto line = [&](size_t at, absl::string_view path, absl::string_view what) {
     return absl::StrCat(file, ":", LineAndColumn(text, at), ": ", path, path.empty() ? "" : ": ", what);
   };
+  if (absl::StrContains(message, "recursion limit")) {
+    return line(offset, "", absl::StrCat("there are more than ", kMostNested, " blocks within one another"));
+  }
   if (absl::StrContains(message, "has no field named") && place.message() != nullptr) {
     if (const Descriptor* outer = place.OuterMessageWith(place.name())) {
       return line(place.name_offset(), place.path(),
@@ -227,6 +233,7 @@ absl::Status ParseTextProto(absl::string_view text, absl::string_view file, Mess
                             TextFormat::ParseInfoTree* lines) {
   FirstError error;
   TextFormat::Parser parser;
+  parser.SetRecursionLimit(kMostNested);
   parser.RecordErrorsTo(&error);
   if (lines != nullptr) parser.WriteLocationsTo(lines);
   google::protobuf::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));

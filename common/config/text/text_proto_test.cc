@@ -34,6 +34,12 @@ optimizer { sgd {} learning_rate { piecewise { boundaries: [1, 2] values: 0.3 va
   EXPECT_EQ(PrintTextProto(again), PrintTextProto(config));
 }
 
+TEST(TextProtoTest, NestingIsLimited) {
+  std::string text;
+  for (int i = 0; i < 100000; ++i) text += "optimizer { group { ";
+  EXPECT_EQ(ErrorOf(text), "run.textproto:1:1011: there are more than 100 blocks within one another");
+}
+
 TEST(TextProtoTest, ClearsTheMessageFirst) {
   config::v1::RunSpec config;
   config.mutable_training()->set_seed(5);

@@ -99,11 +99,40 @@ void CheckDims(const std::string& field, const Dims& dims, ConfigProblems* probl
   for (int i = 0; i < dims.size(); ++i) problems->RequirePositive(absl::StrCat(field, "[", i, "]"), dims[i]);
 }
 
+constexpr int64_t kMaxImageSide = 65536;
+
+void CheckImageForm(const std::string& field, const config::v1::InputConfig::ImageForm& form,
+                    ConfigProblems* problems) {
+  const std::string range = absl::StrCat("in [1, ", kMaxImageSide, "], in pixels, such as 224");
+  problems->Require(field + ".height", form.height(), form.height() >= 1 && form.height() <= kMaxImageSide, range);
+  problems->Require(field + ".width", form.width(), form.width() >= 1 && form.width() <= kMaxImageSide, range);
+  if (!form.has_channels()) return;
+  problems->Require(field + ".channels", form.channels(), form.channels() == 1 || form.channels() == 3,
+                    "3 (colours) or 1 (grey)");
+}
+
 void CheckTfRecord(const std::string& field, const config::v1::InputConfig::TfRecord& tfrecord,
                    ConfigProblems* problems) {
   CheckFiles(field, tfrecord.file(), problems);
   problems->RequireText(field + ".feature_key", tfrecord.feature_key());
-  CheckDims(field + ".feature_shape", tfrecord.feature_shape(), problems);
+  if (!tfrecord.has_image()) return CheckDims(field + ".feature_shape", tfrecord.feature_shape(), problems);
+  CheckImageForm(field + ".image", tfrecord.image(), problems);
+  if (!tfrecord.feature_shape().empty()) {
+    problems->Add(field + ".feature_shape", "is set, and so is image, which has the shape; use one of them");
+  }
+}
+
+void CheckImages(const std::string& field, const config::v1::InputConfig::Images& images, ConfigProblems* problems) {
+  problems->RequireText(field + ".folder", images.folder());
+  CheckImageForm(field + ".form", images.form(), problems);
+  std::set<std::string> names;
+  for (int i = 0; i < images.class_name_size(); ++i) {
+    const std::string name = absl::StrCat(field, ".class_name[", i, "]");
+    problems->RequireText(name, images.class_name(i));
+    if (!names.insert(images.class_name(i)).second) {
+      problems->Add(name, absl::StrCat("is \"", images.class_name(i), "\", as that of another class"));
+    }
+  }
 }
 
 void CheckSynthetic(const std::string& field, const config::v1::InputConfig::Synthetic& synthetic,
@@ -155,17 +184,19 @@ void CheckSplit(const std::string& field, const config::v1::InputConfig::Split& 
     case config::v1::InputConfig::Split::kNpy:
       problems->RequireText(field + ".npy.features", split.npy().features());
       return problems->RequireText(field + ".npy.labels", split.npy().labels());
+    case config::v1::InputConfig::Split::kImages:
+      return CheckImages(field + ".images", split.images(), problems);
     case config::v1::InputConfig::Split::kRegistered:
       return CheckRegistered(field + ".registered", split.registered(), problems);
     case config::v1::InputConfig::Split::SOURCE_NOT_SET:
       return problems->Add(
-          field, "has no source, must have one of idx, csv, libsvm, tfrecord, npz, npy, synthetic, registered");
+          field, "has no source, must have one of idx, csv, libsvm, tfrecord, npz, npy, images, synthetic, registered");
   }
 }
 
 }  // namespace
 
-void CheckInput(const config::v1::InputConfig& input, ConfigProblems* problems) {
+void CheckInput(const config::v1::InputConfig& input, bool needs_split, ConfigProblems* problems) {
   std::set<std::string> names;
   for (int i = 0; i < input.split_size(); ++i) {
     const std::string field = absl::StrCat("input.split[", i, "]");
@@ -174,7 +205,8 @@ void CheckInput(const config::v1::InputConfig& input, ConfigProblems* problems) 
       problems->Add(field + ".name", absl::StrCat("is \"", input.split(i).name(), "\", as that of another split"));
     }
   }
-  if (names.count("train") == 0) problems->Add("input", "has no split named \"train\"");
+  const bool reads = needs_split || input.split_size() > 0;
+  if (reads && names.count("train") == 0) problems->Add("input", "has no split named \"train\"");
   problems->Require("input.batch_size", input.batch_size(), input.batch_size() > 0, "above 0, such as 64");
   problems->RequireNotNegative("input.epochs", input.epochs());
   problems->Require("input.test_fraction", input.test_fraction(),

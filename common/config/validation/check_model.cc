@@ -36,6 +36,30 @@ void CheckConv2d(const std::string& field, const config::v1::Layer::Conv2d& conv
   CheckInitializer(field + ".bias_initializer", conv.bias_initializer(), problems);
 }
 
+template <typename Layer>
+void CheckDepthwise(const std::string& field, const Layer& layer, ConfigProblems* problems) {
+  CheckWindow(field + ".kernel", layer.kernel(), true, problems);
+  CheckWindow(field + ".strides", layer.strides(), false, problems);
+  if (layer.has_multiplier()) problems->RequirePositive(field + ".multiplier", layer.multiplier());
+  CheckInitializer(field + ".bias_initializer", layer.bias_initializer(), problems);
+}
+
+void CheckSeparable(const std::string& field, const config::v1::Layer::SeparableConv2d& layer,
+                    ConfigProblems* problems) {
+  problems->RequirePositive(field + ".filters", layer.filters());
+  CheckDepthwise(field, layer, problems);
+  CheckInitializer(field + ".depthwise_initializer", layer.depthwise_initializer(), problems);
+  CheckInitializer(field + ".pointwise_initializer", layer.pointwise_initializer(), problems);
+}
+
+void CheckLocalResponseNorm(const std::string& field, const config::v1::Layer::LocalResponseNorm& layer,
+                            ConfigProblems* problems) {
+  problems->RequireNotNegative(field + ".depth_radius", layer.depth_radius());
+  if (layer.has_bias()) problems->RequirePositive(field + ".bias", layer.bias());
+  problems->RequireNotNegative(field + ".alpha", layer.alpha());
+  problems->RequireFinite(field + ".beta", layer.beta());
+}
+
 void CheckEmbedding(const std::string& field, const config::v1::Layer::Embedding& embedding, ConfigProblems* problems) {
   problems->RequirePositive(field + ".vocabulary", embedding.vocabulary());
   problems->RequirePositive(field + ".dimension", embedding.dimension());
@@ -58,6 +82,14 @@ void CheckLayerKind(const std::string& field, const config::v1::Layer& layer, Co
       return CheckDense(field + ".dense", layer.dense(), problems);
     case config::v1::Layer::kConv2D:
       return CheckConv2d(field + ".conv2d", layer.conv2d(), problems);
+    case config::v1::Layer::kDepthwiseConv2D:
+      CheckInitializer(field + ".depthwise_conv2d.kernel_initializer", layer.depthwise_conv2d().kernel_initializer(),
+                       problems);
+      return CheckDepthwise(field + ".depthwise_conv2d", layer.depthwise_conv2d(), problems);
+    case config::v1::Layer::kSeparableConv2D:
+      return CheckSeparable(field + ".separable_conv2d", layer.separable_conv2d(), problems);
+    case config::v1::Layer::kLrn:
+      return CheckLocalResponseNorm(field + ".lrn", layer.lrn(), problems);
     case config::v1::Layer::kMaxPool:
       return CheckPool(field + ".max_pool", layer.max_pool(), problems);
     case config::v1::Layer::kAveragePool:
@@ -80,6 +112,7 @@ void CheckLayerKind(const std::string& field, const config::v1::Layer& layer, Co
     case config::v1::Layer::kFlatten:
     case config::v1::Layer::kGlobalAveragePool:
     case config::v1::Layer::kAdd:
+    case config::v1::Layer::kConcat:
       return;
     case config::v1::Layer::KIND_NOT_SET:
       return problems->Add(field, "has no kind, must have one of dense, conv2d, max_pool, ...");

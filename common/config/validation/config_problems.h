@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,7 +17,13 @@ namespace lockstep {
 // named by their path, "optimizer.adam.beta1". Not thread-safe.
 class ConfigProblems {
  public:
-  void Add(absl::string_view field, absl::string_view what) { lines_.push_back(absl::StrCat(field, " ", what)); }
+  // Every field's path begins with `prefix`.
+  explicit ConfigProblems(std::string prefix = "") : prefix_(std::move(prefix)) {}
+
+  void Add(absl::string_view field, absl::string_view what) {
+    lines_.push_back(absl::StrCat(prefix_, field, " ", what));
+  }
+  void AddAll(const ConfigProblems& other) { lines_.insert(lines_.end(), other.lines_.begin(), other.lines_.end()); }
 
   // Each check takes an integer or a floating-point number; the latter must be finite.
   template <typename T>
@@ -60,6 +67,7 @@ class ConfigProblems {
     return std::is_floating_point<T>::value;
   }
 
+  const std::string prefix_;
   std::vector<std::string> lines_;
 };
 

@@ -16,6 +16,7 @@
 #include "lockstep/common/config/validation/metric_names.h"
 #include "lockstep/common/config/validation/warm_start_rules.h"
 #include "lockstep/common/step/partial_sums.h"
+#include "lockstep/common/step/training_policy.h"
 
 namespace lockstep {
 namespace {
@@ -61,6 +62,7 @@ void CheckTransforms(const config::v1::OptimizerConfig& optimizer, ConfigProblem
   problems->RequireNotNegative("optimizer.clip.by_value", optimizer.clip().by_value());
   problems->RequireNotNegative("optimizer.clip.by_norm", optimizer.clip().by_norm());
   problems->RequireNotNegative("optimizer.clip.by_global_norm", optimizer.clip().by_global_norm());
+  problems->RequireNotNegative("optimizer.clip.mean_by_global_norm", optimizer.clip().mean_by_global_norm());
 }
 
 // Exactly one of the fields determines the run's length.
@@ -86,6 +88,61 @@ void CheckTraining(const config::v1::TrainingConfig& training, ConfigProblems* p
   if (training.skip_non_finite() && training.end_on_non_finite()) {
     problems->Add("training.skip_non_finite",
                   "is true, but end_on_non_finite is, too; a step is skipped or ends the run");
+  }
+}
+
+void CheckFirstArrivals(const config::v1::TrainingConfig& training, ConfigProblems* problems) {
+  const int64_t replicas = std::max<int64_t>(1, training.replicas_to_aggregate());
+  const config::v1::TrainingConfig::FirstArrivals& policy = training.first_arrivals();
+  problems->Require("training.first_arrivals.total_replicas", policy.total_replicas(),
+                    policy.total_replicas() >= 0 && policy.total_replicas() <= kMaxReplicas,
+                    absl::StrCat("in [1, ", kMaxReplicas, "]"));
+  if (policy.total_replicas() < 0) return;
+  const int64_t total = policy.total_replicas() == 0 ? replicas : policy.total_replicas();
+  const int64_t least = std::max<int64_t>(0, replicas - total);
+  const int64_t tokens = policy.has_initial_tokens() ? policy.initial_tokens() : replicas;
+  problems->Require("training.first_arrivals.initial_tokens", tokens, tokens >= least && tokens <= kMaxReplicas,
+                    absl::StrCat("in [", least, ", ", kMaxReplicas, "]: ", total, " workers make a step of ", replicas,
+                                 " contributions"));
+  problems->Require("training.startup_delay_steps", training.startup_delay_steps(), training.startup_delay_steps() <= 0,
+                    "absent, as first_arrivals is given, whose steps may need every worker");
+}
+
+// Refuses what has no meaning without slots that any worker may compute, and what would do nothing.
+void CheckPolicy(const config::v1::RunSpec& config, ConfigProblems* problems) {
+  const config::v1::TrainingConfig& training = config.training();
+  const int64_t staged = config.cluster().max_staged_contributions();
+  if (!ReadsStreams(training)) {
+    problems->Require("cluster.max_staged_contributions", staged, staged == 0,
+                      "absent: the policy is DETERMINISTIC, which sums contributions while they come in");
+    return;
+  }
+  problems->Require("cluster.max_staged_contributions", staged, staged >= 0 && staged <= kMaxReplicas,
+                    absl::StrCat("in [1, ", kMaxReplicas, "]"));
+  const std::string policy = PolicyName(training);
+  if (config.has_audit()) {
+    problems->Add("audit", absl::StrCat("is set, but the policy is ", policy,
+                                        ": a batch is computed once, with values that no second worker has"));
+  }
+  if (config.compression().has_top_k()) {
+    problems->Add("compression.top_k", absl::StrCat("is set, but the policy is ", policy,
+                                                    ": estimates belong to the slots of a DETERMINISTIC run"));
+  }
+  if (config.cluster().max_partial_sums() != 0) {
+    problems->Add("cluster.max_partial_sums",
+                  absl::StrCat("is ", config.cluster().max_partial_sums(), ", must be absent: the policy is ", policy,
+                               ", and contributions are summed in the order of their arrival"));
+  }
+  if (training.has_first_arrivals()) CheckFirstArrivals(training, problems);
+  if (!training.has_async()) return;
+  if (training.reduction() != config::v1::TrainingConfig::MEAN) {
+    problems->Add("training.reduction", "is SUM, but async is given, and a step has one contribution");
+  }
+  problems->Require("training.replicas_to_aggregate", training.replicas_to_aggregate(),
+                    training.replicas_to_aggregate() <= 1,
+                    "absent, as async is given, and each contribution makes a step");
+  if (training.async().has_max_staleness()) {
+    problems->RequireNotNegative("training.async.max_staleness", training.async().max_staleness());
   }
 }
 
@@ -164,7 +221,7 @@ absl::Status ValidateRunSpec(const config::v1::RunSpec& config) {
   CheckEnums("", config, &problems);
   CheckModel(config.model(), &problems);
   const bool needs_input = config.model().layer_size() > 0;
-  if (needs_input || config.has_input()) CheckInput(config.input(), &problems);
+  if (needs_input || config.has_input()) CheckInput(config.input(), needs_input, &problems);
   CheckOptimizerRule(config.optimizer(), &problems);
   CheckLearningRate(config.optimizer().learning_rate(), &problems);
   CheckTransforms(config.optimizer(), &problems);
@@ -174,6 +231,7 @@ absl::Status ValidateRunSpec(const config::v1::RunSpec& config) {
   problems.RequireNotNegative("summary.gradients_every_steps", config.summary().gradients_every_steps());
   CheckEvaluation(config.evaluation(), config.input(), &problems);
   CheckCluster(config.cluster(), &problems);
+  CheckPolicy(config, &problems);
   CheckPartialSums(config, &problems);
   CheckCompression(config.compression(), &problems);
   if (config.training().skip_non_finite() && config.compression().has_top_k()) {

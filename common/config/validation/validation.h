@@ -16,6 +16,7 @@ absl::Status ValidateRunSpec(const config::v1::RunSpec& config);
 
 // Validate parts that are also checked on their own.
 absl::Status ValidateOptimizerRule(const config::v1::OptimizerConfig& config);  // kind and its numbers
+absl::Status ValidateLearningRate(const config::v1::LearningRate& rate);
 absl::Status ValidateInitializer(const v1::Initializer& initializer);
 
 }  // namespace lockstep

@@ -58,7 +58,8 @@ TEST(ValidationTest, NamesEveryProblemOfAnEmptyConfiguration) {
   const std::vector<std::string> lines = absl::StrSplit(status.message(), '\n');
   EXPECT_THAT(
       lines,
-      ElementsAre("optimizer has no kind, must have one of sgd, momentum, adam, adagrad, rmsprop, adadelta, ftrl",
+      ElementsAre("optimizer has no kind, must have one of sgd, momentum, adam, adagrad, rmsprop, adadelta, ftrl, "
+                  "proximal_sgd, proximal_adagrad, adagrad_da, nadam, lion",
                   "optimizer.learning_rate.initial is 0, must be a finite number above 0, such as 0.1",
                   "training.steps is 0, must be above 0, such as 1000"));
 }
@@ -68,6 +69,16 @@ TEST(ValidationTest, LayersNeedAnInput) {
   const std::vector<std::string> lines = absl::StrSplit(status.message(), '\n');
   EXPECT_THAT(lines,
               ElementsAre("input has no split named \"train\"", "input.batch_size is 0, must be above 0, such as 64"));
+}
+
+TEST(ValidationTest, AWorkersOwnInputNeedsNoSplit) {
+  const auto problems = [](absl::string_view input) {
+    const auto config = Parse<config::v1::RunSpec>(absl::StrCat("input { ", input, " } ", kRest));
+    return std::string(ValidateRunSpec(config).message());
+  };
+  EXPECT_EQ(problems("batch_size: 8"), "");
+  EXPECT_EQ(problems("batch_size: 8 split { name: 'test' synthetic { examples: 9 shape: 4 classes: 2 } }"),
+            "input has no split named \"train\"");
 }
 
 // Each text breaks one thing, which must give exactly one matching line.
@@ -114,7 +125,25 @@ TEST(ValidationTest, EachProblemIsOneLine) {
        "cluster.max_partial_sums is 3, but the sums of 16 slots need 4 at least"},
       {"training { replicas_to_aggregate: 15 } cluster { max_partial_sums: 2 }",
        "cluster.max_partial_sums is 2, but the sums of 15 slots need 3 at least"},
+      {"training { async {} replicas_to_aggregate: 2 }",
+       "training.replicas_to_aggregate is 2, must be absent, as async is given, and each contribution makes a step"},
+      {"training { async {} reduction: SUM }", "training.reduction is SUM, but async is given"},
+      {"training { replicas_to_aggregate: 4 first_arrivals { total_replicas: 2 initial_tokens: 1 } }",
+       "training.first_arrivals.initial_tokens is 1, must be in [2, 1048576]: 2 workers make a step of 4 "
+       "contributions"},
+      {"training { first_arrivals { total_replicas: -1 } }", "training.first_arrivals.total_replicas is -1"},
+      {"training { first_arrivals {} startup_delay_steps: 5 }", "training.startup_delay_steps is 5, must be absent"},
+      {"training { async { max_staleness: -1 } }", "training.async.max_staleness is -1, must be 0 or more"},
+      {"training { async {} } audit {}", "audit is set, but the policy is ASYNC"},
+      {"training { async {} } compression { top_k { fraction: 0.1 } }",
+       "compression.top_k is set, but the policy is ASYNC"},
+      {"training { async {} } cluster { max_partial_sums: 1 }",
+       "cluster.max_partial_sums is 1, must be absent: the policy is ASYNC"},
       {"cluster { max_partial_sums: -1 }", "cluster.max_partial_sums is -1"},
+      {"cluster { max_staged_contributions: 2 }",
+       "cluster.max_staged_contributions is 2, must be absent: the policy is DETERMINISTIC"},
+      {"training { async {} } cluster { max_staged_contributions: -1 }",
+       "cluster.max_staged_contributions is -1, must be in [1, 1048576]"},
       {"training { replicas_to_aggregate: 16 } cluster { max_partial_sums: 7 } compression { top_k { fraction: 0.1 } }",
        "cluster.max_partial_sums is 7, but the sums of 16 slots need 8 at least with compression.top_k"},
       {"cluster { compute_threads: -1 }", "cluster.compute_threads is -1, must be in [1, 1024]"},
@@ -126,6 +155,7 @@ TEST(ValidationTest, EachProblemIsOneLine) {
       {"optimizer { clip { by_norm: -1 } }", "optimizer.clip.by_norm is -1"},
       {"optimizer { clip { by_value: inf } }", "optimizer.clip.by_value is inf"},
       {"optimizer { clip { by_global_norm: nan } }", "optimizer.clip.by_global_norm is nan"},
+      {"optimizer { clip { mean_by_global_norm: -1 } }", "optimizer.clip.mean_by_global_norm is -1"},
       {"optimizer { multipliers { variables: 'a' factor: nan } }", "optimizer.multipliers[0].factor is nan"},
       {"optimizer { multipliers { variables: '(' } }", "multipliers[0].variables is \"(\", not a regular expression"},
       {"optimizer { multipliers { factor: 2 } }", "optimizer.multipliers[0].variables is empty"},
@@ -225,6 +255,16 @@ TEST(ValidationTest, EachProblemOfASplitIsOneLine) {
       {"name: 'x' tfrecord { file: 'f' feature_shape: 3 }", "tfrecord.feature_key is empty"},
       {"name: 'x' tfrecord { file: 'f' feature_key: 'k' }", "tfrecord.feature_shape is empty"},
       {"name: 'x' tfrecord { file: 'f' feature_key: 'k' feature_shape: -1 }", "tfrecord.feature_shape[0] is -1"},
+      {"name: 'x' tfrecord { file: 'f' feature_key: 'k' image { width: 3 } }",
+       "tfrecord.image.height is 0, must be in [1, 65536]"},
+      {"name: 'x' tfrecord { file: 'f' feature_key: 'k' image { height: 3 width: 3 } feature_shape: 3 }",
+       "tfrecord.feature_shape is set, and so is image"},
+      {"name: 'x' images { form { height: 3 width: 3 } }", "images.folder is empty"},
+      {"name: 'x' images { folder: 'f' form { height: 3 width: 3 channels: 4 } }",
+       "images.form.channels is 4, must be 3 (colours) or 1 (grey)"},
+      {"name: 'x' images { folder: 'f' form { height: 3 width: 70000 } }", "images.form.width is 70000"},
+      {"name: 'x' images { folder: 'f' form { height: 3 width: 3 } class_name: 'a' class_name: 'a' }",
+       "images.class_name[1] is \"a\", as that of"},
       {"name: 'x' registered {}", "input.split[1].registered.name is empty"},
       {"name: 'x' registered { name: 'y' file: 'a' file: '' }", "input.split[1].registered.file[1] is empty"},
       {"name: 'x' synthetic { shape: 3 classes: 2 }", "synthetic.examples is 0"},
@@ -253,6 +293,12 @@ TEST(ValidationTest, NamesTheFieldOfALearningRate) {
       {"piecewise { boundaries: 1 values: 1 }", "piecewise has 1 values and 1 boundaries"},
       {"piecewise { boundaries: [2, 2] values: [1, 2, 3] }", "piecewise.boundaries[1] is 2, must be above"},
       {"piecewise { boundaries: 2 values: [1, -3] }", "piecewise.values[1] is -3"},
+      {"table {}", "table has 0 steps and 0 rates, must have as many of both, one at least"},
+      {"table { steps: [1, 2] rates: 1 }", "table has 2 steps and 1 rates"},
+      {"table { steps: -1 rates: 1 }", "table.steps[0] is -1, must be 0 or more"},
+      {"table { steps: [3, 3] rates: [1, 2] }", "table.steps[1] is 3, must be above the previous one, 3"},
+      {"table { steps: 1 rates: nan }", "table.rates[0] is nan"},
+      {"initial: 1 table { steps: 1 rates: 1 }", "initial is 1, but table has every rate; leave it out"},
       {"initial: 1 polynomial {}", "polynomial.decay_steps is 0"},
       {"initial: 1 polynomial { decay_steps: 1 end: -1 }", "polynomial.end is -1"},
       {"initial: 1 polynomial { decay_steps: 1 power: -1 }", "polynomial.power is -1"},

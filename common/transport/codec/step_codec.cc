@@ -199,6 +199,7 @@ grpc::ByteBuffer EncodeStepRequest(const StepFrame& frame) {
   }
   writer.AddNumber(Request::kEndOfInputFieldNumber, int64_t{frame.end_of_input});
   if (frame.ring) writer.AddMessage(Request::kRingFieldNumber, *frame.ring);
+  writer.AddFixed64(Request::kTimesFieldNumber, frame.times);
   for (const StepPiece& piece : frame.gradients) writer.AddPiece(Request::kGradientFieldNumber, piece, piece.owner);
   return writer.Finish();
 }
@@ -252,6 +253,7 @@ absl::Status DecodeStepRequest(const grpc::ByteBuffer& buffer, const StepFrameLi
   frame.end_of_input = small.end_of_input();
   if (small.has_gradient_memory()) frame.gradient_memory = std::move(*small.mutable_gradient_memory());
   if (small.has_ring()) frame.ring = std::move(*small.mutable_ring());
+  frame.times = small.times();
   frame.digests.assign(small.digest().begin(), small.digest().end());
   frame.encoded_bytes = static_cast<int64_t>(buffer.Length());
   return absl::OkStatus();

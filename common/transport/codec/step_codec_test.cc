@@ -286,6 +286,20 @@ TEST(StepCodecTest, TheBytesAreTheseForEver) {
             "0000803f");      // }
 }
 
+TEST(StepCodecTest, TimesTakeTenBytes) {
+  StepFrame frame;
+  frame.end = true;
+  frame.times = 0x0102030405060708;
+  const std::string bytes = Join(EncodeStepRequest(frame));
+  EXPECT_EQ(absl::BytesToHexString(bytes),
+            "40018101"
+            "0807060504030201")
+      << "end, times";
+  Decoded<StepFrame> decoded;
+  ASSERT_TRUE(Decode(EncodeStepRequest(frame), &decoded).ok());
+  EXPECT_EQ(decoded.frame.times, frame.times);
+}
+
 TEST(StepCodecTest, TheBytesOf16BitPiecesAreTheseForEver) {
   const uint16_t numbers[2] = {0x3f80, 0xc000};
   StepFrame frame;

@@ -160,6 +160,12 @@ void MessageWriter::Append(const void* bytes, size_t n) {
 
 void MessageWriter::AddNumber(int field, uint64_t value) { EndAt(WriteNumber(field, value, Room(kMaxFieldBytes))); }
 
+void MessageWriter::AddFixed64(int field, uint64_t value) {
+  if (value == 0) return;
+  uint8_t* const out = WriteTag(field, WireFormatLite::WIRETYPE_FIXED64, Room(kMaxFieldBytes));
+  EndAt(CodedOutputStream::WriteLittleEndian64ToArray(value, out));
+}
+
 void MessageWriter::AddMessage(int field, const google::protobuf::MessageLite& message) {
   const size_t bytes = message.ByteSizeLong();
   uint8_t* const out = WriteLength(field, bytes, Room(kMaxFieldBytes + bytes));

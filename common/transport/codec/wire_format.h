@@ -72,6 +72,8 @@ class MessageWriter {
   // Adds a number, boolean or enum, which is absent if it is 0, as in protobuf.
   void AddNumber(int field, uint64_t value);
   void AddNumber(int field, int64_t value) { AddNumber(field, static_cast<uint64_t>(value)); }
+  // Adds a number of type fixed64, which is absent if it is 0.
+  void AddFixed64(int field, uint64_t value);
   void AddMessage(int field, const google::protobuf::MessageLite& message);
   void AddBytes(int field, absl::string_view bytes);
   // Adds a TensorPiece, whose content must be one run of memory. The memory is referenced, and `owner` keeps it alive

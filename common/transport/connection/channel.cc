@@ -55,7 +55,7 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& target, const Crede
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // A proxy of the environment is not meant for the cluster.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  return grpc::CreateCustomChannel(ChannelUri(target), credentials.ForClient(), arguments);
+  return grpc::CreateCustomChannel(ChannelUri(target), credentials.ForClient(target), arguments);
 }
 
 }  // namespace lockstep

@@ -2,15 +2,30 @@
 
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "lockstep/common/base/process/process.h"
+#include "lockstep/common/cluster/master_address.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/security/tls_diagnosis.h"
 #include "lockstep/common/transport/connection/channel.h"
 #include "lockstep/common/transport/connection/connect_error.h"
 
 namespace lockstep {
 namespace {
 
+// Time after which a certificate that was replaced is in use at both ends.
+constexpr absl::Duration kReplacementLimit = absl::Seconds(3);
+// Time for finding out why a connection failed.
+constexpr absl::Duration kDiagnosisLimit = absl::Seconds(1);
+
 bool IsConnected(const ChiefConnection::Link& link) { return link.channel->GetState(false) == GRPC_CHANNEL_READY; }
+
+// Returns true if the text of gRPC 1.51 names a cause other than certificates.
+bool NamesItsCause(absl::string_view text) {
+  return absl::StrContains(text, "Connection refused") || absl::StrContains(text, "DNS resolution failed");
+}
 
 }  // namespace
 
@@ -50,11 +65,19 @@ absl::Status ChiefConnection::End(const Attempt& attempt, const absl::Status& st
   {
     MutexLock lock(&mutex_);
     if (attempt.fresh) answered ? limit_.OnAnswer(took) : limit_.OnFailure(took);
-    if (answered) {
+    if (answered && !absl::IsUnauthenticated(status)) {
+      has_answered_ = true;
+      refused_since_.reset();
       dropped = std::exchange(link_, attempt.link);
     } else if (link_ == attempt.link) {
       dropped = std::move(link_);
     }
+  }
+  if (absl::IsUnauthenticated(status)) return RefusedByChief(attempt, status);
+  if (attempt.fresh && !answered && !timed_out && !NamesItsCause(status.message()) && !IsUnixAddress(target_)) {
+    const absl::Status diagnosed =
+        DiagnoseTls(target_, options_.credentials.directory(), FileSystem::Real(), kDiagnosisLimit);
+    if (!diagnosed.ok()) return RefusedInHandshake(diagnosed);
   }
   if (timed_out) {
     return absl::UnavailableError(connected ? "it did not answer in time"
@@ -62,6 +85,20 @@ absl::Status ChiefConnection::End(const Attempt& attempt, const absl::Status& st
                                                            ": the host does not answer, or its name service"));
   }
   return attempt.fresh && !answered ? ExplainConnectError(target_, status) : status;
+}
+
+absl::Status ChiefConnection::RefusedByChief(const Attempt& attempt, const absl::Status& status) {
+  MutexLock lock(&mutex_);
+  const absl::Time now = absl::Now();
+  if (!refused_since_) refused_since_ = now;
+  // The connection may have been made with a certificate that has been replaced since.
+  const bool may_pass = !attempt.fresh || (has_answered_ && now - *refused_since_ < kReplacementLimit);
+  return may_pass ? absl::UnavailableError(status.message()) : WithExitCode(status, kExitBadConfiguration);
+}
+
+absl::Status ChiefConnection::RefusedInHandshake(const absl::Status& status) {
+  MutexLock lock(&mutex_);
+  return has_answered_ ? absl::UnavailableError(status.message()) : WithExitCode(status, kExitBadConfiguration);
 }
 
 }  // namespace lockstep

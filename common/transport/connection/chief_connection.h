@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "grpcpp/channel.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/transport/connection/connect_limit.h"
@@ -45,17 +46,27 @@ class ChiefConnection {
   // Begins a call that looks for the chief; it must not wait for the connection.
   Attempt Begin() ABSL_LOCKS_EXCLUDED(mutex_);
   // Notes that the attempt's call ended with `status`. Returns it with a reason for people: Unavailable if nothing
-  // answered.
+  // answered. Unauthenticated, with exit code 2, if one end refuses the other's certificate, or only one end speaks
+  // TLS: no attempt will succeed. A client that the chief has answered before gets Unavailable instead, because a
+  // certificate may be in the middle of its replacement; if the chief itself refuses it, for three seconds. May block
+  // for a second to find the reason.
   absl::Status End(const Attempt& attempt, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   std::shared_ptr<const Link> NewLink(absl::Duration connect_limit) const;
+  // Returns the error of a call that the chief has refused, or whose connection one end has refused, because of a
+  // certificate.
+  absl::Status RefusedByChief(const Attempt& attempt, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status RefusedInHandshake(const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::string target_;
   const Options options_;
   Mutex mutex_;
   std::shared_ptr<const Link> link_ ABSL_GUARDED_BY(mutex_);
   ConnectLimit limit_ ABSL_GUARDED_BY(mutex_);
+  bool has_answered_ ABSL_GUARDED_BY(mutex_) = false;
+  // The first refusal since the last answer.
+  absl::optional<absl::Time> refused_since_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep

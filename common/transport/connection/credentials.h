@@ -2,6 +2,9 @@
 #define LOCKSTEP_COMMON_TRANSPORT_CONNECTION_CREDENTIALS_H_
 
 #include <memory>
+#include <string>
+
+#include "lockstep/common/security/tls_directory.h"
 
 namespace grpc {
 class ChannelCredentials;
@@ -11,11 +14,26 @@ class ServerCredentials;
 namespace lockstep {
 
 // The way in which the two ends of a connection prove their identity. Clients, servers and probes all take theirs from
-// here. A value; by default nothing is proved and nothing encrypted. Thread-safe.
+// here. A value; by default nothing is proved and nothing encrypted. With a TlsDirectory, both ends of a TCP connection
+// show the certificates in it; its files are read again every second, and hold for connections that are made later. The
+// directory must have been checked (TlsDirectory::Check). Unix sockets never use TLS. Thread-safe.
 class Credentials {
  public:
-  std::shared_ptr<grpc::ChannelCredentials> ForClient() const;
+  Credentials() : Credentials(std::string()) {}
+  // An empty directory stands for no TLS. `token`, if it is not empty, goes with each call over TLS.
+  explicit Credentials(std::string tls_directory, std::string token = "");
+
+  const TlsDirectory& directory() const;
+
+  // Returns the credentials of a client of the chief at `target` ("host:port" or "unix:/path").
+  std::shared_ptr<grpc::ChannelCredentials> ForClient(const std::string& target) const;
+  // Returns the credentials of a server for TCP. The server asks each client for a certificate, and refuses one that it
+  // does not trust; a client without a certificate is anonymous.
   std::shared_ptr<grpc::ServerCredentials> ForServer() const;
+
+ private:
+  class State;
+  std::shared_ptr<State> state_;
 };
 
 }  // namespace lockstep

@@ -114,6 +114,8 @@ void CheckpointWriter::Loop(bool paced) {
 void CheckpointWriter::WriteAndReport(VariableStore::Snapshot snapshot, bool paced) {
   const std::string prefix = manager_->PrefixOf(snapshot.step);
   const int64_t step = snapshot.step;
+  const absl::Time began = options_.clock->Now();
+  const auto bytes = static_cast<int64_t>(BytesOf(snapshot));
   const absl::Status status = Write(snapshot, prefix, paced);
   if (paced && absl::IsCancelled(status)) {
     PutBack(std::move(snapshot));
@@ -122,6 +124,8 @@ void CheckpointWriter::WriteAndReport(VariableStore::Snapshot snapshot, bool pac
   snapshot = VariableStore::Snapshot();  // its memory is freed before anyone is notified
   RunEvent written{status.ok() ? RunEvent::kSaved : RunEvent::kSaveFailed, step, "", prefix, status};
   written.count = paced ? 0 : 1;
+  written.time = options_.clock->Now() - began;
+  written.bytes = bytes;
   options_.events->OnEvent(written);
   MutexLock lock(&mutex_);
   last_status_ = status;

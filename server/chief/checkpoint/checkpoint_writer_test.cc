@@ -70,7 +70,7 @@ class CheckpointWriterTest : public ::testing::Test, protected RunEvents {
         R"(variables { name: "w" dtype: DT_FLOAT trainable: true })", &model));
     model.mutable_variables(0)->add_shape(elements);
     config::v1::OptimizerConfig optimizer;
-    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("adam {}", &optimizer));
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("adam {} learning_rate { initial: 1 }", &optimizer));
     store_ = VariableStore::Create(model, optimizer).value();
     store_->Initialize(1);
   }
@@ -86,7 +86,7 @@ class CheckpointWriterTest : public ::testing::Test, protected RunEvents {
   }
   // Runs one step and returns its snapshot.
   VariableStore::Snapshot NextStep() {
-    store_->BeginUpdate(1);
+    store_->BeginUpdate();
     const std::vector<float> sum(elements_, 1);
     for (size_t i = 0; i < store_->layout().segments().size(); ++i) {
       store_->ApplySegment(static_cast<int>(i), sum.data(), 1);

@@ -17,6 +17,7 @@
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/checkpoint/warm_start/warm_start_plan.h"
 #include "lockstep/common/step/compression.h"
+#include "lockstep/common/step/training_policy.h"
 #include "lockstep/server/ps/memory_limit.h"
 
 namespace lockstep {
@@ -35,9 +36,12 @@ absl::Status CreateStore(const RestoreOptions& options, const v1::ModelSpec& mod
                                                      config.cluster().max_partial_sums()));
   FileSystem* const fs = options.fs != nullptr ? options.fs : FileSystem::Real();
   const MemoryLimit limit = FindMemoryLimit(fs, PhysicalMemory());
-  const bool saves = !options.logdir.empty();
-  RETURN_IF_ERROR(store->CheckMemory(saves, limit));
-  const absl::Status reads = store->CheckMemory(saves, limit, /*reads=*/true);
+  VariableStore::MemoryUse use;
+  use.saves = !options.logdir.empty();
+  use.staged_contributions = StagedContributions(config, store->gradient_bytes());
+  RETURN_IF_ERROR(store->CheckMemory(use, limit));
+  use.reads = true;
+  const absl::Status reads = store->CheckMemory(use, limit);
   if (!reads.ok()) {
     restored->read_memory = absl::FailedPreconditionError(absl::StrCat("no memory for a read: ", reads.message()));
   }
@@ -61,6 +65,33 @@ absl::StatusOr<v1::SessionState> ReadSessionState(const BundleReader& reader) {
                                                                             : damaged();
 }
 
+absl::StatusOr<std::vector<int64_t>> ReadStreamPositions(const BundleReader& reader) {
+  std::vector<int64_t> positions;
+  if (!reader.Contains(kStreamPositionsKey)) return positions;
+  const absl::Status damaged = absl::DataLossError(
+      absl::StrCat("checkpoint ", reader.prefix(), ": ", kStreamPositionsKey, " has no positions of input streams"));
+  ASSIGN_OR_RETURN(const BundleReader::Entry entry, reader.Describe(kStreamPositionsKey));
+  if (entry.dtype != v1::DT_INT64 || entry.bytes > kMostStateBytes) return damaged;
+  ASSIGN_OR_RETURN(const Tensor tensor, reader.Read(kStreamPositionsKey));
+  for (const int64_t position : tensor.flat<int64_t>()) {
+    if (position < 0) return damaged;
+    positions.push_back(position);
+  }
+  return positions;
+}
+
+// A run whose workers read input streams needs their positions.
+absl::Status CheckStreamPositions(const RestoreOptions& options, const RestoredVariables& restored) {
+  const bool lacks = ReadsStreams(options.config.training()) && restored.stream_positions.empty();
+  if (!lacks || restored.store->step() == 0) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("checkpoint ", *restored.checkpoint, " has no ", kStreamPositionsKey, ", which a run with policy ",
+                   PolicyName(options.config.training()),
+                   " continues from; start another run from its weights, with a logdir of its own and checkpoint { "
+                   "warm_start: \"",
+                   *restored.checkpoint, "\" }"));
+}
+
 // Returns null for a model that one thread reads as fast as it takes to start others, and if threads are not available.
 std::unique_ptr<ThreadPool> NewReaders(const RestoreOptions& options, const ParameterLayout& layout) {
   const int readers = std::min(kMostReaders, NumProcessors());
@@ -75,11 +106,13 @@ absl::Status Restore(const RestoreOptions& options, RestoredVariables* restored)
   const std::unique_ptr<ThreadPool> readers = NewReaders(options, store->layout());
   // The state in the checkpoint that was read last. An error in it does not make the checkpoint damaged.
   absl::StatusOr<v1::SessionState> session_state;
+  absl::StatusOr<std::vector<int64_t>> stream_positions;
   const auto read = [&](const BundleReader& reader) {
     const absl::optional<int64_t> at = options.may_lack_state_at;
     const bool may_lack_state = at && StepOfCheckpoint(reader.prefix()) == at;
     RETURN_IF_ERROR(store->Restore(reader, readers.get(), may_lack_state));
     session_state = ReadSessionState(reader);
+    stream_positions = ReadStreamPositions(reader);
     return absl::OkStatus();
   };
   const auto report = [](const std::string& prefix, const absl::Status& why) {
@@ -91,9 +124,10 @@ absl::Status Restore(const RestoreOptions& options, RestoredVariables* restored)
       ReadNewestCheckpoint(options.fs, options.logdir, read, report, CheckpointsOf::kRun, options.checkpoint_basename));
   if (!newest) return absl::OkStatus();
   ASSIGN_OR_RETURN(restored->session_state, std::move(session_state));
+  ASSIGN_OR_RETURN(restored->stream_positions, std::move(stream_positions));
   LOG(INFO) << "restored step " << store->step() << " from " << *newest;
   restored->checkpoint = newest;
-  return absl::OkStatus();
+  return CheckStreamPositions(options, *restored);
 }
 
 }  // namespace

@@ -45,6 +45,8 @@ struct RestoredVariables {
   absl::optional<std::string> checkpoint;
   // The checkpoint's state of the programs that follow the run.
   v1::SessionState session_state;
+  // The checkpoint's position of each input stream; empty if batches belong to slots.
+  std::vector<int64_t> stream_positions;
   // FailedPrecondition, with both numbers, if the machine cannot hold one more version for clients that read variables.
   absl::Status read_memory;
 };
@@ -54,7 +56,8 @@ struct RestoredVariables {
 // one, from the checkpoint of another run.
 // Errors: InvalidArgument for a wrong model or optimizer, and for a warm start from a run that shares no variable;
 // ResourceExhausted if the variables do not fit into memory; DataLoss if all checkpoints are damaged;
-// FailedPrecondition if a user's Saver wrote all checkpoints of the logdir; file system errors.
+// FailedPrecondition if a user's Saver wrote all checkpoints of the logdir, or if the run reads input streams and the
+// checkpoint lacks their positions; file system errors.
 absl::StatusOr<RestoredVariables> RestoreOrInitialize(const RestoreOptions& options, const v1::ModelSpec& model);
 
 }  // namespace lockstep

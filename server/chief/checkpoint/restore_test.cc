@@ -69,7 +69,8 @@ class RestoreTest : public ::testing::Test {
 TEST_F(RestoreTest, KnowsWhetherAVersionToBeReadFits) {
   const RestoredVariables unlimited = Restore().value();
   EXPECT_TRUE(unlimited.read_memory.ok()) << unlimited.read_memory;
-  const uint64_t needed = unlimited.store->MemoryNeeded(/*saves=*/true, /*reads=*/true);
+  const uint64_t needed =
+      unlimited.store->MemoryNeeded({/*saves=*/true, /*reads=*/true}) + VariableStore::kProcessBytes;
   for (const char* directory : {"/proc", "/proc/self", "/sys", "/sys/fs", "/sys/fs/cgroup"}) {
     ASSERT_TRUE(fs_.CreateDirectory(directory).ok());
   }
@@ -109,7 +110,7 @@ TEST_F(RestoreTest, OfADamagedCheckpointNothingIsLeft) {
                   ->Assign({{"w", Tensor::FromValues<float>({4}, {1, 2, 3, 4})},
                             {"w/Momentum", Tensor::FromValues<float>({4}, {5, 6, 7, 8})}})
                   .ok());
-  first.store->BeginUpdate(0.1f);
+  first.store->BeginUpdate();
   first.store->SkipUpdate();
   Save(*first.store);
   EXPECT_EQ(Restore()->checkpoint, "logs/model.ckpt-1");

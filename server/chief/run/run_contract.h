@@ -31,6 +31,8 @@ class RunContract {
   RunContract(const RunContract& known, Forgets forgets);
 
   const v1::ModelSpec& model() const { return model_; }
+  // Returns true if a worker has declared something that depends on the settings it computes with.
+  bool has_declarations() const { return knows_parts_ || canary_.has_value(); }
   // Returns true if the request declares something that is not known of the run: the canary, or data that a record of
   // another version did not keep in the same form.
   bool Lacks(const v1::OpenSessionRequest& request) const;

@@ -18,6 +18,8 @@
 #include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/common/config/run_spec.h"
 #include "lockstep/common/config/text/first_difference.h"
+#include "lockstep/common/step/training_policy.h"
+#include "lockstep/server/optimizer/optimizer_groups.h"
 #include "lockstep/v1/run_record.pb.h"
 
 namespace lockstep {
@@ -26,6 +28,14 @@ namespace {
 constexpr char kLockFile[] = "lock";
 // The generation file of earlier versions. Their runs can be resumed.
 constexpr char kOldGenerationFile[] = "epoch";
+
+// A run keeps its policy: checkpoints of one have the positions of input streams, and those of another do not.
+absl::Status CheckSamePolicy(const config::v1::TrainingConfig& record, const config::v1::TrainingConfig& config) {
+  if (PolicyName(record) == PolicyName(config)) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat("the logdir holds a run with policy ", PolicyName(record),
+                                                    ", and this configuration has policy ", PolicyName(config),
+                                                    "; use another logdir, or the same policy"));
+}
 
 }  // namespace
 
@@ -110,6 +120,7 @@ absl::Status RunDirectory::WriteRecord(const v1::RunRecord& record, bool* replac
 }
 
 absl::Status CheckSameRun(const config::v1::RunSpec& record, const config::v1::RunSpec& config) {
+  RETURN_IF_ERROR(CheckSamePolicy(record.training(), config.training()));
   const std::string difference = FirstDifference(WeightsConfig(record), WeightsConfig(config));
   if (difference.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(
@@ -120,18 +131,12 @@ absl::Status CheckSameRun(const config::v1::RunSpec& record, const config::v1::R
 }
 
 absl::Status CheckMayChange(const config::v1::RunSpec& record, const config::v1::RunSpec& config) {
+  RETURN_IF_ERROR(CheckSamePolicy(record.training(), config.training()));
   config::v1::RunSpec before = WeightsConfig(record), after = WeightsConfig(config);
-  // Plain and centered RMSProp number their states differently.
-  if (before.optimizer().kind_case() != after.optimizer().kind_case() ||
-      before.optimizer().rmsprop().centered() != after.optimizer().rmsprop().centered()) {
+  const absl::Status same = CheckSameState(before.optimizer(), after.optimizer());
+  if (!same.ok()) {
     return absl::FailedPreconditionError(
-        "the logdir holds a run with another kind of optimizer, whose state this one does not have; use another "
-        "logdir");
-  }
-  if (before.optimizer().has_moving_average() != after.optimizer().has_moving_average()) {
-    return absl::FailedPreconditionError(
-        "the logdir holds a run with other optimizer.moving_average, which cannot be added or removed; use another "
-        "logdir");
+        absl::StrCat("the logdir holds a run with another optimizer: ", same.message(), "; use another logdir"));
   }
   for (config::v1::RunSpec* spec : {&before, &after}) {
     spec->clear_optimizer();

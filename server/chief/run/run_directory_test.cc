@@ -211,6 +211,22 @@ TEST(RunDirectoryTest, AnOptimizersStatesStayTheSame) {
   EXPECT_TRUE(CheckMayChange(plain, slower).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(CheckMayChange(plain, centered)));
   EXPECT_TRUE(absl::IsFailedPrecondition(CheckMayChange(centered, plain)));
+  const auto refusal = [](const std::string& before, const std::string& after) {
+    config::v1::RunSpec old_spec = Config(), new_spec = Config();
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(before, old_spec.mutable_optimizer()));
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(after, new_spec.mutable_optimizer()));
+    return CheckMayChange(old_spec, new_spec);
+  };
+  const std::string rate = "learning_rate { initial: 0.1 } ";
+  EXPECT_TRUE(refusal(rate + "adam {}", rate + "adam { beta1: 0.8 }").ok());
+  for (const char* const other :
+       {"momentum { momentum: 0.9 }", "adam { amsgrad: true }", "adam {} moving_average { decay: 0.9 }",
+        "adam {} group { variables: 'bias$' optimizer { sgd {} } }"}) {
+    const absl::Status status = refusal(rate + "adam {}", rate + other);
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << other;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("a run with another optimizer: optimizer")) << other;
+    EXPECT_THAT(std::string(status.message()), HasSubstr("cannot change; use another logdir")) << other;
+  }
 }
 
 TEST(RunDirectoryTest, HowARunIsCarriedOutMayChange) {

@@ -84,6 +84,11 @@ v1::RunRecord RunHistory::record() const {
   return record_;
 }
 
+int64_t RunHistory::changes() const {
+  MutexLock lock(&mutex_);
+  return NumChanges(record_);
+}
+
 absl::optional<int64_t> RunHistory::examples() const {
   MutexLock lock(&mutex_);
   return record_.has_data() ? absl::make_optional(record_.data().examples()) : absl::nullopt;
@@ -104,9 +109,8 @@ bool RunHistory::Continue(int64_t restored, const v1::SessionState& state, bool 
   // This incarnation has not finished the run yet.
   record_.clear_finished();
   if (record_.finished_step() > restored) record_.clear_finished_step();
-  while (record_.assignment_size() > state.assignments()) record_.mutable_assignment()->RemoveLast();
-  const bool dropped =
-      DropLaterChanges(restored, state.has_changes() ? absl::make_optional(state.changes()) : absl::nullopt, &record_);
+  KeepAssignments(state.assignments(), &record_);
+  const bool dropped = DropLaterChanges(restored, state, &record_);
   // Changes that are later than every remaining checkpoint take effect at this step.
   for (v1::RunRecord::Change& change : *record_.mutable_change()) change.set_step(std::min(change.step(), restored));
   if (!changes_settings) return dropped;

@@ -38,6 +38,8 @@ class RunHistory {
   // which is written with the next Update. Must be called before all other methods.
   absl::StatusOr<bool> Read(uint64_t drawn_run_id) ABSL_LOCKS_EXCLUDED(mutex_);
   v1::RunRecord record() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The number of changes of settings on record.
+  int64_t changes() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The number of examples of the training data, if the record has it.
   absl::optional<int64_t> examples() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Available after Read; then it never changes.

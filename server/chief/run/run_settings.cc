@@ -1,5 +1,6 @@
 #include "lockstep/server/chief/run/run_settings.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "google/protobuf/util/message_differencer.h"
@@ -9,6 +10,12 @@ namespace lockstep {
 namespace {
 
 using google::protobuf::util::MessageDifferencer;
+
+// The record keeps this many of the newest changes and assignments, and up to twice as many before older ones are
+// merged or dropped.
+constexpr int kKept = 100;
+
+int64_t CountOf(const v1::RunRecord::Change& change) { return std::max<int64_t>(1, change.count()); }
 
 bool EndsWithProgramsChange(const v1::RunRecord& record) {
   return record.change_size() > 0 && record.change(record.change_size() - 1).by_program();
@@ -33,7 +40,59 @@ v1::RunRecord::Change::Settings Replaced(const config::v1::RunSpec& before, cons
   return replaced;
 }
 
+void SetSettings(const v1::SessionState::Settings& settings, config::v1::RunSpec* config) {
+  *config->mutable_optimizer() = settings.optimizer();
+  if (settings.has_batch_size()) config->mutable_input()->set_batch_size(settings.batch_size());
+}
+
+// Adds `later`, the next change, to `merged`.
+void Merge(const v1::RunRecord::Change& later, v1::RunRecord::Change* merged) {
+  merged->set_step(later.step());
+  merged->set_count(merged->count() + later.count());
+  const v1::RunRecord::Change::Settings& replaced = later.replaced();
+  v1::RunRecord::Change::Settings* const settings = merged->mutable_replaced();
+  // If both changes replaced a setting, the value from before the first one stays.
+  if (replaced.has_learning_rate() && !settings->has_learning_rate()) {
+    *settings->mutable_learning_rate() = replaced.learning_rate();
+  }
+  if (replaced.has_optimizer() && !settings->has_optimizer()) *settings->mutable_optimizer() = replaced.optimizer();
+  if (replaced.has_batch_size() && !settings->has_batch_size()) settings->set_batch_size(replaced.batch_size());
+}
+
+// Merges the oldest changes once there are twice kKept. Only changes of the newest kind, which have a count: each
+// checkpoint that counts some of them has their settings.
+void MergeOldChanges(v1::RunRecord* record) {
+  int first = record->change_size();
+  if (first < 2 * kKept) return;
+  while (first > 0 && record->change(first - 1).by_program() && record->change(first - 1).count() > 0) --first;
+  if (record->change_size() - first < 2 * kKept) return;
+  const int end = record->change_size() - kKept;
+  for (int i = first + 1; i <= end; ++i) Merge(record->change(i), record->mutable_change(first));
+  record->mutable_change()->DeleteSubrange(first + 1, end - first);
+}
+
 }  // namespace
+
+int64_t NumChanges(const v1::RunRecord& record) {
+  int64_t changes = 0;
+  for (const v1::RunRecord::Change& change : record.change()) changes += CountOf(change);
+  return changes;
+}
+
+v1::SessionState::Settings SettingsOf(const config::v1::RunSpec& spec) {
+  v1::SessionState::Settings settings;
+  *settings.mutable_optimizer() = spec.optimizer();
+  if (spec.has_input()) settings.set_batch_size(spec.input().batch_size());
+  return settings;
+}
+
+SettingsDifference DifferenceOf(const config::v1::RunSpec& before, const config::v1::RunSpec& after) {
+  SettingsDifference difference;
+  difference.replaced = Replaced(before, after);
+  difference.for_workers =
+      difference.replaced.has_batch_size() || (difference.replaced.has_optimizer() && ChangesGradients(before, after));
+  return difference;
+}
 
 config::v1::RunSpec ConfigAtStart(const v1::RunRecord& record) {
   config::v1::RunSpec config = record.config();
@@ -58,11 +117,20 @@ void TakeBack(const v1::RunRecord::Change& change, config::v1::RunSpec* config) 
   if (replaced.has_batch_size()) config->mutable_input()->set_batch_size(replaced.batch_size());
 }
 
-bool DropLaterChanges(int64_t restored, absl::optional<int64_t> changes, v1::RunRecord* record) {
+bool DropLaterChanges(int64_t restored, const v1::SessionState& state, v1::RunRecord* record) {
   const config::v1::RunSpec before = record->config();
-  while (EndsWithProgramsChange(*record) &&
-         (changes ? record->change_size() > *changes : record->change(record->change_size() - 1).step() > restored)) {
-    TakeBack(record->change(record->change_size() - 1), record->mutable_config());
+  int64_t changes = NumChanges(*record);
+  while (EndsWithProgramsChange(*record)) {
+    v1::RunRecord::Change* const last = record->mutable_change(record->change_size() - 1);
+    if (state.has_changes() ? changes <= state.changes() : last->step() <= restored) break;
+    changes -= CountOf(*last);
+    if (state.has_changes() && changes < state.changes()) {
+      // The checkpoint was saved between changes that are merged.
+      last->set_count(state.changes() - changes);
+      SetSettings(state.settings(), record->mutable_config());
+      break;
+    }
+    TakeBack(*last, record->mutable_config());
     record->mutable_change()->RemoveLast();
   }
   const bool forgets = ChangesGradients(before, record->config());
@@ -77,14 +145,31 @@ config::v1::RunSpec WithChanges(const v1::RunRecord& record, config::v1::RunSpec
   return given;
 }
 
-void AddChange(int64_t step, const config::v1::RunSpec& after, v1::RunRecord* record) {
+void AddChange(int64_t step, const SettingsDifference& difference, const config::v1::RunSpec& after,
+               v1::RunRecord* record) {
   v1::RunRecord::Change* const change = record->add_change();
   change->set_step(step);
-  *change->mutable_replaced() = Replaced(record->config(), after);
+  change->set_count(1);
+  *change->mutable_replaced() = difference.replaced;
   change->set_by_program(true);
-  const bool forgets = ChangesGradients(record->config(), after);
-  *record->mutable_config() = after;
-  if (forgets) ForgetDeclaration(record);
+  SetSettings(SettingsOf(after), record->mutable_config());
+  if (difference.for_workers) ForgetDeclaration(record);
+  MergeOldChanges(record);
+}
+
+void AddAssignment(const v1::RunRecord::Assignment& assignment, v1::RunRecord* record) {
+  *record->add_assignment() = assignment;
+  if (record->assignment_size() < 2 * kKept) return;
+  const int dropped = record->assignment_size() - kKept;
+  record->mutable_assignment()->DeleteSubrange(0, dropped);
+  record->set_earlier_assignments(record->earlier_assignments() + dropped);
+}
+
+void KeepAssignments(int64_t count, v1::RunRecord* record) {
+  record->set_earlier_assignments(std::min(record->earlier_assignments(), count));
+  const int64_t kept = std::min<int64_t>(count - record->earlier_assignments(), record->assignment_size());
+  record->mutable_assignment()->DeleteSubrange(static_cast<int>(kept),
+                                               record->assignment_size() - static_cast<int>(kept));
 }
 
 void ForgetDeclaration(v1::RunRecord* record) {

@@ -2,13 +2,14 @@
 #define LOCKSTEP_SERVER_CHIEF_RUN_RUN_SETTINGS_H_
 
 #include <cstdint>
+#include <memory>
 #include <utility>
 
-#include "absl/types/optional.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/v1/chief.pb.h"
 #include "lockstep/v1/run_record.pb.h"
+#include "lockstep/v1/session_state.pb.h"
 
 namespace lockstep {
 
@@ -16,15 +17,17 @@ namespace lockstep {
 // its lock is a leaf.
 class RunSettings {
  public:
-  explicit RunSettings(config::v1::RunSpec spec) : spec_(std::move(spec)) {}
+  explicit RunSettings(config::v1::RunSpec spec)
+      : spec_(std::make_shared<const config::v1::RunSpec>(std::move(spec))) {}
 
   // Fills in the configuration and the number of changes consistently.
   void Fill(v1::GetRunSpecReply* reply) const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
-    *reply->mutable_spec() = spec_;
+    *reply->mutable_spec() = *spec_;
     reply->set_changes(changes_);
   }
-  config::v1::RunSpec spec() const ABSL_LOCKS_EXCLUDED(mutex_) {
+  // Returns the same object until the next Set.
+  std::shared_ptr<const config::v1::RunSpec> spec() const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     return spec_;
   }
@@ -33,7 +36,7 @@ class RunSettings {
     MutexLock lock(&mutex_);
     return changes_;
   }
-  void Set(config::v1::RunSpec spec, int64_t changes) ABSL_LOCKS_EXCLUDED(mutex_) {
+  void Set(std::shared_ptr<const config::v1::RunSpec> spec, int64_t changes) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     spec_ = std::move(spec);
     changes_ = changes;
@@ -41,7 +44,7 @@ class RunSettings {
 
  private:
   mutable Mutex mutex_;
-  config::v1::RunSpec spec_ ABSL_GUARDED_BY(mutex_);
+  std::shared_ptr<const config::v1::RunSpec> spec_ ABSL_GUARDED_BY(mutex_);
   int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
@@ -52,19 +55,46 @@ config::v1::RunSpec ConfigAtStart(const v1::RunRecord& record);
 // Undoes `change` in `config`.
 void TakeBack(const v1::RunRecord::Change& change, config::v1::RunSpec* config);
 
-// Updates the record of a run that continues from the checkpoint of global step `restored`, to which the first
-// `changes` of the record's changes apply. Drops the others, which a program made later and will make again. If the
+// Returns the number of changes on record.
+int64_t NumChanges(const v1::RunRecord& record);
+
+// Returns the settings of `spec` that a program may change, as a checkpoint holds them.
+v1::SessionState::Settings SettingsOf(const config::v1::RunSpec& spec);
+
+// Updates the record of a run that continues from the checkpoint of global step `restored` with `state`. Keeps the
+// changes that the checkpoint counts, and drops the others, which a program made later and will make again. If the
 // checkpoint does not have their number, drops the changes at later steps. Returns true if that also dropped the
 // workers' declarations.
-bool DropLaterChanges(int64_t restored, absl::optional<int64_t> changes, v1::RunRecord* record);
+bool DropLaterChanges(int64_t restored, const v1::SessionState& state, v1::RunRecord* record);
 
 // Returns the configuration of a program that starts the run with `given`: the settings that it has changed come from
 // the record.
 config::v1::RunSpec WithChanges(const v1::RunRecord& record, config::v1::RunSpec given);
 
-// Adds a program's change of settings that applies from global step `step` on, with the differences between `after` and
-// the record's configuration. Forgets the workers' declarations if they depend on the old settings.
-void AddChange(int64_t step, const config::v1::RunSpec& after, v1::RunRecord* record);
+// The difference between the settings of two configurations.
+struct SettingsDifference {
+  // The settings of the first that differ in the second.
+  v1::RunRecord::Change::Settings replaced;
+  // Workers compute something else with the second.
+  bool for_workers = false;
+
+  bool empty() const {
+    return !replaced.has_learning_rate() && !replaced.has_optimizer() && !replaced.has_batch_size();
+  }
+};
+SettingsDifference DifferenceOf(const config::v1::RunSpec& before, const config::v1::RunSpec& after);
+
+// Adds a program's change of settings that applies from global step `step` on: to those of `after`, which differ from
+// the record's configuration by `difference`. Forgets the workers' declarations if they depend on the old settings.
+// Merges the oldest of many changes, so that what a change costs does not grow with their number.
+void AddChange(int64_t step, const SettingsDifference& difference, const config::v1::RunSpec& after,
+               v1::RunRecord* record);
+
+// Adds an assignment, and drops the oldest of many.
+void AddAssignment(const v1::RunRecord::Assignment& assignment, v1::RunRecord* record);
+
+// Keeps the first `count` assignments.
+void KeepAssignments(int64_t count, v1::RunRecord* record);
 
 // Removes what the first worker with new settings must declare again.
 void ForgetDeclaration(v1::RunRecord* record);

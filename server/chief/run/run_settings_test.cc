@@ -28,12 +28,27 @@ class RunSettingsTest : public ::testing::Test {
     record_.add_model_part()->set_name("clips");
     record_.mutable_canary()->set_computed_by("worker-0 on a");
   }
+  void Change(int64_t step, const config::v1::RunSpec& after) {
+    AddChange(step, DifferenceOf(record_.config(), after), after, &record_);
+  }
+  // The state of a checkpoint that is saved now.
+  v1::SessionState StateNow() const {
+    v1::SessionState state;
+    state.set_changes(NumChanges(record_));
+    *state.mutable_settings() = SettingsOf(record_.config());
+    return state;
+  }
+  static v1::SessionState StateWith(int64_t changes) {
+    v1::SessionState state;
+    state.set_changes(changes);
+    return state;
+  }
 
   v1::RunRecord record_;
 };
 
 TEST_F(RunSettingsTest, AChangeKeepsOnlyTheDifferences) {
-  AddChange(5, WithRate(0.01f), &record_);
+  Change(5, WithRate(0.01f));
   EXPECT_EQ(RateOf(record_.config()), 0.01f);
   ASSERT_EQ(record_.change_size(), 1);
   EXPECT_EQ(record_.change(0).step(), 5);
@@ -45,13 +60,13 @@ TEST_F(RunSettingsTest, AChangeKeepsOnlyTheDifferences) {
 }
 
 TEST_F(RunSettingsTest, OnlyWhatWorkersComputeWithForgetsTheirDeclaration) {
-  AddChange(5, WithRate(0.01f), &record_);
+  Change(5, WithRate(0.01f));
   EXPECT_NE(record_.declared_by(), "");
   EXPECT_EQ(record_.model_part_size(), 1);
   EXPECT_TRUE(record_.has_canary());
   config::v1::RunSpec clipped = WithRate(0.01f);
   clipped.mutable_optimizer()->mutable_clip()->set_by_norm(1);
-  AddChange(6, clipped, &record_);
+  Change(6, clipped);
   EXPECT_EQ(record_.declared_by(), "");
   EXPECT_EQ(record_.model_part_size(), 0);
   EXPECT_FALSE(record_.has_canary());
@@ -60,8 +75,8 @@ TEST_F(RunSettingsTest, OnlyWhatWorkersComputeWithForgetsTheirDeclaration) {
 TEST_F(RunSettingsTest, AProgramStartsTheRunAsItAlwaysDidAndComputesWithItsChanges) {
   EXPECT_EQ(RateOf(ConfigAtStart(record_)), 0.1f);
   EXPECT_EQ(RateOf(WithChanges(record_, WithRate(0.1f))), 0.1f);
-  AddChange(5, WithRate(0.01f), &record_);
-  AddChange(8, WithRate(0.001f), &record_);
+  Change(5, WithRate(0.01f));
+  Change(8, WithRate(0.001f));
   EXPECT_EQ(RateOf(ConfigAtStart(record_)), 0.1f);
   const config::v1::RunSpec spec = WithChanges(record_, WithRate(0.1f));
   EXPECT_EQ(RateOf(spec), 0.001f);
@@ -71,7 +86,7 @@ TEST_F(RunSettingsTest, AProgramStartsTheRunAsItAlwaysDidAndComputesWithItsChang
   *record_.mutable_change(2)->mutable_before() = record_.config();
   *record_.mutable_config() = WithRate(0.5f);
   EXPECT_EQ(RateOf(ConfigAtStart(record_)), 0.5f);
-  AddChange(10, WithRate(0.25f), &record_);
+  Change(10, WithRate(0.25f));
   EXPECT_EQ(RateOf(ConfigAtStart(record_)), 0.5f);
 }
 
@@ -82,10 +97,10 @@ TEST_F(RunSettingsTest, AProgramsBatchSizeStaysToo) {
     return spec;
   };
   *record_.mutable_config() = with_batch(4);
-  AddChange(5, with_batch(8), &record_);
+  Change(5, with_batch(8));
   EXPECT_EQ(WithChanges(record_, with_batch(4)).input().batch_size(), 8);
   EXPECT_EQ(ConfigAtStart(record_).input().batch_size(), 4);
-  EXPECT_TRUE(DropLaterChanges(4, absl::nullopt, &record_));
+  EXPECT_TRUE(DropLaterChanges(4, {}, &record_));
   EXPECT_EQ(WithChanges(record_, with_batch(4)).input().batch_size(), 4);
 }
 
@@ -96,7 +111,7 @@ TEST_F(RunSettingsTest, EachChangeIsTakenBackByItself) {
   const auto change = [&](const std::function<void(config::v1::RunSpec*)>& edit) {
     config::v1::RunSpec spec = specs.back();
     edit(&spec);
-    AddChange(static_cast<int64_t>(specs.size()), spec, &record_);
+    Change(static_cast<int64_t>(specs.size()), spec);
     specs.push_back(spec);
   };
   change([](config::v1::RunSpec* spec) { spec->mutable_optimizer()->mutable_momentum()->clear_momentum(); });
@@ -108,39 +123,102 @@ TEST_F(RunSettingsTest, EachChangeIsTakenBackByItself) {
     spec->mutable_input()->set_batch_size(1);
   });
   for (auto last = static_cast<int64_t>(specs.size()) - 1; last >= 0; --last) {
-    DropLaterChanges(last, absl::nullopt, &record_);
+    DropLaterChanges(last, {}, &record_);
     EXPECT_EQ(record_.config().DebugString(), specs[static_cast<size_t>(last)].DebugString());
   }
 }
 
 TEST_F(RunSettingsTest, DropsTheChangesOfStepsThatAreComputedAgain) {
-  AddChange(5, WithRate(0.01f), &record_);
+  Change(5, WithRate(0.01f));
   config::v1::RunSpec clipped = WithRate(0.001f);
   clipped.mutable_optimizer()->mutable_clip()->set_by_norm(1);
-  AddChange(8, clipped, &record_);
+  Change(8, clipped);
   Declare();
-  EXPECT_FALSE(DropLaterChanges(8, absl::nullopt, &record_)) << "the state of step 8 is the same before and after";
+  EXPECT_FALSE(DropLaterChanges(8, {}, &record_)) << "the state of step 8 is the same before and after";
   EXPECT_EQ(record_.change_size(), 2);
   EXPECT_EQ(record_.model_part_size(), 1);
-  EXPECT_TRUE(DropLaterChanges(7, absl::nullopt, &record_));
+  EXPECT_TRUE(DropLaterChanges(7, {}, &record_));
   EXPECT_EQ(RateOf(record_.config()), 0.01f);
   EXPECT_EQ(record_.change_size(), 1);
   EXPECT_EQ(record_.model_part_size(), 0) << "they were declared with other settings";
   Declare();
-  EXPECT_FALSE(DropLaterChanges(0, absl::nullopt, &record_)) << "workers compute the same with any rate";
+  EXPECT_FALSE(DropLaterChanges(0, {}, &record_)) << "workers compute the same with any rate";
   EXPECT_EQ(record_.model_part_size(), 1);
   EXPECT_EQ(RateOf(record_.config()), 0.1f);
   EXPECT_EQ(record_.change_size(), 0);
 }
 
 TEST_F(RunSettingsTest, KeepsTheChangesThatTheCheckpointHas) {
-  AddChange(5, WithRate(0.01f), &record_);
-  AddChange(5, WithRate(0.001f), &record_);
-  DropLaterChanges(5, /*changes=*/1, &record_);
+  Change(5, WithRate(0.01f));
+  Change(5, WithRate(0.001f));
+  DropLaterChanges(5, StateWith(1), &record_);
   EXPECT_EQ(record_.change_size(), 1) << "the checkpoint was taken between the two";
   EXPECT_EQ(RateOf(record_.config()), 0.01f);
-  DropLaterChanges(5, /*changes=*/0, &record_);
+  DropLaterChanges(5, StateWith(0), &record_);
   EXPECT_EQ(RateOf(record_.config()), 0.1f);
+}
+
+TEST_F(RunSettingsTest, ManyChangesTakeNoMoreRoomThanSome) {
+  std::vector<v1::SessionState> checkpoints;
+  size_t most = 0;
+  for (int step = 1; step <= 5000; ++step) {
+    config::v1::RunSpec spec = WithRate(0.1f + static_cast<float>(step));
+    spec.mutable_input()->set_batch_size(step);
+    spec.mutable_optimizer()->mutable_clip()->set_by_norm(static_cast<float>(1 + step % 7));
+    Change(step, spec);
+    if (step % 500 == 0) checkpoints.push_back(StateNow());
+    if (step == 1000) most = record_.ByteSizeLong();
+  }
+  EXPECT_LE(record_.ByteSizeLong(), 2 * most);
+  EXPECT_EQ(NumChanges(record_), 5000);
+  EXPECT_EQ(RateOf(ConfigAtStart(record_)), 0.1f) << "the program starts the run as it always did";
+  EXPECT_EQ(ConfigAtStart(record_).input().batch_size(), 0);
+  EXPECT_FALSE(ConfigAtStart(record_).optimizer().has_clip());
+  for (int64_t step = 5000; step > 0; step -= 500) {
+    DropLaterChanges(step, checkpoints.back(), &record_);
+    EXPECT_EQ(NumChanges(record_), step);
+    EXPECT_EQ(RateOf(record_.config()), 0.1f + static_cast<float>(step)) << "the checkpoint of step " << step;
+    EXPECT_EQ(record_.config().input().batch_size(), step);
+    EXPECT_EQ(RateOf(ConfigAtStart(record_)), 0.1f);
+    checkpoints.pop_back();
+  }
+}
+
+TEST_F(RunSettingsTest, ChangesOfEarlierVersionsAreNotMerged) {
+  for (int step = 1; step <= 300; ++step) {
+    Change(step, WithRate(static_cast<float>(step)));
+    record_.mutable_change(record_.change_size() - 1)->clear_count();
+  }
+  EXPECT_EQ(record_.change_size(), 300) << "their checkpoints have no settings";
+  DropLaterChanges(7, StateWith(7), &record_);
+  EXPECT_EQ(RateOf(record_.config()), 7);
+}
+
+TEST_F(RunSettingsTest, ManyAssignmentsAreCounted) {
+  for (int step = 1; step <= 1000; ++step) {
+    v1::RunRecord::Assignment assignment;
+    assignment.set_step(step);
+    AddAssignment(assignment, &record_);
+    EXPECT_EQ(record_.assignment(record_.assignment_size() - 1).step(), step);
+    EXPECT_EQ(record_.earlier_assignments() + record_.assignment_size(), step);
+    EXPECT_LE(record_.assignment_size(), 200);
+  }
+  KeepAssignments(990, &record_);
+  EXPECT_EQ(record_.assignment(record_.assignment_size() - 1).step(), 990);
+  KeepAssignments(3, &record_);
+  EXPECT_EQ(record_.assignment_size(), 0);
+  EXPECT_EQ(record_.earlier_assignments(), 3);
+}
+
+TEST_F(RunSettingsTest, ComparesWhatWorkersComputeWith) {
+  EXPECT_TRUE(DifferenceOf(WithRate(0.1f), WithRate(0.1f)).empty());
+  EXPECT_FALSE(DifferenceOf(WithRate(0.1f), WithRate(0.2f)).empty());
+  EXPECT_FALSE(DifferenceOf(WithRate(0.1f), WithRate(0.2f)).for_workers);
+  config::v1::RunSpec other = WithRate(0.1f);
+  other.mutable_optimizer()->mutable_momentum()->set_momentum(0.5f);
+  EXPECT_FALSE(DifferenceOf(WithRate(0.1f), other).for_workers);
+  other.mutable_optimizer()->mutable_clip()->set_by_norm(1);
+  EXPECT_TRUE(DifferenceOf(WithRate(0.1f), other).for_workers);
 }
 
 }  // namespace

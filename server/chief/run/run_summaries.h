@@ -36,7 +36,7 @@ class RunSummaries {
   // The run continues at `step`. If `events` is null, nothing is written.
   RunSummaries(const Options& options, int64_t step, std::unique_ptr<EventQueue> events);
 
-  // The norms of an update can be written at multiples of this step; 0 means never.
+  // The norms of an update, and counts, can be written at multiples of this step; 0 means never.
   int64_t norms_every_steps() const { return events_ == nullptr ? 0 : options_.every_steps; }
 
   // TensorBoard drops the points of earlier event files from the step of START on. A resumed run therefore names the

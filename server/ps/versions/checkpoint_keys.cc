@@ -1,6 +1,6 @@
 #include "lockstep/server/ps/versions/checkpoint_keys.h"
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -49,25 +49,30 @@ std::string GradientEstimateKey(absl::string_view variable, int64_t slot) {
   return OptimizerStateKey(variable, absl::StrCat(kEstimate, slot));
 }
 
-absl::Status CheckCheckpointKeys(const ParameterLayout& layout, const Optimizer& optimizer, int64_t estimates) {
-  absl::flat_hash_set<std::string> trained;
-  for (const auto& variable : layout.variables()) {
-    if (variable.spec.trainable()) trained.insert(variable.spec.name());
+absl::Status CheckCheckpointKeys(const ParameterLayout& layout, const OptimizerGroups& optimizers, int64_t estimates) {
+  absl::flat_hash_map<std::string, int> trained;
+  for (size_t i = 0; i < layout.variables().size(); ++i) {
+    const v1::VariableSpec& spec = layout.variables()[i].spec;
+    if (spec.trainable()) trained.emplace(spec.name(), static_cast<int>(i));
   }
+  const std::vector<OptimizerScalar> scalars = optimizers.scalars();
   for (const auto& variable : layout.variables()) {
     const absl::string_view name = variable.spec.name();
     RETURN_IF_ERROR(CheckName(name));
     if (name == kGlobalStepKey) return Taken(name, "the number of updates");
+    if (name == kStreamPositionsKey) return Taken(name, "the positions of input streams");
     if (name == kSessionStateKey) return Taken(name, "the state of the programs that follow the run");
-    for (const OptimizerScalar& scalar : optimizer.scalars()) {
+    for (const OptimizerScalar& scalar : scalars) {
       if (name == scalar.name) return Taken(name, "a scalar of the optimizer");
     }
     // Names of optimizer state have no slash.
     const size_t slash = name.rfind('/');
-    if (slash == absl::string_view::npos || !trained.contains(name.substr(0, slash))) continue;
+    if (slash == absl::string_view::npos) continue;
     const absl::string_view owner = name.substr(0, slash);
+    const auto found = trained.find(owner);
+    if (found == trained.end()) continue;
     const absl::string_view suffix = name.substr(slash + 1);
-    for (const Optimizer::State& state : optimizer.state()) {
+    for (const Optimizer::State& state : optimizers.RuleOf(found->second).state()) {
       if (suffix == state.name)
         return Taken(name, absl::StrCat("the optimizer's state ", state.name, " of variable ", owner));
     }

@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "lockstep/common/checkpoint/bundle/stored_variable.h"
 #include "lockstep/common/tensor/parameter_layout.h"
-#include "lockstep/server/optimizer/optimizer.h"
+#include "lockstep/server/optimizer/optimizer_groups.h"
 
 namespace lockstep {
 
@@ -21,9 +21,9 @@ std::string OptimizerStateKey(absl::string_view variable, absl::string_view slot
 std::string GradientEstimateKey(absl::string_view variable, int64_t slot);
 
 // Returns InvalidArgument if a checkpoint cannot hold the name of a variable, or if the name is already a key of the
-// checkpoint: global_step, a scalar of the optimizer, or a slot or one of `estimates` estimates of another variable,
+// checkpoint: global_step, a scalar of an optimizer, or a slot or one of `estimates` estimates of another variable,
 // which the error also names.
-absl::Status CheckCheckpointKeys(const ParameterLayout& layout, const Optimizer& optimizer, int64_t estimates);
+absl::Status CheckCheckpointKeys(const ParameterLayout& layout, const OptimizerGroups& optimizers, int64_t estimates);
 
 }  // namespace lockstep
 

@@ -13,10 +13,10 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::unique_ptr<Optimizer> NewOptimizer(const std::string& rule) {
+config::v1::OptimizerConfig Config(const std::string& rule) {
   config::v1::OptimizerConfig config;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(rule + " learning_rate { initial: 0.1 }", &config));
-  return Optimizer::Create(config).value();
+  return config;
 }
 
 // Checks a model with the trained variables "w" and "a/b" and the untrained ones "mean" and `name`.
@@ -30,7 +30,8 @@ absl::Status Check(const std::string& name, const std::string& rule, int64_t est
   model.add_variables()->set_name("mean");
   model.add_variables()->set_name(name);
   for (v1::VariableSpec& variable : *model.mutable_variables()) variable.set_dtype(v1::DT_FLOAT);
-  return CheckCheckpointKeys(ParameterLayout::Create(model).value(), *NewOptimizer(rule), estimates);
+  const ParameterLayout layout = ParameterLayout::Create(model).value();
+  return CheckCheckpointKeys(layout, *OptimizerGroups::Create(Config(rule), layout).value(), estimates);
 }
 
 TEST(CheckpointKeysTest, RefusesTheNamesThatEveryOptimizerTakes) {
@@ -45,7 +46,7 @@ TEST(CheckpointKeysTest, RefusesTheNamesThatEveryOptimizerTakes) {
       {"ftrl {}", {"Ftrl", "Ftrl_1"}},
   };
   for (const auto& [rule, states] : rules) {
-    ASSERT_EQ(NewOptimizer(rule)->state().size(), states.size()) << rule;
+    ASSERT_EQ(Optimizer::Create(Config(rule)).value()->state().size(), states.size()) << rule;
     EXPECT_EQ(
         Check("global_step", rule).message(),
         "variable global_step has the name under which a checkpoint keeps the number of updates; give it another");

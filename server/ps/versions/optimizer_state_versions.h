@@ -1,15 +1,12 @@
 #ifndef LOCKSTEP_SERVER_PS_VERSIONS_OPTIMIZER_STATE_VERSIONS_H_
 #define LOCKSTEP_SERVER_PS_VERSIONS_OPTIMIZER_STATE_VERSIONS_H_
 
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/memory/aligned_buffer.h"
 #include "lockstep/common/memory/buffer_pool.h"
@@ -19,33 +16,41 @@
 
 namespace lockstep {
 
-// The state arrays of an optimizer, each as long as the flat array of values: the version at the last committed step
-// and, during an update, the next one. A snapshot of the current version copies nothing. Life cycle: Clear or Restore;
-// then for every step BeginUpdate and Commit. Thread-safety: Current, Next and AddTo may run on several threads. All
-// other methods are for one thread at a time, and not during those calls.
+// The state arrays of the optimizers, each as long as the flat array of values: the version at the last committed step
+// and, during an update, the next one. There are as many arrays as a variable has states at most; state k of any
+// variable lies in array k. A snapshot of the current version copies nothing. Life cycle: Clear or Restore; then for
+// every step BeginUpdate and Commit. Thread-safety: Current, Next and AddTo may run on several threads. All other
+// methods are for one thread at a time, and not during those calls.
 class OptimizerStateVersions {
  public:
-  // Does not allocate memory yet. At most `spare_versions` unused versions are kept.
-  OptimizerStateVersions(std::shared_ptr<const ParameterLayout> layout, absl::Span<const Optimizer::State> states,
-                         size_t spare_versions);
+  // Does not allocate memory yet. `states` has the states of each variable of the layout. At most `spare_versions`
+  // unused versions are kept.
+  OptimizerStateVersions(std::shared_ptr<const ParameterLayout> layout,
+                         std::vector<std::vector<Optimizer::State>> states, size_t spare_versions);
+
+  size_t num_arrays() const { return arrays_; }
+  const std::vector<Optimizer::State>& states_of(int variable) const { return states_[variable]; }
 
   // Sets every element to its state's initial value.
   void Clear();
-  // By the name of a state, the variables for which the reader lacks it.
-  using Lacking = std::map<std::string, std::vector<const ParameterLayout::Variable*>>;
+  // A state of a variable that the reader lacks.
+  struct LackingState {
+    int variable = 0;
+    size_t state = 0;
+  };
+  using Lacking = std::vector<LackingState>;
   // Alternative to Clear: adds the destinations of every state of every trainable variable to `places`. Unless null,
   // `lacking` gets what the reader lacks, whose elements get their initial value. Errors: as for
   // CheckStoredVariable.
   absl::Status Restore(const BundleReader& reader, std::vector<BundleReader::Place>* places,
                        Lacking* lacking = nullptr);
 
-  // Replaces the current version of the state `name` by a copy of itself, and returns its array; null if there is no
-  // such state. Call it between updates.
-  float* CopyCurrent(absl::string_view name);
+  // Replaces the current version of array k by a copy of itself, and returns it. Call it between updates.
+  float* CopyCurrent(size_t k);
 
   // Allocates the next version, not initialized.
   void BeginUpdate();
-  // A segment of each state, as Optimizer::Apply reads and writes it.
+  // A segment of each state of its variable, as Optimizer::Apply reads and writes it.
   absl::InlinedVector<const float*, 3> Current(const ParameterLayout::Segment& segment) const;
   absl::InlinedVector<float*, 3> Next(const ParameterLayout::Segment& segment) const;
   // Makes the next version the current one.
@@ -63,9 +68,11 @@ class OptimizerStateVersions {
   void Renew();
 
   const std::shared_ptr<const ParameterLayout> layout_;
-  const std::vector<Optimizer::State> states_;
+  const std::vector<std::vector<Optimizer::State>> states_;  // by variable
+  const size_t arrays_;
+  const std::shared_ptr<const std::vector<std::vector<std::string>>> names_;  // of states_
   BufferPool pool_;
-  // An array for each state. `next_` is empty unless an update is in progress.
+  // `next_` is empty unless an update is in progress.
   std::vector<std::shared_ptr<AlignedBuffer>> current_;
   std::vector<std::shared_ptr<AlignedBuffer>> next_;
 };

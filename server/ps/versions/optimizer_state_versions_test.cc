@@ -37,7 +37,7 @@ class OptimizerStateVersionsTest : public ::testing::Test {
   const ParameterLayout::Segment& w() const { return layout_->segments()[0]; }
 
   const std::shared_ptr<const ParameterLayout> layout_ = Layout();
-  const std::vector<Optimizer::State> states_ = {{"Momentum", 0}, {"Accumulator", 0.5f}};
+  const std::vector<std::vector<Optimizer::State>> states_ = {{{"Momentum", 0}, {"Accumulator", 0.5f}}, {}};
   OptimizerStateVersions state_{layout_, states_, kSpare};
 };
 
@@ -47,7 +47,7 @@ TEST_F(OptimizerStateVersionsTest, StartAtTheInitialValues) {
   ASSERT_EQ(state_.Current(w()).size(), 2u);
   EXPECT_EQ(state_.Current(w())[0][1], 0);
   EXPECT_EQ(state_.Current(w())[1][1], 0.5f);
-  EXPECT_EQ(Snapshot().state_names, (std::vector<std::string>{"Momentum", "Accumulator"}));
+  EXPECT_EQ(*Snapshot().state_names, (std::vector<std::vector<std::string>>{{"Momentum", "Accumulator"}, {}}));
 }
 
 TEST_F(OptimizerStateVersionsTest, AnUpdateIsInvisibleUntilItIsCommitted) {
@@ -63,6 +63,21 @@ TEST_F(OptimizerStateVersionsTest, AnUpdateIsInvisibleUntilItIsCommitted) {
   EXPECT_EQ(state_.Current(w())[1][0], 8);
   EXPECT_TRUE(state_.Next(w()).empty());
   EXPECT_EQ(before.optimizer_state[1]->as<float>()[w().flat_offset], 0.5f) << "a snapshot still has the old version";
+}
+
+TEST_F(OptimizerStateVersionsTest, VariablesMayHaveDifferentStates) {
+  OptimizerStateVersions state(layout_, {{{"Adagrad", 0.5f}}, {{"Adam", 0}, {"Adam_1", 0.25f}}}, kSpare);
+  state.Clear();
+  EXPECT_EQ(state.num_arrays(), 2);
+  const ParameterLayout::Segment& other = layout_->segments()[1];
+  ASSERT_EQ(state.Current(w()).size(), 1u);
+  EXPECT_EQ(state.Current(w())[0][1], 0.5f);
+  ASSERT_EQ(state.Current(other).size(), 2u);
+  EXPECT_EQ(state.Current(other)[0][0], 0);
+  EXPECT_EQ(state.Current(other)[1][0], 0.25f);
+  state.BeginUpdate();
+  EXPECT_EQ(state.Next(w()).size(), 1u);
+  EXPECT_EQ(state.Next(other).size(), 2u);
 }
 
 TEST_F(OptimizerStateVersionsTest, ASnapshotCopiesNothing) {
@@ -116,8 +131,9 @@ TEST_F(OptimizerStateVersionsTest, StateThatMayBeLackingStartsAnew) {
   OptimizerStateVersions::Lacking lacking;
   ASSERT_TRUE(state_.Restore(*BundleReader::Open(&fs, "d/none").value(), &places, &lacking).ok());
   EXPECT_TRUE(places.empty());
-  EXPECT_EQ(lacking.size(), 2);
-  EXPECT_EQ(lacking["Accumulator"].size(), 1);
+  ASSERT_EQ(lacking.size(), 2);
+  EXPECT_EQ(lacking[1].variable, 0);
+  EXPECT_EQ(lacking[1].state, 1);
   const auto restored = state_.Current(w());
   const std::vector<float> momentum(restored[0], restored[0] + 2), accumulator(restored[1], restored[1] + 2);
   state_.Clear();

@@ -47,13 +47,14 @@ absl::string_view BytesOfArray(const AlignedBuffer& flat, const SnapshotEntry& e
 
 std::vector<SnapshotEntry> EntriesOf(const VariableSnapshot& snapshot) {
   std::vector<SnapshotEntry> entries;
-  for (const auto& variable : snapshot.layout->variables()) {
+  for (size_t i = 0; i < snapshot.layout->variables().size(); ++i) {
+    const ParameterLayout::Variable& variable = snapshot.layout->variables()[i];
+    const std::vector<std::string>& state_names = (*snapshot.state_names)[i];
     const std::string& name = variable.spec.name();
     entries.push_back(EntryOf(name, variable, Source::kValues, 0));
     if (!variable.spec.trainable()) continue;
-    for (size_t k = 0; k < snapshot.state_names.size(); ++k) {
-      entries.push_back(
-          EntryOf(OptimizerStateKey(name, snapshot.state_names[k]), variable, Source::kOptimizerState, k));
+    for (size_t k = 0; k < state_names.size(); ++k) {
+      entries.push_back(EntryOf(OptimizerStateKey(name, state_names[k]), variable, Source::kOptimizerState, k));
     }
     for (size_t slot = 0; slot < snapshot.estimates->size(); ++slot) {
       entries.push_back(

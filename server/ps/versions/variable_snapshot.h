@@ -26,13 +26,16 @@ struct AssignedValue {
 struct VariableSnapshot {
   int64_t step = 0;
   std::shared_ptr<const ParameterLayout> layout;
-  std::vector<std::string> state_names;
+  // The names of each variable's states; state k of any variable lies in optimizer_state[k], as values do.
+  std::shared_ptr<const std::vector<std::vector<std::string>>> state_names;
   std::vector<OptimizerScalar> scalars;
   std::shared_ptr<const AlignedBuffer> values;
   std::vector<std::shared_ptr<const AlignedBuffer>> optimizer_state;
   std::shared_ptr<const GradientEstimates> estimates;
   // A serialized v1::SessionState; empty if no program keeps state.
   std::string session_state;
+  // The next position of each input stream; empty if batches belong to slots.
+  std::vector<int64_t> stream_positions;
 };
 
 }  // namespace lockstep

@@ -3,17 +3,16 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "lockstep/common/transport/connection/status_conversion.h"
 
 namespace lockstep {
 namespace {
 
-// A call of an unknown method. Owns itself.
+// A call that ends before any message of it is read. Owns itself.
 class RefusedCall final : public CompletionTag {
  public:
-  explicit RefusedCall(std::unique_ptr<IncomingCall> call) : call_(std::move(call)) {
-    call_->stream.Finish(
-        grpc::Status(grpc::StatusCode::UNIMPLEMENTED, absl::StrCat("there is no method ", call_->context.method())),
-        this);
+  RefusedCall(std::unique_ptr<IncomingCall> call, const absl::Status& why) : call_(std::move(call)) {
+    call_->stream.Finish(ToGrpc(why), this);
   }
   void OnEvent(bool) override { delete this; }
 
@@ -24,8 +23,8 @@ class RefusedCall final : public CompletionTag {
 }  // namespace
 
 CallAcceptor::CallAcceptor(grpc::AsyncGenericService* service, grpc::ServerCompletionQueue* queue,
-                           InFlightCalls* living, std::map<std::string, Handler> handlers)
-    : service_(service), queue_(queue), living_(living), handlers_(std::move(handlers)) {}
+                           InFlightCalls* living, std::map<std::string, Handler> handlers, Admission admit)
+    : service_(service), queue_(queue), living_(living), handlers_(std::move(handlers)), admit_(std::move(admit)) {}
 
 void CallAcceptor::Accept() {
   next_ = std::make_unique<IncomingCall>(living_);
@@ -36,11 +35,15 @@ void CallAcceptor::OnEvent(bool ok) {
   std::unique_ptr<IncomingCall> call = std::move(next_);
   if (!ok) return;  // the server shuts down
   Accept();
+  const absl::Status admitted = admit_ ? admit_(call.get()) : absl::OkStatus();
   const auto handler = handlers_.find(call->context.method());
-  if (handler != handlers_.end()) {
+  if (!admitted.ok()) {
+    new RefusedCall(std::move(call), admitted);
+  } else if (handler != handlers_.end()) {
     handler->second(std::move(call));
   } else {
-    new RefusedCall(std::move(call));
+    const std::string method = call->context.method();
+    new RefusedCall(std::move(call), absl::UnimplementedError(absl::StrCat("there is no method ", method)));
   }
 }
 

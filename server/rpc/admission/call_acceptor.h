@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "lockstep/server/rpc/call/completion_tag.h"
@@ -19,10 +20,13 @@ namespace lockstep {
 class CallAcceptor final : public CompletionTag {
  public:
   using Handler = std::function<void(std::unique_ptr<IncomingCall>)>;
+  // Sets the peer of a call. A call for which it returns an error ends with that.
+  using Admission = std::function<absl::Status(IncomingCall*)>;
 
-  // `handlers` by method, "/lockstep.v1.ChiefService/Step". All arguments must outlive this, and this the server.
+  // `handlers` by method, "/lockstep.v1.ChiefService/Step". Without `admit` every call is admitted. All arguments must
+  // outlive this, and this the server.
   CallAcceptor(grpc::AsyncGenericService* service, grpc::ServerCompletionQueue* queue, InFlightCalls* living,
-               std::map<std::string, Handler> handlers);
+               std::map<std::string, Handler> handlers, Admission admit = nullptr);
 
   // Waits for the next call, whose event waits for the call after it.
   void Accept();
@@ -34,6 +38,7 @@ class CallAcceptor final : public CompletionTag {
   grpc::ServerCompletionQueue* const queue_;
   InFlightCalls* const living_;
   const std::map<std::string, Handler> handlers_;
+  const Admission admit_;
   std::unique_ptr<IncomingCall> next_;
 };
 

@@ -121,6 +121,18 @@ bool RemoveStaleSocket(const sockaddr_un& place, socklen_t length) {
   return error != EACCES && error != EPERM;
 }
 
+// Returns true for TCP, and for the connection of this process's user or root to a unix socket.
+bool IsOfOwnUser(int connection) {
+  int domain = 0;
+  socklen_t size = sizeof(domain);
+  if (getsockopt(connection, SOL_SOCKET, SO_DOMAIN, &domain, &size) != 0) return false;
+  if (domain != AF_UNIX) return true;
+  ucred peer = {};
+  size = sizeof(peer);
+  if (getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return false;
+  return peer.uid == geteuid() || peer.uid == 0;
+}
+
 absl::Status CannotListen(absl::string_view address, absl::string_view why) {
   return absl::UnavailableError(absl::StrCat("cannot listen on ", address, ": ", why));
 }
@@ -258,6 +270,12 @@ bool ConnectionListener::AcceptAll(int listener) {
       if (errno == EAGAIN) return true;
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) return false;
       continue;  // this connection broke
+    }
+    if (!IsOfOwnUser(connection)) {
+      close(connection);
+      LOG_EVERY_N(WARNING, 1000) << "chief: " << google::COUNTER
+                                 << " connections of other users to its unix socket closed";
+      continue;
     }
     if (connection >= bound_) {
       close(connection);

@@ -19,7 +19,8 @@ namespace lockstep {
 // Listens for a server and bounds its connections: gRPC takes any number, and never accepts again once the process has
 // had no descriptor left for one. The kernel gives out the lowest free descriptor, so a connection whose descriptor is
 // not below a bound shows that all below are taken; it is closed immediately. The descriptors above the bound serve the
-// process's files. Life: Listen binds, Start accepts; the destructor stops and waits for `take`. For one thread.
+// process's files. A unix socket takes connections of this process's user and root alone. Life: Listen binds, Start
+// accepts; the destructor stops and waits for `take`. For one thread.
 class ConnectionListener {
  public:
   // Receives a connection, which is non-blocking, and the socket that accepted it. Called on the listener's thread.

@@ -77,6 +77,15 @@ absl::Status CheckTcp(absl::string_view address) {
   return CheckHost(address, parsed.host);
 }
 
+bool IsLoopback(const addrinfo& info) {
+  if (info.ai_family == AF_INET) {
+    const in_addr address = reinterpret_cast<const sockaddr_in*>(info.ai_addr)->sin_addr;
+    return ntohl(address.s_addr) >> 24 == IN_LOOPBACKNET;
+  }
+  return info.ai_family == AF_INET6 &&
+         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6*>(info.ai_addr)->sin6_addr);
+}
+
 }  // namespace
 
 absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view address) {
@@ -103,6 +112,21 @@ absl::Status CheckListenAddresses(absl::string_view addresses) {
     RETURN_IF_ERROR(IsUnixAddress(address) ? CheckUnix(address) : CheckTcp(address));
   }
   return absl::OkStatus();
+}
+
+bool IsLocalAddress(absl::string_view address) {
+  if (IsUnixAddress(address)) return true;
+  const absl::StatusOr<ListenAddress> parsed = ParseListenAddress(address);
+  if (!parsed.ok()) return false;
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  addrinfo* found = nullptr;
+  if (getaddrinfo(parsed->host.c_str(), nullptr, &hints, &found) != 0) return false;
+  const auto free_found = absl::MakeCleanup([found] { freeaddrinfo(found); });
+  for (const addrinfo* info = found; info != nullptr; info = info->ai_next) {
+    if (!IsLoopback(*info)) return false;
+  }
+  return true;
 }
 
 }  // namespace lockstep

@@ -24,6 +24,10 @@ absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view address);
 // moment later. May ask a name server.
 absl::Status CheckListenAddresses(absl::string_view addresses);
 
+// Returns true if no other machine can reach a server at this address: a unix socket, or a host whose addresses are all
+// loopback. May ask a name server.
+bool IsLocalAddress(absl::string_view address);
+
 }  // namespace lockstep
 
 #endif  // LOCKSTEP_SERVER_RPC_ADMISSION_LISTEN_ADDRESS_H_

@@ -17,14 +17,14 @@ constexpr size_t kCallBytes = 16 << 10;
 SessionOpener::SessionOpener(const Options& options, Open open)
     : options_(options), open_(std::move(open)), pool_(options.threads, options.executor) {}
 
-void SessionOpener::Answer(std::string request, UnaryCall::Done done) {
+void SessionOpener::Answer(std::string request, const std::string& peer, UnaryCall::Done done) {
   const size_t bytes = request.size() + kCallBytes;
   if (!Reserve(bytes)) {
     done(absl::UnavailableError("too many sessions are being opened at once"));
     return;
   }
-  pool_.Schedule([this, bytes, request = std::move(request), done = std::move(done)]() mutable {
-    const absl::StatusOr<std::string> reply = ReplyTo(std::move(request));
+  pool_.Schedule([this, bytes, request = std::move(request), peer, done = std::move(done)]() mutable {
+    const absl::StatusOr<std::string> reply = ReplyTo(std::move(request), peer);
     Release(bytes);
     done(reply);
   });
@@ -42,11 +42,11 @@ void SessionOpener::Release(size_t bytes) {
   bytes_ -= bytes;
 }
 
-absl::StatusOr<std::string> SessionOpener::ReplyTo(std::string bytes) const {
+absl::StatusOr<std::string> SessionOpener::ReplyTo(std::string bytes, const std::string& peer) const {
   v1::OpenSessionRequest request;
   RETURN_IF_ERROR(ParseRequest(bytes, uint64_t{8} * options_.max_request_bytes, &request));
   bytes = std::string();  // not needed while the session is opened
-  ASSIGN_OR_RETURN(const v1::OpenSessionReply reply, open_(request));
+  ASSIGN_OR_RETURN(const v1::OpenSessionReply reply, open_(request, peer));
   return reply.SerializeAsString();
 }
 

@@ -19,7 +19,9 @@ namespace lockstep {
 // Thread-safe.
 class SessionOpener {
  public:
-  using Open = std::function<absl::StatusOr<v1::OpenSessionReply>(const v1::OpenSessionRequest&)>;
+  // `peer` is the identity that the session is bound to.
+  using Open =
+      std::function<absl::StatusOr<v1::OpenSessionReply>(const v1::OpenSessionRequest&, const std::string& peer)>;
   struct Options {
     // The limit of one request. Parsed, a model may take several times its bytes: variables have short names.
     size_t max_request_bytes = 8 << 20;
@@ -34,12 +36,12 @@ class SessionOpener {
   SessionOpener(const Options& options, Open open);
 
   // Calls `done` later, or immediately with Unavailable.
-  void Answer(std::string request, UnaryCall::Done done) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Answer(std::string request, const std::string& peer, UnaryCall::Done done) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   bool Reserve(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   void Release(size_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::StatusOr<std::string> ReplyTo(std::string bytes) const;
+  absl::StatusOr<std::string> ReplyTo(std::string bytes, const std::string& peer) const;
 
   const Options options_;
   const Open open_;

@@ -76,7 +76,7 @@ class SessionOpenerTest : public ::testing::Test {
  protected:
   std::unique_ptr<SessionOpener> Make(const SessionOpener::Options& options) {
     return std::make_unique<SessionOpener>(
-        options, [this](const v1::OpenSessionRequest& request) { return gate_.Open(request); });
+        options, [this](const v1::OpenSessionRequest& request, const std::string&) { return gate_.Open(request); });
   }
 
   Gate gate_;
@@ -88,9 +88,9 @@ TEST_F(SessionOpenerTest, AnswersWithTheReplyOrTheError) {
   SessionOpener::Options options;
   options.threads = 1;
   auto opener = Make(options);
-  opener->Answer(RequestOf("ada"), answers_.Next());
-  opener->Answer(RequestOf(""), answers_.Next());
-  opener->Answer("\xff", answers_.Next());
+  opener->Answer(RequestOf("ada"), /*peer=*/"", answers_.Next());
+  opener->Answer(RequestOf(""), /*peer=*/"", answers_.Next());
+  opener->Answer("\xff", /*peer=*/"", answers_.Next());
   opener.reset();
   const auto replies = answers_.replies();
   ASSERT_EQ(replies.size(), 3u);
@@ -105,7 +105,7 @@ TEST_F(SessionOpenerTest, OpensNoMoreAtOnceThanItHasThreads) {
   SessionOpener::Options options;
   options.threads = 2;
   auto opener = Make(options);
-  for (int i = 0; i < 5; ++i) opener->Answer(RequestOf("worker"), answers_.Next());
+  for (int i = 0; i < 5; ++i) opener->Answer(RequestOf("worker"), /*peer=*/"", answers_.Next());
   gate_.AwaitInside(2);
   gate_.LetThrough();
   opener.reset();
@@ -118,7 +118,7 @@ TEST_F(SessionOpenerTest, RefusesRequestsBeyondItsBytes) {
   options.max_bytes = 64 << 10;
   options.threads = 1;
   auto opener = Make(options);
-  for (int i = 0; i < 4; ++i) opener->Answer(RequestOf("worker"), answers_.Next());
+  for (int i = 0; i < 4; ++i) opener->Answer(RequestOf("worker"), /*peer=*/"", answers_.Next());
   const auto refused = answers_.replies();
   ASSERT_EQ(refused.size(), 1u) << "three calls fit with their overhead, but not a fourth";
   EXPECT_TRUE(absl::IsUnavailable(refused[0].status()));
@@ -131,7 +131,7 @@ TEST_F(SessionOpenerTest, RefusesARequestThatIsLargerThanAllMayBe) {
   SessionOpener::Options options;
   options.max_bytes = 1 << 20;
   auto opener = Make(options);
-  opener->Answer(RequestOf(std::string(1 << 20, 'x')), answers_.Next());
+  opener->Answer(RequestOf(std::string(1 << 20, 'x')), /*peer=*/"", answers_.Next());
   ASSERT_EQ(answers_.replies().size(), 1u);
   EXPECT_TRUE(absl::IsUnavailable(answers_.replies()[0].status()));
 }
@@ -147,7 +147,7 @@ TEST_F(SessionOpenerTest, TakesRequestsAgainWhenOthersAreAnswered) {
     Mutex mutex;
     CondVar answered;
     bool done = false;
-    opener->Answer(RequestOf("worker"), [&](const absl::StatusOr<std::string>& reply) {
+    opener->Answer(RequestOf("worker"), /*peer=*/"", [&](const absl::StatusOr<std::string>& reply) {
       EXPECT_TRUE(reply.ok()) << reply.status();
       MutexLock lock(&mutex);
       done = true;
@@ -161,7 +161,7 @@ TEST_F(SessionOpenerTest, TakesRequestsAgainWhenOthersAreAnswered) {
 TEST_F(SessionOpenerTest, AThousandWorkersMayJoinAtOnce) {
   auto opener = Make({});
   const std::string request = RequestOf(std::string(8 << 10, 'w'));  // a declaration of some 200 variables
-  for (int i = 0; i < 1000; ++i) opener->Answer(request, answers_.Next());
+  for (int i = 0; i < 1000; ++i) opener->Answer(request, /*peer=*/"", answers_.Next());
   EXPECT_TRUE(answers_.replies().empty()) << "all wait";
   gate_.LetThrough();
 }

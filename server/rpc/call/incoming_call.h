@@ -2,6 +2,7 @@
 #define LOCKSTEP_SERVER_RPC_CALL_INCOMING_CALL_H_
 
 #include "grpcpp/generic/async_generic_service.h"
+#include "lockstep/server/rpc/call/call_peer.h"
 #include "lockstep/server/rpc/call/in_flight_calls.h"
 
 namespace lockstep {
@@ -12,6 +13,8 @@ struct IncomingCall {
   explicit IncomingCall(InFlightCalls* living) : member(living) {}
 
   const InFlightCalls::Member member;
+  // The peer, once it is admitted.
+  CallPeer peer;
   grpc::GenericServerContext context;
   grpc::GenericServerAsyncReaderWriter stream{&context};
 };

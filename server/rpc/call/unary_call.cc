@@ -45,15 +45,15 @@ void UnaryCall::OnEvent(bool ok) {
 UnaryCall::Method OnPool(UnaryCall::Method method, ThreadPool* pool, size_t most) {
   method.lasting = true;
   const auto pending = std::make_shared<std::atomic<size_t>>(0);
-  method.handler = [handler = std::move(method.handler), pool, most, pending](std::string request,
+  method.handler = [handler = std::move(method.handler), pool, most, pending](std::string request, const CallPeer& peer,
                                                                               UnaryCall::Done done) {
     if (pending->fetch_add(1) >= most) {
       --*pending;
       done(absl::UnavailableError("too many calls of this method wait; try again"));
       return;
     }
-    pool->Schedule([handler, pending, request = std::move(request), done = std::move(done)]() mutable {
-      handler(std::move(request), std::move(done));
+    pool->Schedule([handler, pending, request = std::move(request), peer, done = std::move(done)]() mutable {
+      handler(std::move(request), peer, std::move(done));
       --*pending;
     });
   };
@@ -72,7 +72,7 @@ void UnaryCall::Handle() {
   message_.Clear();
   state_ = State::kHandling;
   if (method_.lasting) visitors_->Leave(this);
-  method_.handler(std::move(request), [self = self_](const absl::StatusOr<std::string>& reply) {
+  method_.handler(std::move(request), call_->peer, [self = self_](const absl::StatusOr<std::string>& reply) {
     if (self->method_.lasting) self->visitors_->Enter(self);
     self->Answer(reply);
   });

@@ -14,6 +14,7 @@
 #include "grpcpp/support/byte_buffer.h"
 #include "lockstep/common/base/threads/thread_pool.h"
 #include "lockstep/common/transport/codec/bounded_parse.h"
+#include "lockstep/server/rpc/call/call_peer.h"
 #include "lockstep/server/rpc/call/completion_tag.h"
 #include "lockstep/server/rpc/call/incoming_call.h"
 #include "lockstep/server/rpc/call/visitors.h"
@@ -29,8 +30,9 @@ class UnaryCall final : public CompletionTag, public Visitor, public std::enable
   struct Method {
     // Longer requests are refused.
     size_t max_bytes = 4096;
-    // Calls done once, now or later and on any thread, but before the queue is shut down. Must not block.
-    std::function<void(std::string request, Done done)> handler;
+    // Calls done once, now or later and on any thread, but before the queue is shut down. Must not block. `peer` is
+    // the caller.
+    std::function<void(std::string request, const CallPeer& peer, Done done)> handler;
     // done may be called late; meanwhile the call does not count as unauthenticated.
     bool lasting = false;
     // The handler copies as much data as a long message has, so another thread waits for events meanwhile.
@@ -76,19 +78,37 @@ absl::Status ParseRequest(const std::string& bytes, uint64_t limit, Request* req
 
 // Returns a method that `implementation` answers immediately.
 template <typename Request, typename Reply>
-UnaryCall::Method Serve(std::function<absl::StatusOr<Reply>(const Request&)> implementation,
-                        size_t max_bytes = UnaryCall::Method().max_bytes) {
+UnaryCall::Method ServePeer(std::function<absl::StatusOr<Reply>(const Request&, const CallPeer&)> implementation,
+                            size_t max_bytes = UnaryCall::Method().max_bytes) {
   UnaryCall::Method method;
   method.max_bytes = max_bytes;
   method.handler = [implementation = std::move(implementation), limit = 100 * method.max_bytes](
-                       const std::string& bytes, const UnaryCall::Done& done) {
+                       const std::string& bytes, const CallPeer& peer, const UnaryCall::Done& done) {
     Request request;
     const absl::Status status = ParseRequest(bytes, limit, &request);
     if (!status.ok()) return done(status);
-    const absl::StatusOr<Reply> reply = implementation(request);
+    const absl::StatusOr<Reply> reply = implementation(request, peer);
     done(reply.ok() ? absl::StatusOr<std::string>(reply->SerializeAsString()) : reply.status());
   };
   return method;
+}
+
+// Like ServePeer, for a method to which the caller does not matter.
+template <typename Request, typename Reply>
+UnaryCall::Method Serve(std::function<absl::StatusOr<Reply>(const Request&)> implementation,
+                        size_t max_bytes = UnaryCall::Method().max_bytes) {
+  return ServePeer<Request, Reply>([implementation = std::move(implementation)](
+                                       const Request& request, const CallPeer&) { return implementation(request); },
+                                   max_bytes);
+}
+
+// Like ServePeer, with a member function that takes the caller's name. `impl` must outlive the server.
+template <typename Request, typename Reply, typename Impl>
+UnaryCall::Method Serve(Impl* impl, absl::StatusOr<Reply> (Impl::*implementation)(const Request&, const std::string&),
+                        size_t max_bytes = UnaryCall::Method().max_bytes) {
+  return ServePeer<Request, Reply>(
+      [=](const Request& request, const CallPeer& peer) { return (impl->*implementation)(request, peer.name); },
+      max_bytes);
 }
 
 // Like Serve above, with a member function of `impl`, which must outlive the server.

@@ -57,7 +57,9 @@ class UnaryCallTest : public ::testing::Test {
   }
   static UnaryCall::Method Echo() {
     UnaryCall::Method method;
-    method.handler = [](std::string request, const UnaryCall::Done& done) { done(std::move(request)); };
+    method.handler = [](std::string request, const CallPeer&, const UnaryCall::Done& done) {
+      done(std::move(request));
+    };
     return method;
   }
 
@@ -96,7 +98,7 @@ TEST_F(UnaryCallTest, ALaterAnswerComesFromAnyThread) {
   ThreadPool pool(1);
   UnaryCall::Method later;
   later.lasting = true;
-  later.handler = [&pool](std::string request, UnaryCall::Done done) {
+  later.handler = [&pool](std::string request, const CallPeer&, UnaryCall::Done done) {
     pool.Schedule([request = std::move(request), done = std::move(done)] { done(request + "!"); });
   };
   Add("/a/Later", std::move(later));
@@ -119,7 +121,7 @@ TEST_F(UnaryCallTest, ALastingCallIsNoVisitorWhileItIsHandled) {
   UnaryCall::Done kept;
   UnaryCall::Method lasting;
   lasting.lasting = true;
-  lasting.handler = [&](std::string, UnaryCall::Done done) {
+  lasting.handler = [&](std::string, const CallPeer&, UnaryCall::Done done) {
     MutexLock lock(&mutex);
     kept = std::move(done);
     changed.SignalAll();
@@ -155,13 +157,14 @@ TEST_F(UnaryCallTest, CallsThatWaitForAPoolAreNoVisitorsAndBounded) {
   };
   ThreadPool pool(1);
   UnaryCall::Method slow;
-  slow.handler = [&](std::string request, UnaryCall::Done done) {
+  slow.handler = [&](std::string request, const CallPeer&, UnaryCall::Done done) {
     await(allowed, ++answered);
     done(std::move(request));
   };
   UnaryCall::Method pooled = OnPool(std::move(slow), &pool, 2);
-  pooled.handler = [&, handler = std::move(pooled.handler)](std::string request, UnaryCall::Done done) {
-    handler(std::move(request), std::move(done));
+  pooled.handler = [&, handler = std::move(pooled.handler)](std::string request, const CallPeer& peer,
+                                                            UnaryCall::Done done) {
+    handler(std::move(request), peer, std::move(done));
     add(&waiting);
   };
   Add("/a/Pooled", std::move(pooled));

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/cluster/master_address.h"
 #include "lockstep/common/memory/ring_endpoint.h"
 #include "lockstep/common/transport/connection/status_conversion.h"
 
@@ -55,6 +56,7 @@ void StepCall::Start(const Options& options, std::unique_ptr<IncomingCall> incom
   }
   // Enter first: the call leaves when it has read a session.
   options.visitors->Enter(call);
+  if (options.watch) options.watch(call->route_.call()->peer, call);
   call->Pump([](StepPump* pump) { return pump->OnStarted(); });
 }
 
@@ -63,7 +65,7 @@ StepCall::StepCall(const Options& options, std::unique_ptr<IncomingCall> call)
       tags_{Tag(this, kTimer),  Tag(this, kRead),       Tag(this, kWrite),
             Tag(this, kFinish), Tag(this, kStreamRead), Tag(this, kWake)},
       route_(RouteOptions(std::move(call))),
-      receiver_(options.chief) {}
+      receiver_(options.chief, route_.call()->peer.name, AddressOfPeer(route_.call()->context.peer())) {}
 
 StepRoute::Options StepCall::RouteOptions(std::unique_ptr<IncomingCall> call) {
   StepRoute::Options route;

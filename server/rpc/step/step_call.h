@@ -17,8 +17,10 @@
 #include "lockstep/common/base/threads/executor.h"
 #include "lockstep/common/transport/codec/step_codec.h"
 #include "lockstep/server/chief/chief.h"
+#include "lockstep/server/rpc/call/call_peer.h"
 #include "lockstep/server/rpc/call/completion_tag.h"
 #include "lockstep/server/rpc/call/incoming_call.h"
+#include "lockstep/server/rpc/call/revocable_call.h"
 #include "lockstep/server/rpc/call/visitors.h"
 #include "lockstep/server/rpc/step/ring_step_wire.h"
 #include "lockstep/server/rpc/step/step_frame_receiver.h"
@@ -75,7 +77,10 @@ class StepRoute {
 // StepConnection on the other. Unauthenticated until its first frame has named a session. Owns itself until the pump
 // reports that the stream is over. Threads: any thread of the queue, one for each operation that ends, the thread of a
 // ring, and the chief's threads as a listener. Only the timer is called with the lock held.
-class StepCall : public StepListener, public Visitor, public std::enable_shared_from_this<StepCall> {
+class StepCall : public StepListener,
+                 public Visitor,
+                 public RevocableCall,
+                 public std::enable_shared_from_this<StepCall> {
  public:
   struct Options {
     // All must outlive the calls.
@@ -87,6 +92,8 @@ class StepCall : public StepListener, public Visitor, public std::enable_shared_
     // Limit for messages that do not arrive over gRPC.
     size_t max_message_bytes = 0;
     Executor* executor = Executor::Threads();
+    // Called with each call that must end when its peer is no longer trusted.
+    std::function<void(const CallPeer& peer, std::weak_ptr<RevocableCall> call)> watch;
   };
 
   // Serves a stream that has arrived.
@@ -96,6 +103,7 @@ class StepCall : public StepListener, public Visitor, public std::enable_shared_
   void OnResume() override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnClosed(const absl::Status& why, bool at_once) override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnEvicted() override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnRevoked(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_) { OnClosed(why, /*at_once=*/true); }
 
  private:
   // kStreamRead is the read of the stream over gRPC while messages use a ring.

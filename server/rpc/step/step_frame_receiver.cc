@@ -47,14 +47,14 @@ absl::Status StepFrameReceiver::Decode(const grpc::ByteBuffer& message, Decoded<
 absl::StatusOr<std::shared_ptr<StepConnection>> StepFrameReceiver::Connect(const StepFrame& first,
                                                                            std::shared_ptr<StepListener> listener) {
   // Check the session before carrying out anything that the frame requests.
-  RETURN_IF_ERROR(chief_->sessions()->CheckSession(first.session_id, first.generation));
+  RETURN_IF_ERROR(chief_->sessions()->CheckSession(first.session_id, first.generation, peer_));
   if (first.gradient_memory && chief_->sessions()->shares_memory()) {
     const absl::Status mapped = memory_.Map(*first.gradient_memory);
     if (!mapped.ok()) LOG(INFO) << "a worker's memory is not shared: " << mapped.message();
   }
   const ValuePath path = memory_.exists() ? ValuePath::kShared : ValuePath::kStreamed;
-  ASSIGN_OR_RETURN(connection_,
-                   chief_->sessions()->OpenStep(first.session_id, first.generation, path, std::move(listener)));
+  ASSIGN_OR_RETURN(connection_, chief_->sessions()->OpenStep(first.session_id, first.generation, path,
+                                                             std::move(listener), peer_, address_));
   limits_ = connection_->frame_limits();
   return connection_;
 }

@@ -3,6 +3,8 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -39,8 +41,9 @@ class WorkerMemory {
 // Decode and Deliver each message, including the first. An error ends the stream. For one thread at a time.
 class StepFrameReceiver {
  public:
-  // `chief` must outlive this.
-  explicit StepFrameReceiver(Chief* chief) : chief_(chief) {}
+  // `chief` must outlive this. `peer` is the identity that the sender has proved, `address` where it is (Sessions).
+  explicit StepFrameReceiver(Chief* chief, std::string peer = {}, std::string address = {})
+      : chief_(chief), peer_(std::move(peer)), address_(std::move(address)) {}
 
   // Errors: ResourceExhausted if the message is larger than the stream may send, InvalidArgument if it is malformed.
   absl::Status Decode(const grpc::ByteBuffer& message, Decoded<StepFrame>* decoded) const;
@@ -60,6 +63,8 @@ class StepFrameReceiver {
 
  private:
   Chief* const chief_;
+  const std::string peer_;
+  const std::string address_;
   std::shared_ptr<StepConnection> connection_;
   StepFrameLimits limits_;  // for the first frame, then the connection's
   WorkerMemory memory_;

@@ -52,7 +52,7 @@ class StepFrameReceiverTest : public ::testing::Test {
     ASSERT_TRUE(opened.ok()) << opened.status();
     first_.session_id = opened->session_id();
     first_.generation = chief_->generation();
-    receiver_ = std::make_unique<StepFrameReceiver>(chief_.get());
+    receiver_ = std::make_unique<StepFrameReceiver>(chief_.get(), "", "10.0.0.7:43210");
   }
 
   void TearDown() override {
@@ -89,6 +89,9 @@ TEST_F(StepFrameReceiverTest, TheFirstFrameOpensTheConnectionOfItsSession) {
   EXPECT_FALSE(receiver_->connected());
   ASSERT_TRUE(Receive(first_).ok());
   EXPECT_TRUE(receiver_->connected());
+  const v1::RunStatus status = chief_->GetStatus();
+  ASSERT_EQ(status.worker_size(), 1);
+  EXPECT_EQ(status.worker(0).address(), "10.0.0.7:43210");
 }
 
 TEST_F(StepFrameReceiverTest, AFirstFrameThatNamesNoSessionOpensNothing) {

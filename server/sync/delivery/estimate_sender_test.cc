@@ -25,7 +25,7 @@ class EstimateSenderTest : public ::testing::Test {
       variables { name: "b" dtype: DT_FLOAT shape: 5 trainable: true }
     )",
                                                               &model));
-    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {}", &optimizer));
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {} learning_rate { initial: 1 }", &optimizer));
     Compression compression;
     compression.top_k = 0.5;
     store_ = VariableStore::Create(model, optimizer, compression, kSlots).value();
@@ -35,7 +35,7 @@ class EstimateSenderTest : public ::testing::Test {
 
   // One step in which element 0 of each segment of slot j's estimate grows by j + 1.
   void Step() {
-    store_->BeginUpdate(1);
+    store_->BeginUpdate();
     for (size_t s = 0; s < store_->layout().segments().size(); ++s) {
       const auto& segment = store_->layout().segments()[s];
       if (!store_->layout().variables()[segment.variable].spec.trainable()) continue;

@@ -1,6 +1,7 @@
 #include "lockstep/server/sync/machine/contribution_checker.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -77,6 +78,10 @@ absl::Status ContributionChecker::CheckReport(const v1::SlotReport& report) cons
   if (report.slot() < block_.first || report.slot() >= block_.end()) {
     return absl::InvalidArgumentError(
         absl::StrCat("a report for slot ", report.slot(), " in a contribution to ", block_.ToString()));
+  }
+  if (report.has_weight() && (!std::isfinite(report.weight()) || report.weight() < 0)) {
+    return absl::InvalidArgumentError(absl::StrCat("the report of slot ", report.slot(), " has the weight ",
+                                                   report.weight(), ", must be a finite number, 0 or more"));
   }
   const auto& ops = layout_.update_ops();
   if (report.update_size() != static_cast<int>(ops.size())) {

@@ -192,6 +192,9 @@ TEST_F(ContributionCheckerTest, RefusesWrongReports) {
   no_update.clear_update();
   v1::SlotReport short_update = lockstep::Report(3);
   short_update.mutable_update(0)->resize(7);
+  v1::SlotReport light = lockstep::Report(3), endless = lockstep::Report(3);
+  light.set_weight(-1);
+  endless.set_weight(std::numeric_limits<float>::infinity());
   const v1::SlotReport right = lockstep::Report(2);
   const std::vector<std::pair<std::vector<v1::SlotReport>, std::string>> cases = {
       {{right, right}, "two reports for slot 2"},
@@ -201,6 +204,8 @@ TEST_F(ContributionCheckerTest, RefusesWrongReports) {
       {{right, no_update}, "the report of slot 3 has 0 update values; the model has 1"},
       {{right, short_update}, "the update of mean for slot 3 has 7 bytes, expected 8"},
       {{right, lockstep::Report(3), right}, "more than 2 reports in a contribution"},
+      {{right, light}, "the report of slot 3 has the weight -1, must be a finite number, 0 or more"},
+      {{right, endless}, "the report of slot 3 has the weight inf"},
   };
   for (const auto& test : cases) {
     checker_.Begin(kStep, block_);

@@ -13,20 +13,25 @@ namespace lockstep {
 // One thing that happened to a run, as data. The comment of a kind names the fields that it uses.
 struct RunEvent {
   enum Kind {
+    // The chief.
+    kStarted,   // the chief, on `worker`, serves the run `text`
+    kRestored,  // the run continues at `step` from the checkpoint `text`; `count` steps are computed again
     // Workers.
     kDeclared,      // `worker` declared the model, which has `count` variables
     kJoined,        // `worker` opened the session `text`
     kRefused,       // a worker was refused with `status`
+    kSlow,          // `worker` needs `factor` times as long for a slot as the others, which is `time` longer
     kLeft,          // `worker` closed its stream; `count` are still connected
-    kLeaseEnded,    // `worker` was silent for `time`: `block` of `step` goes to another worker
+    kLeaseEnded,    // `worker` was silent for `time`: `block` of `step`, or `text`, goes to another worker
     kBlockDropped,  // `worker` drops `block` of `step`, which waits for slots that no worker computes
+    kPlaceTaken,    // `worker` sent nothing for `time` while others waited: its contribution to `text` is dropped
     kUnread,        // `worker` has read no reply for `time`, and loses its stream
     kOldValues,     // `worker` reads values of a step long before `step`, and loses its stream
     // Steps and checkpoints.
     kAuditDifference,  // copies of a slot differ: `text`
     kSkipped,          // `step` changes no value, because `text` is not finite; the `count`-th such step
     kRoom,             // another snapshot may be taken
-    kSaved,            // `step` was saved as `text`
+    kSaved,            // `step` was saved as `text`, which took `time`; `bytes` were written
     kSaveFailed,       // `step` was not saved: `status`; `count` is 0 if no caller waits for the save
     kNotSaved,         // `step` of a failed run is not saved, because `text` is not finite
     kSavedBefore,      // a save of `step` was requested, which is saved already
@@ -53,10 +58,17 @@ struct RunEvent {
   SlotBlock block;
   absl::Duration time;
   int64_t count = 0;
+  int64_t bytes = 0;
+  double factor = 0;
 };
 
 // Returns the event's line in the log; empty if it has none.
 std::string ToString(const RunEvent& event);
+
+enum class EventSeverity { kInfo, kWarning, kError };
+EventSeverity SeverityOf(RunEvent::Kind kind);
+// Returns the name of the kind in journals and logs that programs read, such as "lease_expired" (docs/observe.md).
+const char* NameOf(RunEvent::Kind kind);
 
 }  // namespace lockstep
 

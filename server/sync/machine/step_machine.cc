@@ -1,6 +1,7 @@
 #include "lockstep/server/sync/machine/step_machine.h"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,6 +13,7 @@ namespace lockstep {
 StepMachine::StepMachine(const Options& options, std::unique_ptr<StepPolicy> policy, int64_t step)
     : options_(options),
       policy_(std::move(policy)),
+      stages_(!policy_->traits().sums_while_streaming),
       total_steps_(options.total_steps),
       limits_({options.limit, kNoLimit}),
       state_(step >= total_steps_ ? State::kComplete
@@ -19,7 +21,8 @@ StepMachine::StepMachine(const Options& options, std::unique_ptr<StepPolicy> pol
                                   : State::kRunning),
       step_(step),
       // Staged contributions come in the order of their slots, which takes the fewest partial sums.
-      admission_(options.slots, policy_->traits().sums_while_streaming ? options.max_partial_sums : kNoLimit),
+      admission_(options.slots, stages_ ? kNoLimit : options.max_partial_sums),
+      staging_(options.max_staged),
       leases_(options.lease) {}
 
 void StepMachine::Update(uint64_t session, const WorkerState& worker) {
@@ -41,6 +44,8 @@ void StepMachine::Resume(uint64_t session, absl::Time now) {
 
 void StepMachine::Remove(uint64_t session) {
   admission_.End(session, SlotBlock(), /*covers=*/false);
+  staging_.End(session);
+  held_.erase(session);
   if (const auto lease = leases_.Remove(session)) policy_->OnReleased(*lease, /*expired=*/false);
   policy_->Remove(session);
   assigned_.erase(session);
@@ -64,8 +69,48 @@ void StepMachine::RestartAdmission(StepEffects* effects) {
   for (const uint64_t session : admission_.Restart()) effects->resume.push_back(session);
 }
 
+void StepMachine::ResumeHeld(StepEffects* effects) {
+  effects->resume.insert(effects->resume.end(), held_.begin(), held_.end());
+  held_.clear();
+}
+
+void StepMachine::EndWaits(StepEffects* effects) {
+  ResumeHeld(effects);
+  for (const uint64_t session : staging_.Clear()) effects->resume.push_back(session);
+}
+
+void StepMachine::AdmitToStaging(absl::Time now, StepEffects* effects) {
+  const bool open = running() || state_ == State::kHeld;
+  for (const uint64_t session : open ? staging_.Admit(now) : staging_.Clear()) {
+    Resume(session, now);
+    effects->resume.push_back(session);
+  }
+}
+
+void StepMachine::ReleaseUnwanted(absl::Time now, StepEffects* effects) {
+  if (staging_.line().empty()) return;
+  for (const uint64_t session : std::deque<uint64_t>(staging_.line())) {
+    if (policy_->Judge(*workers_.at(session).last_token()) == v1::CONTRIBUTION_ACCEPTED) continue;
+    staging_.End(session);
+    Resume(session, now);
+    effects->resume.push_back(session);
+  }
+}
+
+void StepMachine::TakePlacesBack(absl::Time now, StepEffects* effects) {
+  if (!stages_ || !running()) return;  // while it is held, no contribution can be completed
+  for (const uint64_t session : staging_.TakeBack(now - options_.lease)) {
+    const WorkerState& worker = workers_.at(session);
+    effects->events.push_back({RunEvent::kPlaceTaken, step_, worker.name(), worker.last_token()->ToString()});
+    effects->events.back().time = options_.lease;
+    effects->unstage.push_back(session);
+  }
+}
+
 void StepMachine::Admit(absl::Time now, StepEffects* effects) {
-  if (!admission_.any_waiting() || effects->commit) return;
+  if (effects->commit) return;
+  AdmitToStaging(now, effects);
+  if (!admission_.any_waiting()) return;
   if (!running()) return RestartAdmission(effects);
   for (const uint64_t session : admission_.Admit()) {
     Resume(session, now);
@@ -136,13 +181,20 @@ StepEffects StepMachine::OnTick(absl::Time now) {
     WorkerState& worker = workers_.at(lease.session);
     effects.events.push_back(
         {RunEvent::kLeaseEnded, lease.token.step, worker.name(), "", {}, lease.token.block, options_.lease});
+    if (lease.token.batch) effects.events.back().text = lease.token.ToString();
     worker.OnLeaseEnded();
     Update(lease.session, worker);
-    if (!admission_.waits(lease.session)) continue;
     // Reading on shows whether the worker is still there.
-    admission_.Drop(lease.session);
+    const bool waits_for_place = staging_.waits(lease.session);
+    if (waits_for_place) staging_.Drop(lease.session);
+    if (admission_.waits(lease.session)) {
+      admission_.Drop(lease.session);
+    } else if (!waits_for_place) {
+      continue;
+    }
     effects.resume.push_back(lease.session);
   }
+  TakePlacesBack(now, &effects);
   for (const uint64_t session : FlatSet<uint64_t>(silent_)) {
     const WorkerState& worker = workers_.at(session);
     // A token that was still here when its lease ended waits behind a reply that the worker does not take.
@@ -182,25 +234,51 @@ absl::StatusOr<StepMachine::FrameStart> StepMachine::OnFrame(uint64_t session, c
     start.begins = worker.phase() != WorkerState::Phase::kPushing;
     RETURN_IF_ERROR(worker.OnContribution({frame.step, frame.block}));
     if (!resumed) leases_.Renew(session, now);
-    start.wanted = running() && policy_->Judge(*worker.last_token()) == v1::CONTRIBUTION_ACCEPTED;
-    if (start.wanted && (!frame.gradients.empty() || admission_.drops(session))) {
-      const SumAdmission::Verdict verdict = admission_.Ask(session, frame.block);
-      start.wanted = verdict == SumAdmission::Verdict::kSum;
-      start.waits = verdict == SumAdmission::Verdict::kWait;
-      if (start.waits) {
-        worker.OnWait(now);
-        policy_->OnSuspended(leases_.Suspend(session, now));
-      }
+    const bool accepted = policy_->Judge(*worker.last_token()) == v1::CONTRIBUTION_ACCEPTED;
+    start.waits = WaitsForHold(session, frame, accepted);
+    if (start.waits) {
+      worker.OnWait(now);
+      held_.insert(session);
+      Update(session, worker);
+      return start;
     }
-    if (start.wanted && policy_->traits().sums_while_streaming) ++progress_.summing;
+    start.wanted = accepted && (running() || (stages_ && state_ == State::kHeld));
+    AskForRoom(session, frame, now, &start);
+    if (start.waits) {
+      worker.OnWait(now);
+      policy_->OnSuspended(leases_.Suspend(session, now));
+    }
+    if (start.wanted && !stages_) ++progress_.summing;
   }
   Update(session, worker);
   return start;
 }
 
-absl::optional<int64_t> StepMachine::OnStaged(uint64_t session) {
-  const StepToken& token = *workers_.at(session).last_token();
+void StepMachine::AskForRoom(uint64_t session, const StepFrame& frame, absl::Time now, FrameStart* start) {
+  if (!start->wanted) return staging_.End(session);
+  if (stages_) {
+    if (frame.gradients.empty() && !staging_.drops(session)) return;
+    const StagingPlaces::Verdict verdict = staging_.Ask(session, now);
+    start->wanted = verdict == StagingPlaces::Verdict::kStage;
+    start->waits = verdict == StagingPlaces::Verdict::kWait;
+  } else if (!frame.gradients.empty() || admission_.drops(session)) {
+    const SumAdmission::Verdict verdict = admission_.Ask(session, frame.block);
+    start->wanted = verdict == SumAdmission::Verdict::kSum;
+    start->waits = verdict == SumAdmission::Verdict::kWait;
+  }
+}
+
+bool StepMachine::WaitsForHold(uint64_t session, const StepFrame& frame, bool accepted) const {
+  const bool completes = frame.end && !frame.end_of_input;
+  return accepted && completes && state_ == State::kHeld && stages_ && !staging_.drops(session);
+}
+
+absl::optional<int64_t> StepMachine::OnStaged(uint64_t session, absl::Time now) {
+  const WorkerState& worker = workers_.at(session);
+  const StepToken token = *worker.last_token();
   if (!running() || policy_->Judge(token) != v1::CONTRIBUTION_ACCEPTED) return absl::nullopt;
+  TellContribution({session, worker.name(), token, nullptr, /*counts=*/true, now - worker.token_time()}, now);
+  ++progress_.summing;
   return progress_.admitted++;
 }
 
@@ -236,6 +314,7 @@ void StepMachine::ForgetGivenUp(StepEffects* effects) {
 }
 
 void StepMachine::Complete(StepEffects* effects) {
+  EndWaits(effects);
   state_ = State::kComplete;
   total_steps_ = step_;
   effects->complete = true;
@@ -268,6 +347,8 @@ void StepMachine::Proceed(absl::Time now, StepEffects* effects) {
     return;
   }
   state_ = State::kRunning;
+  ResumeHeld(effects);
+  staging_.Touch(now);
   effects->begin = true;
   effects->snapshot = snapshot && TakeRoom();
   if (progress_.given_up) ForgetGivenUp(effects);
@@ -295,7 +376,7 @@ StepEffects StepMachine::EndAt(int64_t step, absl::Time now) {
 
 void StepMachine::OnSums(const FrameResult& result) {
   if (!running() || !result.wanted) return;
-  if (progress_.summing > 0) --progress_.summing;
+  if ((!stages_ || result.admitted) && progress_.summing > 0) --progress_.summing;
   if (result.summed) progress_.summed = true;
 }
 
@@ -344,7 +425,8 @@ void StepMachine::EndContribution(uint64_t session, const FrameResult& result, a
   absl::Span<const uint64_t> digests;
   if (result.digests != nullptr) digests = *result.digests;
   if (token.digest && !result.input_ended && (!digests.empty() || counts)) contribution.digests = digests;
-  StepPolicy::Outcome outcome = TellContribution(contribution, now);
+  StepPolicy::Outcome outcome;
+  if (!result.admitted) outcome = TellContribution(contribution, now);
   effects->status = outcome.status;
   for (std::string& difference : outcome.warnings) {
     effects->events.push_back({RunEvent::kAuditDifference, token.step, worker.name(), std::move(difference)});
@@ -352,16 +434,20 @@ void StepMachine::EndContribution(uint64_t session, const FrameResult& result, a
   Fail(outcome.failure, effects);
   if (!effects->status.ok()) return;
   admission_.End(session, token.block, counts);
+  staging_.End(session);
   v1::ContributionResult worth = worker.any_new() ? v1::CONTRIBUTION_ACCEPTED : verdict;
-  if (!worker.any_new() && verdict == v1::CONTRIBUTION_ACCEPTED) worth = v1::CONTRIBUTION_DUPLICATE;
+  if (!worker.any_new() && verdict == v1::CONTRIBUTION_ACCEPTED) {
+    worth = stages_ ? v1::CONTRIBUTION_REJECTED : v1::CONTRIBUTION_DUPLICATE;
+  }
+  if (stages_ && result.input_ended) worth = v1::CONTRIBUTION_NONE;  // there was none
   effects->status = worker.OnContributed(worth);
-  effects->contributed = StepEffects::Contributed{token, worth, took};
+  if (worth != v1::CONTRIBUTION_NONE) effects->contributed = StepEffects::Contributed{token, worth, took};
 }
 
 StepEffects StepMachine::OnSummed(uint64_t session, const FrameResult& result, absl::Time now) {
   StepEffects effects;
   Fail(result.failure, &effects);
-  const bool ends = running() && result.wanted && result.input_ended;
+  bool ends = running() && result.wanted && result.input_ended;
   OnSums(result);
   WorkerState& worker = workers_.at(session);
   if (result.any_new) worker.MarkNew();
@@ -375,6 +461,9 @@ StepEffects StepMachine::OnSummed(uint64_t session, const FrameResult& result, a
       effects.status = worker.OnAsk();
     }
     if (effects.status.ok()) Release(session);
+  }
+  if (result.input_ended && !result.wanted && running() && stages_) {
+    ends = policy_->OnInputEnded(session);
   }
   Update(session, worker);
   if (ends && running()) Complete(&effects);
@@ -402,6 +491,8 @@ StepEffects StepMachine::OnCommitted(bool last, absl::Time now) {
   policy_->OnCommit(step_, leases_);
   if (policy_->traits().commit_voids_tokens) VoidTokens();
   if (last) total_steps_ = std::min(total_steps_, step_);
+  ReleaseUnwanted(now, &effects);
+  AdmitToStaging(now, &effects);
   if (running()) Proceed(now, &effects);
   return effects;
 }
@@ -442,6 +533,7 @@ StepEffects StepMachine::Stop() {
   StepEffects effects;
   if (running() || state_ == State::kHeld) state_ = State::kStopped;
   RestartAdmission(&effects);
+  EndWaits(&effects);
   VoidTokens();
   return effects;
 }
@@ -450,6 +542,7 @@ StepEffects StepMachine::Finish() {
   state_ = State::kFinished;
   StepEffects effects;
   RestartAdmission(&effects);
+  EndWaits(&effects);
   for (const auto& entry : workers_) {
     if (entry.second.awaits_token()) effects.wake.push_back(entry.first);
   }
@@ -466,6 +559,9 @@ void StepMachine::FillStatus(uint64_t session, absl::Time now, v1::WorkerStatus*
   status->set_slot_count(lease->token.block.count);
   status->set_lease_seconds(absl::ToDoubleSeconds(lease->deadline - now));
   status->set_backup(lease->backup);
+  if (!lease->token.batch) return;
+  status->set_stream(lease->token.batch->stream);
+  status->set_position(lease->token.batch->position);
 }
 
 }  // namespace lockstep

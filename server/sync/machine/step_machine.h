@@ -17,6 +17,7 @@
 #include "absl/types/optional.h"
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/server/sync/machine/run_event.h"
+#include "lockstep/server/sync/machine/staging_places.h"
 #include "lockstep/server/sync/machine/sum_admission.h"
 #include "lockstep/server/sync/policy/step_policy.h"
 #include "lockstep/server/sync/workers/flat_set.h"
@@ -34,7 +35,8 @@ namespace lockstep {
 //     2. snapshot: take it, before the next step begins
 //     3. begin: make the sums of the next step
 //     4. give_up, complete: throw the sums away
-//     5. close: forget these streams; `resume` may still name them, `wake` does not
+//     5. unstage, close: drop what these have staged; forget these streams, which `resume` may still name, and `wake`
+//        does not
 //     6. commit: apply the sums and call OnCommitted. Its effects follow in the same order, except that `begin` is the
 //        last: streams that keep too many old values end first, and give up their memory
 //   without the lock, because each of these calls other code
@@ -59,6 +61,8 @@ struct StepEffects {
   absl::InlinedVector<uint64_t, 2> wake;
   // Workers whose waiting frame (FrameStart) must be handed to OnFrame again.
   absl::InlinedVector<uint64_t, 2> resume;
+  // Workers whose staged contribution is dropped: its memory must be freed, also before their next frame.
+  std::vector<uint64_t> unstage;
   // Workers that the machine no longer knows; their streams must end.
   std::vector<Close> close;
   // The step is covered. Commit it, then call OnCommitted, which never sets this.
@@ -118,6 +122,8 @@ class StepMachine {
     int64_t slots = 1;  // replicas_to_aggregate
     // Partial sums that a step may hold at once, LeastPartialSums(slots) or more.
     int64_t max_partial_sums = kNoLimit;
+    // Contributions that may be staged at once, if the policy stages them.
+    int64_t max_staged = kNoLimit;
     int64_t total_steps = 0;
     absl::Duration lease = absl::Seconds(5);
     // A worker that takes no reply for this long loses its stream: the values that wait for it take memory.
@@ -147,18 +153,21 @@ class StepMachine {
   struct FrameStart {
     bool begins = false;  // it is the first of a contribution
     bool wanted = false;  // the contribution counts: its gradients are to be summed, or staged
-    // Its gradients would take more partial sums than there may be: nothing of it is to be used, nothing read from the
-    // worker, until StepEffects::resume names it or its stream ends. `begins` is not said again.
+    // Its gradients would take more partial sums than there may be, or no place is free for a staged contribution, or
+    // it would complete one while the run is held: nothing of it is to be used, nothing read from the worker, until
+    // StepEffects::resume names it or its stream ends. `begins` is not said again.
     bool waits = false;
   };
   absl::StatusOr<FrameStart> OnFrame(uint64_t session, const StepFrame& frame, absl::Time now, bool resumed = false);
-  // If the policy stages contributions, the session's is whole, and OnSummed follows before any other event. Returns
-  // its place among those of the step if it counts: it is to be added to the sums now. Otherwise nothing of it is used.
-  absl::optional<int64_t> OnStaged(uint64_t session);
+  // If the policy stages contributions, the session's is whole. Returns its place among those of the step if it counts,
+  // which it does from now on, whatever becomes of its stream: it is to be added to the sums, and OnSummed or
+  // OnOrphanSummed follows before another OnStaged or the end of an input. Otherwise nothing of it is used.
+  absl::optional<int64_t> OnStaged(uint64_t session, absl::Time now);
   // The frame was checked and, if it is wanted still, summed.
   struct FrameResult {
     bool end = false, leave = false;  // as the frame says
     bool wanted = false;              // it was summed, and its step is still in progress
+    bool admitted = false;            // OnStaged has returned a place for it
     bool any_new = false;             // some of its gradients were not summed before
     bool summed = false;              // every sum of the step is complete
     bool input_ended = false;         // before one of the slots: the step cannot be made
@@ -214,6 +223,10 @@ class StepMachine {
   // Those who have contributed to the step in progress, or are at it: they can use the next values.
   const FlatSet<uint64_t>& contributors() const { return contributors_; }
   StepPolicy::Traits traits() const { return policy_->traits(); }
+  // StepPolicy::stream_positions, at step().
+  std::vector<int64_t> stream_positions() const { return policy_->stream_positions(); }
+  // True if the session has a token whose lease runs.
+  bool holds_lease(uint64_t session) const { return leases_.Find(session) != nullptr; }
   // Fills what the policy has to say of the run.
   void FillStatus(v1::RunStatus* status) const { policy_->FillStatus(status); }
   // Fills what the machine knows of a connected worker.
@@ -222,6 +235,14 @@ class StepMachine {
  private:
   // Lets those that wait for admission go on: the ones for which there is room, or all if no step is in progress.
   void Admit(absl::Time now, StepEffects* effects);
+  // Gives free places for staged contributions to sessions that wait for one.
+  void AdmitToStaging(absl::Time now, StepEffects* effects);
+  // A commit has made contributions unwanted: those of them that wait for a place wait no longer.
+  void ReleaseUnwanted(absl::Time now, StepEffects* effects);
+  // Frees the places of workers that have sent nothing for a lease, for those that wait.
+  void TakePlacesBack(absl::Time now, StepEffects* effects);
+  // Judges whether the gradients of the frame, which is wanted otherwise, may be used now.
+  void AskForRoom(uint64_t session, const StepFrame& frame, absl::Time now, FrameStart* start);
   // The step begins anew, or is over.
   void RestartAdmission(StepEffects* effects);
   // If nobody is at work whose contribution could make room: has the last of those that wait drop theirs, and take the
@@ -250,6 +271,12 @@ class StepMachine {
   void CommitIfComplete(absl::Time now, StepEffects* effects);
   // Gives up a step that is deserted where the run is to be held, or to end.
   void GiveUpIfDeserted(StepEffects* effects);
+  // Lets the frames that wait for the end of a hold go on.
+  void ResumeHeld(StepEffects* effects);
+  // Ends every wait for the end of a hold or for a place, because the steps are over.
+  void EndWaits(StepEffects* effects);
+  // Returns true if the frame, which is part of a contribution, must wait until the run is no longer held.
+  bool WaitsForHold(uint64_t session, const StepFrame& frame, bool accepted) const;
   // The step that was given up may begin: closes those that had a token of it.
   void ForgetGivenUp(StepEffects* effects);
   void Fail(const absl::Status& failure, StepEffects* effects);
@@ -264,6 +291,7 @@ class StepMachine {
 
   const Options options_;
   const std::unique_ptr<StepPolicy> policy_;
+  const bool stages_;  // contributions
   int64_t total_steps_;
   std::array<int64_t, 2> limits_;  // by Limiter
   // Only with await_room.
@@ -281,12 +309,15 @@ class StepMachine {
   };
   Progress progress_;
   SumAdmission admission_;
+  StagingPlaces staging_;
   TokenLeases leases_;
   std::map<uint64_t, WorkerState> workers_;
   // Indexes over workers_: with a token that was not sent, silent, and contributors().
   FlatSet<uint64_t> assigned_;
   FlatSet<uint64_t> silent_;
   FlatSet<uint64_t> contributors_;
+  // Sessions whose frame waits for the end of a hold.
+  FlatSet<uint64_t> held_;
 };
 
 }  // namespace lockstep

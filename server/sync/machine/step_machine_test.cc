@@ -66,6 +66,7 @@ std::string TextOf(const StepEffects& effects) {
   }
   if (!effects.wake.empty()) lines.push_back(absl::StrCat("wake ", absl::StrJoin(effects.wake, " ")));
   if (!effects.resume.empty()) lines.push_back(absl::StrCat("resume ", absl::StrJoin(effects.resume, " ")));
+  if (!effects.unstage.empty()) lines.push_back(absl::StrCat("unstage ", absl::StrJoin(effects.unstage, " ")));
   if (!effects.failure.ok()) lines.push_back(absl::StrCat("fail with ", TextOf(effects.failure)));
   if (effects.commit) lines.push_back("commit");
   return absl::StrJoin(lines, "\n");
@@ -73,8 +74,9 @@ std::string TextOf(const StepEffects& effects) {
 
 // A machine with a lease of 2 s and a snapshot at every second step, and its events in words. N is a session.
 //
-//   start slots=R [total=100] [step=0] [sums=M] [room] [arrivals=N]   makes the machine; `room`: it awaits room for
-//                                  snapshots; `arrivals`: with an ArrivalsPolicy that takes tokens of the last N steps
+//   start slots=R [total=100] [step=0] [sums=M] [room] [arrivals=N [places=P]]   makes the machine; `room`: it awaits
+//                                  room for snapshots; `arrivals`: with an ArrivalsPolicy that takes tokens of the last
+//                                  N steps, and P places for staged contributions
 //   crew R [sums=M]                the same at step 1, with workers 1 ... R, each with the token for one slot
 //   connect N · disconnect N · heartbeat N... · tick · after 1.5s (time passes)
 //   ask N [delay=STEPS]            a frame without a contribution, which asks for a token
@@ -150,9 +152,10 @@ class Driver {
 };
 
 void Driver::CheckWords() const {
-  static const char* const kWords[] = {
-      "arrivals",   "slots",   "total",     "step",   "sums", "room", "delay",       "session", "slot", "count",
-      "generation", "resumed", "completes", "wanted", "new",  "end",  "input_ended", "fails",   "last", "none"};
+  static const char* const kWords[] = {"arrivals", "places",    "slots",   "total", "step",  "sums",
+                                       "room",     "delay",     "session", "slot",  "count", "generation",
+                                       "resumed",  "completes", "wanted",  "new",   "end",   "input_ended",
+                                       "fails",    "last",      "none"};
   for (size_t i = 1; i < words_.size(); ++i) {
     const absl::string_view word = absl::string_view(words_[i]).substr(0, words_[i].find('='));
     int64_t number = 0;
@@ -173,6 +176,7 @@ void Driver::Start(int64_t slots) {
   options.await_room = has("room");
   options.slots = slots;
   options.max_partial_sums = option("sums", StepMachine::kNoLimit);
+  options.max_staged = option("places", StepMachine::kNoLimit);
   DeterministicPolicy::Options policy;
   policy.queue.slots = slots;
   policy.queue.lease = kLease;
@@ -247,11 +251,13 @@ std::string Driver::Frame(bool gradients) {
 std::string Driver::Push(bool completes) {
   const auto start = machine_->OnFrame(session(), FrameOf(/*contributes=*/true), now_);
   if (!start.ok()) return absl::StrCat("refuse with ", TextOf(start.status()));
-  EXPECT_TRUE(start->begins && !start->waits);
+  EXPECT_FALSE(start->waits);
   StepMachine::FrameResult result;
   result.end = true;
-  result.wanted =
-      start->wanted && (machine_->traits().sums_while_streaming || machine_->OnStaged(session()).has_value());
+  const bool streams = machine_->traits().sums_while_streaming;
+  EXPECT_TRUE(start->begins || !streams);
+  result.admitted = start->wanted && !streams && machine_->OnStaged(session(), now_).has_value();
+  result.wanted = (start->wanted && streams) || result.admitted;
   result.any_new = result.wanted;
   result.summed = completes;
   return TextOf(machine_->OnSummed(session(), result, now_));

@@ -9,8 +9,7 @@ FirstArrivalsPolicy::FirstArrivalsPolicy(const Options& options, int64_t step, s
     : options_(options),
       step_(step),
       queue_(static_cast<size_t>(std::max<int64_t>(0, options.initial_tokens)), step),
-      streams_(positions),
-      positions_(std::move(positions)) {}
+      streams_(std::move(positions)) {}
 
 StepPolicy::Traits FirstArrivalsPolicy::traits() const {
   Traits traits;
@@ -20,32 +19,31 @@ StepPolicy::Traits FirstArrivalsPolicy::traits() const {
 }
 
 void FirstArrivalsPolicy::Update(uint64_t session, const WorkerState& worker) {
-  // A silent worker has not taken its last token.
-  const bool waits = worker.phase() == WorkerState::Phase::kWaiting && !worker.silent();
-  const auto it = std::find(waiting_.begin(), waiting_.end(), session);
-  if (waits && it == waiting_.end()) waiting_.push_back(session);
-  if (!waits && it != waiting_.end()) waiting_.erase(it);
+  line_.Update(session, worker);
   new_.Set(session, worker.contributed_step() < 0);
 }
 
 void FirstArrivalsPolicy::Remove(uint64_t session) {
-  if (const auto it = std::find(waiting_.begin(), waiting_.end(), session); it != waiting_.end()) waiting_.erase(it);
+  line_.Remove(session);
   new_.erase(session);
   streams_.Detach(session);
 }
 
-StepPolicy::Assignment FirstArrivalsPolicy::Give(uint64_t session, int64_t step) {
-  StepToken token{step, {0, 1}};
-  token.batch = streams_.Attach(session);
-  return {session, token};
+bool FirstArrivalsPolicy::Give(uint64_t session, int64_t step, Assignments* assignments) {
+  const auto batch = streams_.Attach(session);
+  if (!batch) return false;
+  Assignment assignment{session, {step, {0, 1}}};
+  assignment.token.batch = *batch;
+  assignments->push_back(assignment);
+  return true;
 }
 
 StepPolicy::Assignments FirstArrivalsPolicy::Assign(const TokenLeases& leases, absl::Time now) {
   Assignments assignments;
   std::vector<uint64_t> rest;
-  for (const uint64_t session : waiting_) {
+  for (const uint64_t session : line_.Ready(step_)) {
     if (new_.contains(session)) {
-      assignments.push_back(Give(session, step_));
+      Give(session, step_, &assignments);
     } else {
       rest.push_back(session);
     }
@@ -56,7 +54,7 @@ StepPolicy::Assignments FirstArrivalsPolicy::Assign(const TokenLeases& leases, a
   if (stalled && now - *stalled_since_ >= options_.lease) queue_.push_back(step_);
   for (const uint64_t session : rest) {
     if (queue_.empty()) break;
-    assignments.push_back(Give(session, queue_.front()));
+    if (!Give(session, queue_.front(), &assignments)) continue;
     queue_.pop_front();
     holders_.insert(session);
   }
@@ -70,16 +68,28 @@ void FirstArrivalsPolicy::OnReleased(const TokenLease& lease, bool expired) {
 }
 
 v1::ContributionResult FirstArrivalsPolicy::Judge(const StepToken& token) const {
-  // On the wire, a contribution that is stale and one whose batch was taken before have the same name.
-  const bool counts = token.step == step_ && taken_ < options_.replicas_to_aggregate && streams_.IsNext(*token.batch);
-  return counts ? v1::CONTRIBUTION_ACCEPTED : v1::CONTRIBUTION_DUPLICATE;
+  if (token.step != step_ || taken_ == options_.replicas_to_aggregate) return v1::CONTRIBUTION_STALE;
+  return streams_.IsNext(*token.batch) ? v1::CONTRIBUTION_ACCEPTED : v1::CONTRIBUTION_DUPLICATE;
 }
 
 StepPolicy::Outcome FirstArrivalsPolicy::OnContribution(const Contribution& contribution, absl::Time) {
-  if (contribution.counts) ++taken_;
-  streams_.Advance(*contribution.token.batch);  // a stale one is spent, too
+  const StepToken& token = contribution.token;
+  if (contribution.counts) {
+    ++taken_;
+    streams_.Advance(*token.batch);
+  } else if (Judge(token) == v1::CONTRIBUTION_STALE) {
+    // The batch is spent, unless its worker was silent and another one computes it.
+    if (streams_.Reads(contribution.session, token.batch->stream)) streams_.Advance(*token.batch);
+  } else if (Judge(token) == v1::CONTRIBUTION_ACCEPTED && holders_.contains(contribution.session)) {
+    queue_.push_front(step_);
+  }
   holders_.erase(contribution.session);
   return {};
+}
+
+bool FirstArrivalsPolicy::OnInputEnded(uint64_t session) {
+  streams_.End(session);
+  return streams_.all_ended();
 }
 
 bool FirstArrivalsPolicy::Complete(bool summed, absl::Time) {
@@ -91,12 +101,12 @@ void FirstArrivalsPolicy::OnCommit(int64_t step, const TokenLeases&) {
   taken_ = 0;
   const int64_t tokens = std::max(options_.replicas_to_aggregate, options_.total_replicas);
   queue_.insert(queue_.end(), static_cast<size_t>(tokens), step);
-  positions_ = streams_.positions();
+  streams_.Commit();
 }
 
 void FirstArrivalsPolicy::RestartStep() {
   taken_ = 0;
-  streams_.Restore(positions_);
+  streams_.Rollback();
 }
 
 }  // namespace lockstep

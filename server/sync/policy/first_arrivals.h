@@ -10,18 +10,20 @@
 #include "lockstep/server/sync/policy/step_policy.h"
 #include "lockstep/server/sync/policy/stream_table.h"
 #include "lockstep/server/sync/workers/flat_set.h"
+#include "lockstep/server/sync/workers/waiting_line.h"
 
 namespace lockstep {
 
 // The policy of TensorFlow's SyncReplicasOptimizer: the first R contributions whose tokens carry the present step make
 // an update, and all others are stale. A worker that has contributed takes a token from a queue, and waits if that is
 // empty; every update adds max(R, T) tokens that carry its step, whatever has become of earlier ones. Each worker has
-// an input stream. It computes with the values of the moment at which its token is sent, which may be newer than the
+// an input stream. It computes with the values that are current when its token is sent, which may be newer than the
 // token.
 //
 // Unlike in the original, a token of a worker that is gone or silent returns to the queue, with the present step, and
 // its stream's batch is computed by another worker. Workers that have waited for a lease, when no token is left and
-// none is held, get one of the present step: in the original they wait for ever. Pure; not thread-safe.
+// none is held, get one of the present step: in the original they wait for ever. The run ends when all streams have
+// ended. Pure; not thread-safe.
 class FirstArrivalsPolicy : public StepPolicy {
  public:
   struct Options {
@@ -41,26 +43,25 @@ class FirstArrivalsPolicy : public StepPolicy {
   void OnReleased(const TokenLease& lease, bool expired) override;
   v1::ContributionResult Judge(const StepToken& token) const override;
   Outcome OnContribution(const Contribution& contribution, absl::Time now) override;
+  bool OnInputEnded(uint64_t session) override;
   bool Complete(bool summed, absl::Time now) override;
   void OnCommit(int64_t step, const TokenLeases& leases) override;
   void RestartStep() override;
+  std::vector<int64_t> stream_positions() const override { return streams_.positions(); }
 
   int64_t num_tokens() const { return static_cast<int64_t>(queue_.size()); }
-  // The next position of each stream after the last update, as the checkpoint of its step keeps them.
-  const std::vector<int64_t>& positions() const { return positions_; }
 
  private:
-  // A token that carries `step`, for a worker that waits.
-  Assignment Give(uint64_t session, int64_t step);
+  // Adds a token that carries `step`, for a worker that waits. Returns false if the input has no stream for it.
+  bool Give(uint64_t session, int64_t step, Assignments* assignments);
 
   const Options options_;
   int64_t step_;
   int64_t taken_ = 0;          // contributions to the present step
   std::deque<int64_t> queue_;  // the step of each token, the oldest first
   StreamTable streams_;
-  std::vector<int64_t> positions_;
-  // Sessions that wait for a token, those that have waited longest first. New ones have contributed nothing yet.
-  std::deque<uint64_t> waiting_;
+  WaitingLine line_;
+  // Sessions that have contributed nothing yet.
   FlatSet<uint64_t> new_;
   // Sessions that hold a token of the queue.
   FlatSet<uint64_t> holders_;

@@ -114,11 +114,25 @@ class FirstArrivalsTest : public ::testing::Test {
     EXPECT_TRUE(start.ok()) << start.status();
     StepMachine::FrameResult result;
     result.end = true;
-    const auto place = start->wanted ? machine_->OnStaged(worker) : absl::nullopt;
-    result.wanted = result.any_new = place.has_value();
+    const auto place = start->wanted ? machine_->OnStaged(worker, now_) : absl::nullopt;
+    result.admitted = result.wanted = result.any_new = place.has_value();
     result.summed = place && *place + 1 == slots_;
     Take(machine_->OnSummed(worker, result, now_));
     return place.has_value();
+  }
+  // The input has no batch for the worker's token.
+  StepEffects EndInput(uint64_t worker) {
+    StepFrame frame = FrameOf(worker);
+    frame.step = tokens_.at(worker).step;
+    frame.block = tokens_.at(worker).block;
+    frame.end_of_input = true;
+    tokens_.erase(worker);
+    EXPECT_TRUE(machine_->OnFrame(worker, frame, now_).ok());
+    StepMachine::FrameResult result;
+    result.end = result.input_ended = true;
+    StepEffects effects = machine_->OnSummed(worker, result, now_);
+    Take(effects);
+    return effects;
   }
   bool blocks(uint64_t worker) const { return tokens_.count(worker) == 0; }
 
@@ -262,13 +276,39 @@ TEST_F(FirstArrivalsTest, EveryBatchOfAStreamIsTakenOnce) {
   EXPECT_EQ(tokens_.at(2).batch->position, 5) << "it was not contributed";
 }
 
+TEST_F(FirstArrivalsTest, ASilentWorkerSpendsNoBatchOfAnother) {
+  Start(/*replicas=*/1, /*total=*/2, /*initial=*/0);
+  for (const uint64_t worker : {1, 2}) Join(worker);
+  const StepToken late = tokens_.at(1);
+  now_ += kLease - absl::Seconds(1);
+  machine_->OnHeartbeat(2, now_);
+  now_ += absl::Seconds(1);
+  Take(machine_->OnTick(now_));
+  EXPECT_TRUE(Push(2));  // the step of the silent worker's token is over
+  Take(machine_->OnDisconnected(2, now_));
+  Join(3);
+  EXPECT_EQ(tokens_.at(3).batch->stream, 0) << "it takes over the stream of the silent worker";
+  tokens_[1] = late;
+  EXPECT_FALSE(Push(1)) << "stale";
+  EXPECT_TRUE(Push(3)) << "its batch is not spent";
+}
+
+TEST_F(FirstArrivalsTest, TheRunEndsWithTheLastStream) {
+  Start(/*replicas=*/2, /*total=*/2, /*initial=*/2);
+  for (const uint64_t worker : {1, 2}) Join(worker);
+  EXPECT_FALSE(EndInput(1).complete);
+  EXPECT_TRUE(blocks(1));
+  EXPECT_TRUE(Push(2));
+  EXPECT_TRUE(EndInput(2).complete);
+}
+
 TEST_F(FirstArrivalsTest, ACheckpointHasThePositionsOfItsStep) {
   Start(/*replicas=*/2, /*total=*/2, /*initial=*/2);
   for (const uint64_t worker : {1, 2}) Join(worker);
   EXPECT_TRUE(Push(1));
-  EXPECT_THAT(policy_->positions(), IsEmpty()) << "the values do not have it yet";
+  EXPECT_THAT(policy_->stream_positions(), IsEmpty()) << "the values do not have it yet";
   EXPECT_TRUE(Push(2));
-  EXPECT_THAT(policy_->positions(), ElementsAre(1, 1));
+  EXPECT_THAT(policy_->stream_positions(), ElementsAre(1, 1));
 }
 
 TEST_F(FirstArrivalsTest, AStepThatIsGivenUpTakesItsBatchesAgain) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/config/v1/run_spec.pb.h"
@@ -11,8 +12,9 @@
 namespace lockstep {
 
 // Returns the policy of a run with this configuration and these variables, at global step `step`.
+// `stream_positions`: RestoredVariables::stream_positions.
 std::unique_ptr<StepPolicy> NewStepPolicy(const config::v1::RunSpec& config, const ParameterLayout& layout,
-                                          int64_t step);
+                                          int64_t step, std::vector<int64_t> stream_positions = {});
 
 }  // namespace lockstep
 

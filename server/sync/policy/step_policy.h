@@ -21,7 +21,7 @@ namespace lockstep {
 // Who computes what, which contributions count, and when a step is over. The machine knows the protocol of each worker,
 // keeps the leases of tokens, and leaves all choices to this: it asks Assign, Judge and Complete, and reports the rest.
 // `deterministic` gives out each slot of a step until it is covered; `first_arrivals` takes the first R contributions
-// that are not stale. ASYNC would commit at every contribution. Pure: no lock, no clock, no I/O; the time never goes
+// that are not stale; `async` makes a step of every contribution. Pure: no lock, no clock, no I/O; the time never goes
 // back. Not thread-safe.
 class StepPolicy {
  public:
@@ -86,8 +86,12 @@ class StepPolicy {
   // or the result to send to the worker. One that counts is still a CONTRIBUTION_DUPLICATE if nothing of it was new. If
   // contributions are staged, the answer when it is whole decides, and OnContribution follows.
   virtual v1::ContributionResult Judge(const StepToken& token) const = 0;
-  // A contribution has ended, whether it counts or not, or the sums are complete before its end.
+  // A contribution has ended, whether it counts or not, or the sums are complete before its end. One that Judge accepts
+  // and that does not count came while the run was held: its batch is to be given out again.
   virtual Outcome OnContribution(const Contribution& contribution, absl::Time now) = 0;
+  // The input has no batch for the session's token; OnContribution was called before. Returns true if the run ends.
+  // Called if contributions are staged; otherwise the run always ends.
+  virtual bool OnInputEnded(uint64_t session) { return true; }
   // Returns whether the step can be committed; `summed`: every sum of what was contributed to it is complete.
   virtual bool Complete(bool summed, absl::Time now) = 0;
   // Returns why a complete step must not be committed.
@@ -96,6 +100,9 @@ class StepPolicy {
   virtual void OnCommit(int64_t step, const TokenLeases& leases) = 0;
   // Discards all contributions to the step in progress, which begins again. No token is left.
   virtual void RestartStep() = 0;
+
+  // The next position of each input stream, as the checkpoint of the last step keeps them. Empty without streams.
+  virtual std::vector<int64_t> stream_positions() const { return {}; }
 
   // Fills what was compared, if anything is.
   virtual void FillStatus(v1::RunStatus* status) const {}

@@ -8,11 +8,19 @@ namespace lockstep {
 namespace {
 
 // The weight of a new measurement in the moving average of a slot's time.
-constexpr double kNewWeight = 0.2;
+constexpr double kNewWeight = 0.05;
+// A worker's first measurements, the first of which is long, count for more.
+constexpr double kFirstWeight = 0.2;
+constexpr int64_t kNew = 16;
 // One long pause makes no worker slower than this many times the fastest, so that it is soon found to be fast again.
 constexpr double kSlowest = 20;
 // A slow worker must be ahead of the others by this part of their time.
 constexpr double kInTime = 0.9;
+// With this credit a worker gets a full share during the first kTrial of each kTrialEvery contributions in a row
+// that say it is slow. On a busy machine a few of any worker's do, and a worker that shares a step with others takes
+// longer for a slot than one that computes a whole block.
+constexpr double kGoodCredit = WorkerLedger::kMostCredit / 2;
+constexpr int64_t kTrial = 32, kTrialEvery = 8 * kTrial;
 
 }  // namespace
 
@@ -109,7 +117,10 @@ void WorkerLedger::OnContributed(uint64_t session, int64_t slots, absl::Duration
   double& average = it->second.slot_seconds;
   double seconds = absl::ToDoubleSeconds(took) / static_cast<double>(slots);
   if (fastest_ > 0) seconds = std::min(seconds, kSlowest * fastest_);
-  average = average == 0 ? seconds : average * (1 - kNewWeight) + seconds * kNewWeight;
+  const double weight = it->second.contributions++ < kNew ? kFirstWeight : kNewWeight;
+  average = average == 0 ? seconds : average * (1 - weight) + seconds * weight;
+  int64_t& slow = it->second.slow_contributions;
+  slow = fastest_ > 0 && average > kSlow * fastest_ ? slow + 1 : 0;
   Touch();
 }
 
@@ -177,9 +188,10 @@ void WorkerLedger::RankOne(double fastest, double capacity, Entry* entry) const 
                                ? std::max(1.0, std::ceil(static_cast<double>(slots_) / others - kEqual)) * fastest
                                : kUnlimited;
   entry->trusted = others <= kNobody || Credit(*entry) >= 0;
+  const bool on_trial = Credit(*entry) >= kGoodCredit && entry->slow_contributions % kTrialEvery < kTrial;
   if (!entry->trusted) {
     entry->place = kBackup;
-  } else if (entry->slot_seconds <= kSlow * fastest) {
+  } else if (entry->slot_seconds <= kSlow * fastest || on_trial) {
     entry->place = kFull;
   } else {
     entry->place = entry->slot_seconds <= kInTime * entry->seconds_without ? kPart : kBackup;

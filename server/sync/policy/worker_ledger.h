@@ -108,6 +108,9 @@ class WorkerLedger {
     Rank place = kFull;
     bool trusted = true;
     double slot_seconds = 0;  // 0: not known
+    int64_t contributions = 0;
+    // Its newest contributions in a row after which it counted as slow.
+    int64_t slow_contributions = 0;
     double credit = kFirstCredit;
     int64_t credit_step = 0;
     // How long a step takes without this worker.

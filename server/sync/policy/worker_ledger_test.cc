@@ -250,5 +250,36 @@ TEST_F(WorkerLedgerTest, GainsPayForALongStepLater) {
   EXPECT_EQ(ledger_.CountTrusted(now_), 2);
 }
 
+TEST_F(WorkerLedgerTest, GoodCreditOutlastsAFewSlowSlots) {
+  for (const uint64_t session : {1, 2}) AddWaiting(session);
+  for (const uint64_t session : {1, 2}) ledger_.OnContributed(session, 1, absl::Milliseconds(10));
+  ASSERT_EQ(ledger_.Count(WorkerLedger::kFull, now_), 2);
+  for (int i = 0; i < 8; ++i) ledger_.OnStep(2, absl::Milliseconds(20), /*last=*/true, 0);
+  for (int i = 0; i < 31; ++i) ledger_.OnContributed(2, 1, absl::Milliseconds(40));
+  EXPECT_EQ(ledger_.Count(WorkerLedger::kFull, now_), 2);
+  for (int i = 0; i < 4; ++i) ledger_.OnContributed(2, 1, absl::Milliseconds(40));
+  EXPECT_EQ(ledger_.Count(WorkerLedger::kFull, now_), 1) << "32 in a row are no chance";
+  for (int i = 0; i < 200; ++i) ledger_.OnContributed(2, 1, absl::Milliseconds(40));
+  EXPECT_EQ(ledger_.Count(WorkerLedger::kFull, now_), 1);
+  for (int i = 0; i < 40; ++i) ledger_.OnContributed(2, 1, absl::Milliseconds(40));
+  EXPECT_EQ(ledger_.Count(WorkerLedger::kFull, now_), 2) << "it may try again";
+}
+
+TEST_F(WorkerLedgerTest, ASlowFirstSlotIsSoonForgotten) {
+  for (const uint64_t session : {1, 2}) AddWaiting(session);
+  ledger_.OnContributed(1, 1, absl::Milliseconds(10));
+  ledger_.OnContributed(2, 1, absl::Milliseconds(200));
+  ASSERT_EQ(ledger_.Count(WorkerLedger::kFull, now_), 1);
+  for (int i = 0; i < 40; ++i) ledger_.OnContributed(2, 1, absl::Milliseconds(10));
+  EXPECT_EQ(ledger_.Count(WorkerLedger::kFull, now_), 2);
+}
+
+TEST_F(WorkerLedgerTest, WithoutGoodCreditASlowOneIsSlowAtOnce) {
+  for (const uint64_t session : {1, 2}) AddWaiting(session);
+  ledger_.OnContributed(1, 1, absl::Milliseconds(10));
+  ledger_.OnContributed(2, 1, absl::Milliseconds(100));
+  EXPECT_EQ(ledger_.Count(WorkerLedger::kFull, now_), 1);
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -2,21 +2,23 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/mutex.h"
-#include "lockstep/server/optimizer/learning_rate.h"
 
 namespace lockstep {
 
 class LocalShard::Sums : public StepSums {
  public:
-  Sums(VariableStore* store, int64_t slots, bool skips_non_finite)
-      : skips_non_finite_(skips_non_finite), set_(store, slots, skips_non_finite) {}
+  Sums(VariableStore* store, int64_t slots, const LocalShardOptions& options)
+      : skips_non_finite_(options.skips_non_finite),
+        set_(store, slots, ContributionSet::Options{options.skips_non_finite, options.applies_sum}) {}
 
   void AddReports(absl::Span<const v1::SlotReport> reports) override { set_.AddReports(reports); }
   bool AddPiece(const SlotBlock& block, const StepPiece& piece) override { return set_.AddPiece(block, piece); }
   bool complete() const override { return set_.complete(); }
   absl::optional<NonFinite> FindNonFinite(const SlotBlock& block) const override {
+    if (rate_) return rate_;
     auto found = set_.FindNonFinite(block);
     if (!found) return absl::nullopt;
     return NonFinite{std::move(found->what), found->slot};
@@ -24,10 +26,13 @@ class LocalShard::Sums : public StepSums {
   size_t num_finished_segments() const override { return skips_non_finite_ ? 0 : set_.num_finished_segments(); }
 
   ContributionSet& set() { return set_; }
+  // Before anything is added: the step's learning rate, if it is not finite.
+  void SetRate(absl::optional<NonFinite> rate) { rate_ = std::move(rate); }
 
  private:
   const bool skips_non_finite_;
   ContributionSet set_;
+  absl::optional<NonFinite> rate_;
 };
 
 // The sums of steps that are over, to be used again: making them takes longer than a small step adds.
@@ -53,7 +58,7 @@ std::shared_ptr<LocalShard::Sums> LocalShard::NewSums() {
     }
   }
   if (sums == nullptr) {
-    sums = std::make_unique<Sums>(store_, slots_, options_.skips_non_finite);
+    sums = std::make_unique<Sums>(store_, slots_, options_);
   } else {
     sums->set().Restart();
   }
@@ -67,10 +72,16 @@ std::shared_ptr<LocalShard::Sums> LocalShard::NewSums() {
 
 std::shared_ptr<StepSums> LocalShard::Begin(int64_t step) {
   CHECK_EQ(step, store_->step());
-  learning_rate_ = LearningRateAt(store_->learning_rate(), step);
   const int64_t every = options_.norms_every_steps;
-  store_->BeginUpdate(learning_rate_, every > 0 && (step + 1) % every == 0);
+  const bool gathers = every > 0 && (step + 1) % every == 0;
+  store_->BeginUpdate(gathers ? VariableStore::Norms::kGathered : VariableStore::Norms::kNone);
   sums_ = NewSums();
+  absl::optional<StepSums::NonFinite> rate;
+  if (const auto schedule = store_->FindNonFiniteRate()) {
+    rate = StepSums::NonFinite{absl::StrCat("learning rate of the schedule \"", *schedule, "\""), absl::nullopt,
+                               /*contributed=*/false};
+  }
+  sums_->SetRate(std::move(rate));
   return sums_;
 }
 

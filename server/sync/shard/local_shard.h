@@ -17,6 +17,8 @@ struct LocalShardOptions {
   // An update that is not finite is skipped at its commit. Until then it is not known to be one, so no segment is final
   // earlier.
   bool skips_non_finite = false;
+  // ContributionSet::Options.
+  bool applies_sum = false;
 };
 
 // All variables of a run, in this process. Threads: as StepShard says.
@@ -30,7 +32,7 @@ class LocalShard : public StepShard {
   int64_t step() const override { return store_->step(); }
   int64_t max_partial_sums() const override { return store_->max_partial_sums(); }
   std::shared_ptr<StepSums> Begin(int64_t step) override;
-  float learning_rate() const override { return learning_rate_; }
+  float learning_rate() const override { return store_->learning_rate(); }
   Committed Commit() override;
   void GiveUp() override;
   void Abort() override { sums_.reset(); }
@@ -61,7 +63,6 @@ class LocalShard : public StepShard {
   const int64_t slots_;
   const LocalShardOptions options_;
   const std::shared_ptr<Shelf> shelf_;
-  float learning_rate_ = 0;  // of the update that began last
   std::vector<int> segment_order_;
   // Those of the update in progress; null when there is none.
   std::shared_ptr<Sums> sums_;

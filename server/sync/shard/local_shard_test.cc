@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "lockstep/server/optimizer/schedule_registry.h"
 #include "lockstep/server/ps/variable_store.h"
 
 namespace lockstep {
@@ -69,6 +70,24 @@ TEST_F(LocalShardTest, AnUpdateBecomesTheNextStepWhenItIsCommitted) {
   EXPECT_EQ(shard_->next_values(), nullptr);
   EXPECT_THAT(shard_->segment_order(), ElementsAre(1, 0)) << "as they became final";
   EXPECT_EQ(shard_->TakeSnapshot().step, 1);
+}
+
+REGISTER_SCHEDULE("broken", [](int64_t step, double initial) { return step == 1 ? std::nan("") : initial; });
+
+TEST_F(LocalShardTest, ARegisteredRateThatIsNotFiniteIsFoundBeforeAnythingIsAdded) {
+  config::v1::OptimizerConfig optimizer;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {} learning_rate { initial: 1 registered: 'broken' }",
+                                                            &optimizer));
+  ASSERT_TRUE(shard_->SetOptimizer(optimizer).ok());
+  auto sums = shard_->Begin(0);
+  EXPECT_FALSE(sums->FindNonFinite({0, 1}));
+  Contribute(sums.get(), 1, {1, 2, 3});
+  shard_->Commit();
+  sums = shard_->Begin(1);
+  const auto found = sums->FindNonFinite({0, 1});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->what, "learning rate of the schedule \"broken\"");
+  EXPECT_FALSE(found->contributed);
 }
 
 TEST_F(LocalShardTest, EachUpdateHasTheLearningRateOfItsStep) {

@@ -29,6 +29,7 @@ class StepSums {
   struct NonFinite {
     std::string what;              // "loss", "update of mean", "gradient of w"
     absl::optional<int64_t> slot;  // none for a gradient
+    bool contributed = true;       // false: no contribution brought it
   };
 
   virtual ~StepSums() = default;
@@ -66,7 +67,7 @@ class StepShard {
   // The update from `step`, which is step(), to step + 1 starts. What is still being added to it when it has ended
   // counts no more.
   virtual std::shared_ptr<StepSums> Begin(int64_t step) = 0;
-  // The learning rate of the update that began last.
+  // The learning rate of the update that began last, of the variables that are in no group.
   virtual float learning_rate() const = 0;
   // The sums, which are complete, become step() + 1.
   struct Committed {

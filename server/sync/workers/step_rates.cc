@@ -19,6 +19,7 @@ void StepRates::AddWorker(uint64_t session, const WorkerIdentity& identity) {
   worker.Clear();
   worker.set_name(identity.name);
   worker.set_host(identity.host);
+  worker.set_address(identity.address);
   *worker.mutable_build() = identity.build;
   worker.set_session_id(ShortSessionId(session));
 }
@@ -41,14 +42,25 @@ void StepRates::OnSent(uint64_t session, int64_t bytes) {
 }
 
 void StepRates::OnContributed(uint64_t session, v1::ContributionResult result, absl::Duration took) {
-  const bool accepted = result == v1::CONTRIBUTION_ACCEPTED;
-  ++(accepted ? accepted_ : duplicate_);
-  v1::WorkerStatus* const worker = Find(session);
-  if (worker == nullptr) return;
-  if (accepted) {
-    worker->set_accepted(worker->accepted() + 1);
-  } else {
-    worker->set_duplicate(worker->duplicate() + 1);
+  v1::WorkerStatus gone;
+  v1::WorkerStatus* worker = Find(session);
+  if (worker == nullptr) worker = &gone;
+  switch (result) {
+    case v1::CONTRIBUTION_ACCEPTED:
+      ++accepted_;
+      worker->set_accepted(worker->accepted() + 1);
+      break;
+    case v1::CONTRIBUTION_STALE:
+      ++stale_;
+      worker->set_stale(worker->stale() + 1);
+      break;
+    case v1::CONTRIBUTION_REJECTED:
+      ++rejected_;
+      worker->set_rejected(worker->rejected() + 1);
+      break;
+    default:
+      ++duplicate_;
+      worker->set_duplicate(worker->duplicate() + 1);
   }
   worker->set_last_step_seconds(absl::ToDoubleSeconds(took));
 }
@@ -80,6 +92,7 @@ void StepRates::FillRun(int64_t step, absl::Time now, v1::RunStatus* status) con
   status->set_accepted(accepted_);
   status->set_duplicate(duplicate_);
   status->set_rejected(rejected_);
+  status->set_stale(stale_);
   status->set_skipped_steps(skipped_);
 }
 

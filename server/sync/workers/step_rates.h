@@ -27,7 +27,7 @@ class StepRates {
   void OnReceived(uint64_t session, int64_t bytes);
   void OnSent(uint64_t session, int64_t bytes);
   void OnContributed(uint64_t session, v1::ContributionResult result, absl::Duration took);
-  // A frame was refused.
+  // A frame was refused; counted like a contribution that is rejected.
   void OnRejected(uint64_t session);
   // The update from the global step began.
   void OnBegun(float learning_rate) { learning_rate_ = learning_rate; }
@@ -58,6 +58,7 @@ class StepRates {
   int64_t accepted_ = 0;
   int64_t duplicate_ = 0;
   int64_t rejected_ = 0;
+  int64_t stale_ = 0;
   int64_t skipped_ = 0;
   Mark totals_;  // over all workers, those that are gone too; without time and step
   Mark marks_[2];

@@ -70,5 +70,22 @@ TEST(StepRatesTest, TheLossIsShownOnceThereIsOne) {
   EXPECT_EQ(status.loss(), 1.25);
 }
 
+TEST(StepRatesTest, EveryResultIsCounted) {
+  StepRates rates(0, kStart);
+  rates.AddWorker(1, {"worker-1"});
+  rates.OnContributed(1, v1::CONTRIBUTION_ACCEPTED, absl::Seconds(1));
+  rates.OnContributed(1, v1::CONTRIBUTION_STALE, absl::Seconds(1));
+  rates.OnContributed(1, v1::CONTRIBUTION_REJECTED, absl::Seconds(1));
+  rates.OnContributed(2, v1::CONTRIBUTION_STALE, absl::Seconds(1));
+  v1::WorkerStatus worker;
+  rates.FillWorker(1, &worker);
+  EXPECT_EQ(worker.accepted(), 1);
+  EXPECT_EQ(worker.stale(), 1);
+  EXPECT_EQ(worker.rejected(), 1);
+  v1::RunStatus run;
+  rates.FillRun(1, kStart, &run);
+  EXPECT_EQ(run.stale(), 2) << "that of a worker that is gone, too";
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -26,7 +26,8 @@ struct WorkerIdentity {
   }
 
   std::string name;
-  std::string host;  // the machine
+  std::string host;     // the machine
+  std::string address;  // of its Step stream, as the chief sees it; empty in process
   v1::BuildInfo build;
 };
 

@@ -31,6 +31,9 @@ struct ExchangeSpec {
   int step_threads = 2;
   // An existing folder for the unix socket.
   std::string directory;
+  // Folders with certificates (--tls_dir) of Lockstep's chief and workers over TCP. If empty, there is no TLS.
+  std::string chief_tls_dir;
+  std::string worker_tls_dir;
 };
 
 // Returns the bytes of all variables.

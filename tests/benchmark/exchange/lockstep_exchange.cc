@@ -21,7 +21,9 @@ class LockstepWorker : public ExchangeWorker {
   static absl::StatusOr<std::unique_ptr<ExchangeWorker>> Connect(const ExchangeSpec& spec, const std::string& address,
                                                                  int index, absl::Duration stagger) {
     auto worker = std::make_unique<LockstepWorker>();
-    ASSIGN_OR_RETURN(worker->session_, LockstepSession::Open(NewGrpcChiefClient(address), spec.model, index));
+    GrpcClientOptions client;
+    client.credentials = Credentials(spec.worker_tls_dir);
+    ASSIGN_OR_RETURN(worker->session_, LockstepSession::Open(NewGrpcChiefClient(address, client), spec.model, index));
     ASSIGN_OR_RETURN(const ParameterLayout layout, ParameterLayout::Create(spec.model));
     for (const auto& variable : layout.variables()) {
       worker->gradients_.push_back({{}, static_cast<size_t>(variable.elements) * sizeof(float)});

@@ -90,6 +90,7 @@ absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeLockstep(const config::v1::
   ASSIGN_OR_RETURN(auto chief, Chief::Create(std::move(options)));
   ChiefServer::Options rpc;
   rpc.step_threads = spec.step_threads;
+  rpc.credentials = Credentials(spec.chief_tls_dir);
   // Several servers may run at the same time, each in its own process.
   if (spec.unix_socket) rpc.address = absl::StrCat("unix:", spec.directory, "/chief-", getpid());
   ASSIGN_OR_RETURN(auto server, ChiefServer::Start(rpc, chief.get()));

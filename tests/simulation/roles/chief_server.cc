@@ -212,6 +212,9 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
       Pump([](StepPump* pump) { return pump->OnConnected(); });
     }
     const bool waited = std::exchange(waited_, false);
+    if (!waited && !server_->process_->ghost() && server_->observer_->on_frame) {
+      server_->observer_->on_frame(call_, decoded.frame);
+    }
     RETURN_IF_ERROR(receiver_.Deliver(&decoded.frame, waits));
     waited_ = *waits;
     if (contributes && !waited && !server_->process_->ghost() && server_->observer_->on_contribution) {
@@ -226,7 +229,7 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
       fetched = reply.token ? StepPump::Fetched::kToken : StepPump::Fetched::kReply;
       // Called immediately, before another thread may get a later reply.
       Process* const process = server_->process_;
-      if (!process->ghost()) server_->observer_->on_reply(process, server_->chief_->generation(), reply);
+      if (!process->ghost()) server_->observer_->on_reply(process, call_, reply);
       sent_ = EncodeStepReply(reply);
       connection->CountSent(static_cast<int64_t>(sent_.Length()));
     }
@@ -274,8 +277,9 @@ SimulatedChiefServer::SimulatedChiefServer(Process* process, Chief* chief, std::
       address_(std::move(address)),
       observer_(observer),
       visitors_(VisitorsOptions(process)),
-      opener_(OpenerOptions(process),
-              [chief](const v1::OpenSessionRequest& request) { return chief->sessions()->OpenSession(request); }) {
+      opener_(OpenerOptions(process), [chief](const v1::OpenSessionRequest& request, const std::string& peer) {
+        return chief->sessions()->OpenSession(request, peer);
+      }) {
   for (int i = 0; i < kStepThreads; ++i) {
     threads_.push_back(process->executor()->Start(absl::StrCat("step-", i), [this] { Work(); }));
   }
@@ -344,7 +348,7 @@ void SimulatedChiefServer::Answer(const std::shared_ptr<Call>& call) {
   };
   if (call->method() == "OpenSession") {
     if (observer_->on_open_session) observer_->on_open_session(request);
-    return opener_.Answer(request, done);
+    return opener_.Answer(request, /*peer=*/"", done);
   }
   if (call->method() == "GetRunSpec") {
     return done(Reply<v1::GetRunSpecRequest>(request, [this](const auto&) -> absl::StatusOr<std::string> {

@@ -21,7 +21,9 @@ namespace simulation {
 
 // Callbacks for the frames that a chief receives and sends, for the judge.
 struct ReplyObserver {
-  std::function<void(Process* chief, int64_t generation, const StepReplyFrame& reply)> on_reply;
+  std::function<void(Process* chief, const std::shared_ptr<Call>& stream, const StepReplyFrame& reply)> on_reply;
+  // A frame has come, and the chief has not handled it yet. May be null.
+  std::function<void(const std::shared_ptr<Call>& stream, const StepFrame& frame)> on_frame;
   // The chief has taken a contribution frame that arrived from this worker at this time. May be null.
   std::function<void(Process* chief, const Process* worker, Instant at)> on_contribution;
   // Receives the bytes of each OpenSessionRequest.

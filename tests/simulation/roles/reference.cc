@@ -246,6 +246,17 @@ absl::StatusOr<v1::SessionState> SessionStateOf(const BundleReader& reader) {
 
 Reference::Reference(const config::v1::RunSpec& config, const RunRules& rules, RunChanges changes)
     : config_(config), rules_(rules), changes_(std::move(changes)), state_names_(StateNames(config.optimizer())) {
+  State first = First();
+  Assign(0, &first);
+  states_.push_back(std::make_shared<const State>(std::move(first)));
+  const ParameterLayout layout = ParameterLayout::Create(TinyModelSpec()).value();
+  for (const auto& variable : layout.variables()) {
+    canary_.emplace_back(variable.elements);
+    FillCanaryValues(config_.training().seed(), variable, /*offset=*/0, absl::MakeSpan(canary_.back()));
+  }
+}
+
+Reference::State Reference::First() const {
   State first;
   for (int i = 0; i <= kCounter; ++i) first.values.emplace_back(kElements[i], kInitial[i]);
   first.slots.resize(state_names_.size());
@@ -254,13 +265,7 @@ Reference::Reference(const config::v1::RunSpec& config, const RunRules& rules, R
   }
   first.powers[0] = config_.optimizer().adam().beta1();
   first.powers[1] = config_.optimizer().adam().beta2();
-  Assign(0, &first);
-  states_.push_back(std::make_shared<const State>(std::move(first)));
-  const ParameterLayout layout = ParameterLayout::Create(TinyModelSpec()).value();
-  for (const auto& variable : layout.variables()) {
-    canary_.emplace_back(variable.elements);
-    FillCanaryValues(config_.training().seed(), variable, /*offset=*/0, absl::MakeSpan(canary_.back()));
-  }
+  return first;
 }
 
 Reference::Reference(const Reference& base, RunChanges changes)
@@ -337,41 +342,58 @@ int64_t Reference::LastStep() const {
 }
 
 Reference::State Reference::Next(const State& state, int64_t step) const {
-  const int64_t slots = config_.training().replicas_to_aggregate();
   const RunChanges::Settings& settings = changes_.SettingsAt(step);
+  std::vector<Gradient> gradients;
+  std::vector<const Gradient*> added;
+  for (int64_t slot = 0; slot < config_.training().replicas_to_aggregate(); ++slot) {
+    gradients.push_back(Compute({{config_.training().seed(), step, slot}, &state}, settings));
+  }
+  for (const Gradient& gradient : gradients) added.push_back(&gradient);
+  State next = After(state, settings, added);
+  if (!rules_.skips_non_finite || step != rules_.non_finite_step) return next;
+  State skipped = state;
+  skipped.mean_loss = std::numeric_limits<double>::quiet_NaN();
+  return skipped;
+}
+
+Reference::Gradient Reference::Compute(const Contribution& contribution, const RunChanges::Settings& settings) const {
   std::vector<const float*> values;
-  for (const auto& variable : state.values) values.push_back(variable.data());
+  for (const auto& variable : contribution.base->values) values.push_back(variable.data());
+  Gradient gradient;
+  for (int v = 0; v < kTrainable; ++v) {
+    std::vector<float>& elements = gradient.values.emplace_back();
+    for (int i = 0; i < kElements[v]; ++i) {
+      elements.push_back(GradientAt(contribution.key, values, settings.batch_size, v, i));
+    }
+  }
+  gradient.loss = LossAt(contribution.key, values);
+  for (int i = 0; i < kElements[kCounter]; ++i) gradient.counts.push_back(CountAt(contribution.key, i));
+  return gradient;
+}
+
+Reference::State Reference::After(const State& state, const RunChanges::Settings& settings,
+                                  absl::Span<const Gradient* const> gradients) const {
   State next = state;
-  const auto key = [&](int64_t slot) { return SlotKey{config_.training().seed(), step, slot}; };
+  std::vector<float> sums(gradients.size());
   for (int v = 0; v < kTrainable; ++v) {
     for (int i = 0; i < kElements[v]; ++i) {
       // ((g0+g1)+(g2+g3))+...: adds neighbours until one sum is left.
-      std::vector<float> sums;
-      for (int64_t slot = 0; slot < slots; ++slot) {
-        sums.push_back(GradientAt(key(slot), values, settings.batch_size, v, i));
+      for (size_t j = 0; j < gradients.size(); ++j) sums[j] = gradients[j]->values[v][i];
+      for (size_t left = gradients.size(); left > 1; left = (left + 1) / 2) {
+        for (size_t j = 0; j < left; j += 2) sums[j / 2] = j + 1 < left ? sums[j] + sums[j + 1] : sums[j];
       }
-      while (sums.size() > 1) {
-        std::vector<float> pairs;
-        for (size_t j = 0; j < sums.size(); j += 2) {
-          pairs.push_back(j + 1 < sums.size() ? sums[j] + sums[j + 1] : sums[j]);
-        }
-        sums = std::move(pairs);
-      }
-      Update(state, settings.rate, sums[0] / static_cast<float>(slots), v, i, &next);
+      Update(state, settings.rate, sums[0] / static_cast<float>(gradients.size()), v, i, &next);
     }
   }
   next.powers[0] *= config_.optimizer().adam().beta1();
   next.powers[1] *= config_.optimizer().adam().beta2();
   next.mean_loss = 0;
-  for (int64_t slot = 0; slot < slots; ++slot) {
-    next.mean_loss += LossAt(key(slot), values);
-    for (int i = 0; i < kElements[kCounter]; ++i) next.values[kCounter][i] += CountAt(key(slot), i);
+  for (const Gradient* const gradient : gradients) {
+    next.mean_loss += gradient->loss;
+    for (int i = 0; i < kElements[kCounter]; ++i) next.values[kCounter][i] += gradient->counts[i];
   }
-  next.mean_loss /= static_cast<double>(slots);
-  if (!rules_.skips_non_finite || step != rules_.non_finite_step) return next;
-  State skipped = state;
-  skipped.mean_loss = std::numeric_limits<double>::quiet_NaN();
-  return skipped;
+  next.mean_loss /= static_cast<double>(gradients.size());
+  return next;
 }
 
 void Reference::Update(const State& state, float rate, float gradient, int variable, int element, State* next) const {
@@ -392,15 +414,23 @@ void Reference::Update(const State& state, float rate, float gradient, int varia
 
 absl::Status Reference::CheckValues(int64_t step, VariableValues values) const {
   if (step < 0 || step > kMaxSteps) return absl::OutOfRangeError(absl::StrCat("step ", step));
+  return CheckValues(At(step), step, values);
+}
+
+absl::Status Reference::CheckValues(const State& state, int64_t step, VariableValues values) const {
   for (int v = 0; v <= kCounter; ++v) {
-    RETURN_IF_ERROR(Compare(step, kNames[v], values[v], At(step).values[v]));
+    RETURN_IF_ERROR(Compare(step, kNames[v], values[v], state.values[v]));
   }
   return absl::OkStatus();
 }
 
 absl::Status Reference::CheckNamed(int64_t step, absl::Span<const train::NamedTensor> values) const {
   if (step < 0 || step > kMaxSteps) return absl::OutOfRangeError(absl::StrCat("step ", step));
-  const State& state = At(step);
+  return CheckNamed(At(step), step, values);
+}
+
+absl::Status Reference::CheckNamed(const State& state, int64_t step,
+                                   absl::Span<const train::NamedTensor> values) const {
   for (const train::NamedTensor& named : values) {
     if (named.name == "global_step" && named.value.flat<int64_t>()[0] != step) {
       return absl::DataLossError(absl::StrCat("global_step is ", named.value.flat<int64_t>()[0], " at step ", step));
@@ -451,7 +481,7 @@ absl::Status Reference::CheckSessionState(int64_t step, const v1::SessionState& 
       absl::StrCat("the hooks have seen ", state.step(), ", and ", state.unseen_size(), " updates are kept for them"));
 }
 
-absl::Status Reference::CheckCheckpoint(const BundleReader& reader) const {
+absl::StatusOr<std::vector<train::NamedTensor>> Reference::ReadNamed(const BundleReader& reader) const {
   RETURN_IF_ERROR(reader.Verify());
   std::vector<train::NamedTensor> values;
   for (int v = -1; v <= kCounter; ++v) {
@@ -468,6 +498,11 @@ absl::Status Reference::CheckCheckpoint(const BundleReader& reader) const {
     ASSIGN_OR_RETURN(Tensor power, reader.Read(kPowers[i]));
     values.push_back({kPowers[i], std::move(power)});
   }
+  return values;
+}
+
+absl::Status Reference::CheckCheckpoint(const BundleReader& reader) const {
+  ASSIGN_OR_RETURN(const std::vector<train::NamedTensor> values, ReadNamed(reader));
   const int64_t step = values[0].value.flat<int64_t>()[0];
   RETURN_IF_ERROR(CheckNamed(step, values));
   ASSIGN_OR_RETURN(const v1::SessionState state, SessionStateOf(reader));

@@ -139,7 +139,6 @@ class Reference {
   // Returns OK if the whole checkpoint is readable and right for its step, including optimizer and program state.
   absl::Status CheckCheckpoint(const BundleReader& reader) const;
 
- private:
   using Values = std::vector<std::vector<float>>;  // by variable
   struct State {
     Values values;
@@ -148,7 +147,29 @@ class Reference {
     double mean_loss = 0;       // of the step that has made it
     SeenUpdates seen;
   };
+  // A slot or batch, and the state whose values its gradient was computed with.
+  struct Contribution {
+    SlotKey key;
+    const State* base = nullptr;
+  };
+  // One contribution.
+  struct Gradient {
+    Values values;  // of the trainable variables
+    float loss = 0;
+    std::vector<float> counts;
+  };
+  // The parts of which a run is made whose steps depend on the order of arrival (StreamLedger).
+  State First() const;
+  Gradient Compute(const Contribution& contribution, const RunChanges::Settings& settings) const;
+  // The state after an update with the mean of the gradients, which are added in this order along the tree.
+  State After(const State& state, const RunChanges::Settings& settings,
+              absl::Span<const Gradient* const> gradients) const;
+  absl::Status CheckValues(const State& state, int64_t step, VariableValues values) const;
+  absl::Status CheckNamed(const State& state, int64_t step, absl::Span<const train::NamedTensor> values) const;
+  // Reads what CheckNamed checks; global_step comes first.
+  absl::StatusOr<std::vector<train::NamedTensor>> ReadNamed(const BundleReader& reader) const;
 
+ private:
   // Computes the states that are missing.
   const State& At(int64_t step) const;
   State Next(const State& state, int64_t step) const;

@@ -57,6 +57,8 @@ ChiefHost::Options HostOptions(Process* process, const ChiefRole& role) {
   options.predecessor_limit = role.lock_wait;
   options.watch_signals = false;
   options.listen = role.listen;
+  // Only the machines of the run are in a simulated network.
+  options.security.insecure = true;
   options.serve = [process, &role](const std::string&, Chief* chief) { return ServeSimulated(process, role, chief); };
   options.port_file = role.port_file;
   options.address_file = role.address_file;

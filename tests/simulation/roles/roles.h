@@ -81,6 +81,8 @@ struct WorkerRole {
   absl::optional<int64_t> startup_delay_steps;
   // The time to compute a slot.
   absl::Duration slot_time;
+  // The steps of its tokens never decrease while a chief lives. Those of FIRST_ARRIVALS may.
+  bool steps_grow = true;
   RunRules rules;
   // Called before each slot.
   std::function<void(Process*, const SlotKey&, VariableValues)> on_slot;

@@ -65,6 +65,7 @@ absl::Status SimulatedStepStream::Send(const StepFrame& frame) {
   if (!status_.ok()) return Close();
   World* const world = client_->world();
   world->transcript()->Add(world->now(), client_->name(), Describe(frame));
+  contributed_ = contributed_ || (frame.end && frame.block.count > 0);
   frames_.push_back(EncodeStepRequest(frame));
   StartWrite();
   return absl::OkStatus();
@@ -128,6 +129,7 @@ void SimulatedStepStream::HandleReply(Receiver* receiver) {
   const absl::Status status = DecodeStepReply(message, &decoded);
   if (status.ok()) world->transcript()->Add(world->now(), client_->name(), "receives", Describe(decoded.frame));
   client_->heard_at = world->now();
+  if (status.ok() && contributed_ && decoded.frame.token) client_->told_at = world->now();
   const absl::StatusOr<bool> more = status.ok() ? receiver->OnReply(decoded.frame) : status;
   if (!more.ok()) {
     status_ = absl::Status(more.status().code(), absl::StrCat("a reply of the chief: ", more.status().message()));

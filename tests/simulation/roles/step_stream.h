@@ -58,6 +58,7 @@ class SimulatedStepStream : public StepStream {
   bool wait_cancelled_ = false;
   absl::Status status_;  // the first error
   bool closed_ = false;
+  bool contributed_ = false;  // on this stream
 };
 
 }  // namespace simulation

@@ -78,6 +78,9 @@ class Process {
   Instant stopped_at() const { return stopped_at_; }
   // Used by the judge: the time of a worker's last message from its chief.
   Instant heard_at = 0;
+  // Used by the judge: the time of the last token that came after a contribution on the same stream. It tells the
+  // worker that the contribution was taken; no other message does.
+  Instant told_at = 0;
   // The time until which a worker makes no progress with its current or next slot, while its heartbeats continue.
   Instant hangs_until = 0;
   // The time until which a worker's gradients are slow, each within a lease, and its heartbeats are lost.

@@ -81,7 +81,10 @@ absl::Status HookedSession::Start() {
   if (options_.gate != nullptr) restored = options_.gate->restored();
   if (restored.hook_size() > 0) {
     RETURN_IF_ERROR(RestoreStates(restored));
-    step_ = restored.step();
+    // The states may be some steps older than the end of a run. Without any, a run that is over shows nothing again.
+    const bool keeps = absl::c_any_of(restored.hook(), [](const auto& hook) { return !hook.state().empty(); });
+    const bool shows = keeps || !base_->ShouldStop();
+    ASSIGN_OR_RETURN(step_, shows ? absl::StatusOr<int64_t>(restored.step()) : base_->GlobalStep());
     repeated_assignments_ = restored.assignments_by_hooks();
     repeated_changes_ = restored.changes_by_hooks();
     options_.gate->SeekTo(step_);

@@ -56,7 +56,7 @@ class HookedSession : public SessionDecorator {
     bool gate_loop = false;
     // With gate_loop, on the chief: the loop deals with a step after Run has returned it. States are kept by KeepStates
     // alone, so that a life that continues from a checkpoint shows hooks and loop each step until the loop has dealt
-    // with it. Assign counts as a hook's.
+    // with it. Assign and ChangeSettings count as a hook's.
     bool loop_keeps_states = false;
     // The chief: Unavailable and Aborted of a hook do not stop the session; another session is to follow.
     bool recover = false;
@@ -77,6 +77,9 @@ class HookedSession : public SessionDecorator {
   bool ShouldStop() override;
   absl::Status Assign(absl::Span<const NamedTensor> values) override {
     return options_.loop_keeps_states ? AssignByHook(values) : SessionDecorator::Assign(values);
+  }
+  absl::Status ChangeSettings(const SettingsChange& change) override {
+    return options_.loop_keeps_states ? ChangeByHook(change) : SessionDecorator::ChangeSettings(change);
   }
 
   // With loop_keeps_states: the loop has dealt with all steps that it has had. Keeps the hooks' states, and ends the

@@ -541,6 +541,30 @@ TEST_F(HookedSessionTest, AStopWaitsUntilTheLoopHasDealtWithTheStep) {
   EXPECT_THAT(base.acts(), ElementsAre(StartsWith("stop 1: ")));
 }
 
+TEST_F(HookedSessionTest, ALoopsChangeOfSettingsIsMadeOnce) {
+  FakeSession base;
+  HookedSession::Options options;
+  RecordingHook a(&calls_);
+  a.gates = std::set<int64_t>();
+  a.state = "1";
+  options.hooks = {&a};
+  options.gate = &base;
+  options.gate_loop = options.loop_keeps_states = true;
+  auto session = HookedSession::Open(&base, options);
+  ASSERT_TRUE((*session)->Run(op_).ok());
+  ASSERT_TRUE((*session)->ChangeLearningRate(0.5f).ok());
+  EXPECT_THAT(base.acts(), ElementsAre("change 1"));
+  // Killed before the loop has dealt with the step; the newest checkpoint has the change.
+  FakeSession second(base.NextLife());
+  options.gate = &second;
+  session = HookedSession::Open(&second, options);
+  EXPECT_EQ((*session)->Run(op_)->global_step, 1);
+  ASSERT_TRUE((*session)->ChangeLearningRate(0.5f).ok());
+  EXPECT_THAT(second.acts(), IsEmpty());
+  ASSERT_TRUE((*session)->ChangeLearningRate(0.25f).ok());
+  EXPECT_THAT(second.acts(), ElementsAre("change 1"));
+}
+
 TEST_F(HookedSessionTest, AWorkersLoopKeepsNoStates) {
   FakeSession base(Worker({1000, 2000}));
   HookedSession::Options options;

@@ -8,6 +8,7 @@
 #include "lockstep/common/client/chief_client.h"
 #include "lockstep/common/cluster/end_of_run.h"
 #include "lockstep/common/cluster/master_address.h"
+#include "lockstep/common/transport/connection/credentials_flags.h"
 #include "lockstep/common/transport/grpc_connector.h"
 #include "lockstep/train/session/end/pause.h"
 #include "lockstep/train/session/end/run_end_client.h"
@@ -59,7 +60,11 @@ absl::Status AwaitRunEnd(const AwaitRunEndOptions& options) {
   if (master.in_process()) {
     return absl::InvalidArgumentError("the master is empty: where is the chief whose run is waited for?");
   }
-  ASSIGN_OR_RETURN(const std::unique_ptr<ChiefClient> client, GrpcConnector(options.fs).Connect(master));
+  GrpcClientOptions client_options;
+  const std::string tls_dir = options.tls_dir.empty() ? TlsDirOfEnvironment() : options.tls_dir;
+  ASSIGN_OR_RETURN(client_options.credentials, LoadClientCredentials(options.fs, tls_dir, /*token_file=*/""));
+  ASSIGN_OR_RETURN(const std::unique_ptr<ChiefClient> client,
+                   GrpcConnector(options.fs, client_options).Connect(master));
   return Wait(options, [&] { return client->GetStatus(); });
 }
 

@@ -17,6 +17,8 @@ namespace lockstep::train {
 struct AwaitRunEndOptions {
   // The chief's.
   std::string master;
+  // SessionOptions::tls_dir.
+  std::string tls_dir;
   // The chief's, as this machine sees it: its record says that the run is over when the chief has gone. Empty: not
   // looked at.
   std::string logdir;

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/algorithm/container.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -11,12 +12,15 @@
 #include "lockstep/common/config/run_spec.h"
 #include "lockstep/common/io/file_pattern.h"
 #include "lockstep/common/tensor/dtype.h"
+#include "lockstep/worker/data/concatenated.h"
 #include "lockstep/worker/data/formats/csv.h"
 #include "lockstep/worker/data/formats/idx.h"
+#include "lockstep/worker/data/formats/image_folder.h"
 #include "lockstep/worker/data/formats/libsvm.h"
 #include "lockstep/worker/data/formats/numpy.h"
 #include "lockstep/worker/data/formats/synthetic.h"
 #include "lockstep/worker/data/formats/tf_example.h"
+#include "lockstep/worker/data/images/image_list.h"
 #include "lockstep/worker/data/normalization.h"
 #include "lockstep/worker/data/records/record_dataset.h"
 #include "lockstep/worker/data/registry/dataset_registry.h"
@@ -67,21 +71,74 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenTfRecords(const config::v1::InputCo
   return OpenRecords(std::move(format), std::move(files), config, options);
 }
 
+struct FileField {
+  absl::string_view name;
+  std::string value;
+};
+
+// Returns the paths of all fields for each part of a split. A pattern stands for one part per matching file; the
+// patterns of a split match as many files each. A field that is empty stays empty.
+absl::StatusOr<std::vector<std::vector<std::string>>> PartsOf(const std::vector<FileField>& fields,
+                                                              const DatasetOptions& options) {
+  std::vector<std::vector<std::string>> parts;
+  for (size_t i = 0; i < fields.size(); ++i) {
+    if (fields[i].value.empty()) continue;
+    ASSIGN_OR_RETURN(const std::vector<std::string> paths, MatchFiles(options.fs, Path(fields[i].value, options)));
+    if (parts.empty()) parts.assign(paths.size(), std::vector<std::string>(fields.size()));
+    if (paths.size() != parts.size()) {
+      return absl::InvalidArgumentError(absl::StrCat(fields[0].name, " stands for ", parts.size(), " files, ",
+                                                     fields[i].name, " for ", paths.size()));
+    }
+    for (size_t part = 0; part < parts.size(); ++part) parts[part][i] = paths[part];
+  }
+  return parts;
+}
+
+// Opens each part with the paths of its fields.
+absl::StatusOr<std::unique_ptr<Dataset>> OpenParts(
+    const std::vector<FileField>& fields, const DatasetOptions& options,
+    absl::FunctionRef<absl::StatusOr<std::unique_ptr<Dataset>>(const std::vector<std::string>& paths)> open) {
+  ASSIGN_OR_RETURN(const auto parts, PartsOf(fields, options));
+  if (parts.empty()) return absl::InvalidArgumentError(absl::StrCat(fields[0].name, " is missing"));
+  std::vector<std::unique_ptr<Dataset>> datasets;
+  std::vector<std::string> names;
+  for (const std::vector<std::string>& paths : parts) {
+    ASSIGN_OR_RETURN(std::unique_ptr<Dataset> dataset, open(paths));
+    datasets.push_back(std::move(dataset));
+    names.push_back(paths[0]);
+  }
+  return Concatenate(std::move(datasets), names);
+}
+
+absl::StatusOr<std::unique_ptr<Dataset>> OpenIdx(const config::v1::InputConfig::Idx& idx,
+                                                 const Normalization& normalization, const DatasetOptions& options) {
+  return OpenParts({{"idx.images", idx.images()}, {"idx.labels", idx.labels()}}, options, [&](const auto& paths) {
+    return OpenIdxDataset(options.fs, paths[0], paths[1], {normalization, {options.index_directory, options.progress}});
+  });
+}
+
 absl::StatusOr<std::unique_ptr<Dataset>> OpenNumpy(const config::v1::InputConfig::Split& split,
                                                    const DatasetOptions& options) {
   NumpyOptions numpy;
   numpy.checksum = {options.index_directory, options.progress};
   numpy.labels_optional = options.labels_optional;
   if (split.has_npz()) {
-    config::v1::InputConfig::Npz npz = split.npz();
-    npz.set_file(Path(npz.file(), options));
-    return OpenNpzDataset(options.fs, npz, numpy);
+    return OpenParts({{"npz.file", split.npz().file()}}, options, [&](const auto& paths) {
+      config::v1::InputConfig::Npz npz = split.npz();
+      npz.set_file(paths[0]);
+      return OpenNpzDataset(options.fs, npz, numpy);
+    });
   }
-  config::v1::InputConfig::Npy npy = split.npy();
-  for (std::string* const file : {npy.mutable_features(), npy.mutable_labels(), npy.mutable_weights()}) {
-    if (!file->empty()) *file = Path(*file, options);
-  }
-  return OpenNpyDataset(options.fs, npy, numpy);
+  const std::vector<FileField> fields = {{"npy.features", split.npy().features()},
+                                         {"npy.labels", split.npy().labels()},
+                                         {"npy.weights", split.npy().weights()}};
+  return OpenParts(fields, options, [&](const auto& paths) {
+    config::v1::InputConfig::Npy npy;
+    npy.set_features(paths[0]);
+    npy.set_labels(paths[1]);
+    npy.set_weights(paths[2]);
+    return OpenNpyDataset(options.fs, npy, numpy);
+  });
 }
 
 // The built-in formats pass this check; a program's own input can fail it.
@@ -161,6 +218,27 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenCsvSplit(const config::v1::InputCon
   return OpenRecords(std::move(csv.format), std::move(csv.files), config, options);
 }
 
+absl::StatusOr<std::unique_ptr<Dataset>> OpenImages(const config::v1::InputConfig::Split& split,
+                                                    const config::v1::InputConfig& config,
+                                                    const DatasetOptions& options) {
+  config::v1::InputConfig::Images images = split.images();
+  images.set_folder(Path(images.folder(), options));
+  ImageFolderOptions folder;
+  folder.checksum = {options.index_directory, options.progress};
+  folder.on_damage = config.on_damage();
+  folder.labels_optional = options.labels_optional;
+  const config::v1::InputConfig::Split* const train = FindSplit(config, kTrain);
+  if (images.class_name().empty() && train != nullptr && train->has_images() && split.name() != kTrain) {
+    folder.train_classes = {train->images().class_name().begin(), train->images().class_name().end()};
+    if (folder.train_classes.empty()) {
+      // If the training split is not here, the split has its own classes.
+      const auto classes = ListClasses(options.fs, Path(train->images().folder(), options));
+      if (classes.ok()) folder.train_classes = *classes;
+    }
+  }
+  return OpenImageFolder(options.fs, images, folder);
+}
+
 // Opens all rows of the split, normalized.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenRows(const config::v1::InputConfig& config,
                                                   const config::v1::InputConfig::Split& split, uint64_t seed,
@@ -169,9 +247,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenRows(const config::v1::InputConfig&
   std::unique_ptr<Dataset> dataset;
   switch (split.source_case()) {
     case config::v1::InputConfig::Split::kIdx:
-      return OpenIdxDataset(options.fs, Path(split.idx().images(), options),
-                            split.idx().labels().empty() ? "" : Path(split.idx().labels(), options),
-                            {normalization, {options.index_directory, options.progress}});
+      return OpenIdx(split.idx(), normalization, options);
     case config::v1::InputConfig::Split::kSynthetic: {
       ASSIGN_OR_RETURN(dataset, CreateSyntheticDataset(split.synthetic(), seed));
       break;
@@ -193,6 +269,10 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenRows(const config::v1::InputConfig&
     case config::v1::InputConfig::Split::kNpz:
     case config::v1::InputConfig::Split::kNpy: {
       ASSIGN_OR_RETURN(dataset, OpenNumpy(split, options));
+      break;
+    }
+    case config::v1::InputConfig::Split::kImages: {
+      ASSIGN_OR_RETURN(dataset, OpenImages(split, config, options));
       break;
     }
     case config::v1::InputConfig::Split::kRegistered: {

@@ -7,13 +7,16 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/types/optional.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/io/crc32c.h"
 #include "lockstep/common/io/little_endian.h"
 #include "lockstep/common/io/record_io.h"
 #include "lockstep/v1/example.pb.h"
+#include "lockstep/worker/data/images/image_form.h"
 #include "lockstep/worker/data/normalization.h"
 #include "lockstep/worker/data/records/data_file.h"
 
@@ -94,6 +97,14 @@ absl::Status CopyIntegers(const std::string& key, const v1::Int64List& list, int
   return absl::OkStatus();
 }
 
+absl::Status CheckImage(const std::string& key, const v1::Feature& feature) {
+  if (feature.kind_case() == v1::Feature::kBytesList && feature.bytes_list().value_size() == 1) {
+    return absl::OkStatus();
+  }
+  return absl::DataLossError(absl::StrCat("feature \"", key, "\" has ", Elements(feature), " ",
+                                          NameOf(feature.kind_case()), ", expected the bytes of one image"));
+}
+
 // The kinds of feature and label, determined by the first record.
 struct Kinds {
   v1::Feature::KindCase feature = v1::Feature::KIND_NOT_SET;
@@ -102,15 +113,17 @@ struct Kinds {
 
 class TfExampleFormat : public RecordFormat {
  public:
-  TfExampleFormat(const ExampleSpec& spec, const config::v1::InputConfig::TfRecord& config, const Kinds& kinds)
-      : RecordFormat(
-            spec, /*has_weights=*/false,
-            absl::StrCat("tfrecord 1 ", kinds.feature, " ", kinds.label, " ", spec.labels_shape.ToString(), " ",
-                         spec.features_shape.ToString(), " ", config.feature_key(), "\n", config.label_key()),
-            /*has_labels=*/kinds.label != v1::Feature::KIND_NOT_SET),
+  TfExampleFormat(const ExampleSpec& spec, const config::v1::InputConfig::TfRecord& config, const Kinds& kinds,
+                  absl::optional<ImageForm> image)
+      : RecordFormat(spec, /*has_weights=*/false,
+                     absl::StrCat("tfrecord 1 ", kinds.feature, " ", kinds.label, " ", spec.labels_shape.ToString(),
+                                  " ", spec.features_shape.ToString(), " ", config.feature_key(), "\n",
+                                  config.label_key(), image ? absl::StrCat("\n", image->Fingerprint()) : ""),
+                     /*has_labels=*/kinds.label != v1::Feature::KIND_NOT_SET),
         feature_key_(config.feature_key()),
         label_key_(config.label_key()),
-        kinds_(kinds) {}
+        kinds_(kinds),
+        image_(std::move(image)) {}
 
   bool is_text() const override { return false; }
 
@@ -164,6 +177,12 @@ class TfExampleFormat : public RecordFormat {
 
   absl::Status FillFeatures(const v1::Example& example, const ExampleSlot& out) const {
     ASSIGN_OR_RETURN(const v1::Feature* feature, Find(example, feature_key_));
+    if (image_) {
+      RETURN_IF_ERROR(CheckImage(feature_key_, *feature));
+      const absl::Status status = image_->Fill(feature->bytes_list().value(0), out.features);
+      return status.ok() ? status
+                         : absl::DataLossError(absl::StrCat("feature \"", feature_key_, "\": ", status.message()));
+    }
     RETURN_IF_ERROR(Check(feature_key_, *feature, kinds_.feature, spec().features_shape.num_elements()));
     if (kinds_.feature == v1::Feature::kFloatList) return CopyFloats(feature_key_, feature->float_list(), out.features);
     if (kinds_.feature == v1::Feature::kInt64List) {
@@ -188,7 +207,17 @@ class TfExampleFormat : public RecordFormat {
   const std::string feature_key_;
   const std::string label_key_;
   const Kinds kinds_;
+  // Set if the feature is an encoded image.
+  const absl::optional<ImageForm> image_;
 };
+
+// Says that bytes are an encoded image, whose number has nothing to do with a shape.
+absl::string_view EncodedText(const v1::Feature& feature) {
+  if (feature.bytes_list().value_size() != 1) return "";
+  const absl::string_view bytes = feature.bytes_list().value(0);
+  const bool is_encoded = absl::StartsWith(bytes, "\x89PNG") || absl::StartsWith(bytes, "\xff\xd8\xff");
+  return is_encoded ? "; it is an encoded image: give `image { height: ... width: ... }` instead of the shape" : "";
+}
 
 absl::StatusOr<Shape> FeatureShape(const config::v1::InputConfig::TfRecord& config) {
   int64_t elements = 1;
@@ -203,8 +232,25 @@ absl::StatusOr<Shape> FeatureShape(const config::v1::InputConfig::TfRecord& conf
   return Shape::Create({config.feature_shape().data(), static_cast<size_t>(config.feature_shape_size())});
 }
 
+// The form of a record's feature.
+struct FeatureForm {
+  Shape shape;
+  absl::optional<ImageForm> image;
+};
+
+absl::StatusOr<FeatureForm> FormOf(const config::v1::InputConfig::TfRecord& config) {
+  FeatureForm form;
+  if (config.has_image()) {
+    ASSIGN_OR_RETURN(form.image, ImageForm::Create(config.image()));
+    form.shape = form.image->shape();
+  } else {
+    ASSIGN_OR_RETURN(form.shape, FeatureShape(config));
+  }
+  return form;
+}
+
 // Returns the format for the record's features.
-absl::StatusOr<std::unique_ptr<RecordFormat>> FormatOf(const std::string& payload, const Shape& shape,
+absl::StatusOr<std::unique_ptr<RecordFormat>> FormatOf(const std::string& payload, const FeatureForm& form,
                                                        const config::v1::InputConfig::TfRecord& config,
                                                        bool labels_optional) {
   v1::Example example;
@@ -215,10 +261,12 @@ absl::StatusOr<std::unique_ptr<RecordFormat>> FormatOf(const std::string& payloa
   if (has_labels) RETURN_IF_ERROR(found.status());
   const v1::Feature& label = has_labels ? **found : v1::Feature::default_instance();
   const Kinds kinds = {feature->kind_case(), label.kind_case()};
-  if (Elements(*feature) != shape.num_elements()) {
+  if (form.image) {
+    RETURN_IF_ERROR(CheckImage(config.feature_key(), *feature));
+  } else if (Elements(*feature) != form.shape.num_elements()) {
     return absl::DataLossError(absl::StrCat("feature \"", config.feature_key(), "\" has ", Elements(*feature), " ",
-                                            NameOf(kinds.feature), ", its shape ", shape.ToString(), " needs ",
-                                            shape.num_elements()));
+                                            NameOf(kinds.feature), ", its shape ", form.shape.ToString(), " needs ",
+                                            form.shape.num_elements(), EncodedText(*feature)));
   }
   const bool has_class = kinds.label == v1::Feature::kInt64List;
   const bool is_label =
@@ -229,14 +277,14 @@ absl::StatusOr<std::unique_ptr<RecordFormat>> FormatOf(const std::string& payloa
   }
   ExampleSpec spec;
   spec.features_dtype = kinds.feature == v1::Feature::kInt64List ? v1::DT_INT32 : v1::DT_FLOAT;
-  spec.features_shape = shape;
+  spec.features_shape = form.shape;
   if (!has_labels) {
     spec.classes = 1;
   } else if (!has_class) {
     spec.labels_dtype = v1::DT_FLOAT;
     spec.labels_shape = Shape({Elements(label)});
   }
-  return std::make_unique<TfExampleFormat>(spec, config, kinds);
+  return std::make_unique<TfExampleFormat>(spec, config, kinds, form.image);
 }
 
 }  // namespace
@@ -246,7 +294,7 @@ absl::StatusOr<std::unique_ptr<RecordFormat>> OpenTfExampleFormat(FileSystem* fs
                                                                   config::v1::InputConfig::OnDamage on_damage,
                                                                   bool labels_optional) {
   if (files->empty()) return absl::InvalidArgumentError("input.split.tfrecord.file is empty");
-  ASSIGN_OR_RETURN(const Shape shape, FeatureShape(config));
+  ASSIGN_OR_RETURN(const FeatureForm form, FormOf(config));
   absl::Status first_error = absl::DataLossError(absl::StrCat(files->front().path, ": holds no record"));
   bool failed = false;
   for (RecordFile& file : *files) {
@@ -258,7 +306,7 @@ absl::StatusOr<std::unique_ptr<RecordFormat>> OpenTfExampleFormat(FileSystem* fs
       const absl::StatusOr<RecordReader::Position> position = reader->SkipAt(offset);
       absl::Status status = reader->ReadAt(offset, &payload).status();
       if (status.ok()) {
-        auto format = FormatOf(payload, shape, config, labels_optional);
+        auto format = FormatOf(payload, form, config, labels_optional);
         if (format.ok()) return format;
         status = absl::DataLossError(absl::StrCat(path, ": record at byte ", offset, ": ", format.status().message()));
       }

@@ -15,7 +15,8 @@ namespace lockstep {
 
 // TFRecord files of tf.train.Example (proto/lockstep/v1/example.proto). The first readable record determines the kinds:
 // a feature of one bytes value is an image or the like, with one byte per element, scaled to [0, 1]; floats stay as
-// they are; integers are ids, DT_INT32. A label of one integer is a class, floats are targets. All records must agree.
+// they are; integers are ids, DT_INT32. With config.image, the feature is a PNG or JPEG file in one bytes value, which
+// becomes that form (ImageForm). A label of one integer is a class, floats are targets. All records must agree.
 // After a damaged length the rest of a file cannot be read; a damaged payload costs one record. Errors: InvalidArgument
 // names the field; NotFound; DataLoss if no record has both keys (or, with FAIL, the first one is damaged). With
 // `labels_optional`, a first record without the label's key means that the data have no labels

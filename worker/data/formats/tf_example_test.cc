@@ -14,6 +14,7 @@
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/v1/example.pb.h"
 #include "lockstep/worker/data/formats/open_dataset.h"
+#include "lockstep/worker/data/images/testing/image_encoder.h"
 
 namespace lockstep {
 namespace {
@@ -101,6 +102,36 @@ TEST_F(TfExampleTest, ReadsImagesOfSeveralFiles) {
   Batch last;
   ASSERT_TRUE((*dataset)->Read({2}, &last).ok());
   EXPECT_THAT(last.labels.flat<int32_t>(), ElementsAre(2));
+}
+
+constexpr char kEncoded[] = "feature_key: 'image' image { height: 2 width: 2 channels: 1 } label_key: 'label'";
+
+std::string EncodedImage(const std::string& file, int label) { return Image(absl::CEscape(file), label); }
+
+TEST_F(TfExampleTest, DecodesImagesOfAnySize) {
+  const ByteImage small = TestImage(2, 2, 1), large = TestImage(9, 8, 3);
+  const auto dataset = Open({EncodedImage(EncodePng(small), 1) + EncodedImage(EncodeJpeg(large), 3)}, kEncoded);
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_EQ((*dataset)->spec().features_shape, Shape({2, 2, 1}));
+  const Batch batch = ReadAll(**dataset);
+  EXPECT_THAT(batch.labels.flat<int32_t>(), ElementsAre(1, 3));
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(batch.features.flat<float>()[i], static_cast<float>(small.pixels[i]) / 255.0f);
+}
+
+TEST_F(TfExampleTest, ADamagedImageIsADamagedRecord) {
+  const std::string good = EncodePng(TestImage(2, 2, 1));
+  const std::string bad = EncodedImage(good, 1) + EncodedImage(good.substr(0, 40), 1);
+  const absl::Status status = Open({bad}, kEncoded).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("record 1 at byte"));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("feature \"image\": the PNG image is damaged"));
+  EXPECT_EQ(Open({bad}, kEncoded, "on_damage: SKIP_AND_COUNT").value()->size(), 1);
+  EXPECT_THAT(
+      std::string(Open({Record("float_list { value: 1 }", "int64_list { value: 1 }")}, kEncoded).status().message()),
+      HasSubstr("has 1 floats, expected the bytes of one image"));
+}
+
+TEST_F(TfExampleTest, AnEncodedImageWithAShapeIsRecognized) {
+  ExpectDataLoss(EncodedImage(EncodePng(TestImage(2, 2, 1)), 1), "it is an encoded image: give `image {");
 }
 
 TEST_F(TfExampleTest, ReadsFloatsAndTargets) {

@@ -11,7 +11,7 @@ inline constexpr float kDefaultLeakySlope = 0.2f;
 
 // An elementwise function. Only LEAKY_RELU reads `slope`. GELU is
 // x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2 (Hendrycks and Gimpel 2016).
-// The gradient of RELU and LEAKY_RELU at 0 is the one for x < 0; NaN stays NaN.
+// The gradient of RELU, RELU6 and LEAKY_RELU at 0 is the one for x < 0, that of RELU6 at 6 is 0; NaN stays NaN.
 struct ActivationFunction {
   config::v1::Activation kind = config::v1::NONE;
   float slope = kDefaultLeakySlope;
@@ -25,6 +25,8 @@ inline ActivationKernel KernelOf(const ActivationFunction& f) {
   switch (f.kind) {
     case config::v1::RELU:
       return {ActivationType::kRelu};
+    case config::v1::RELU6:
+      return {ActivationType::kRelu6};
     case config::v1::LEAKY_RELU:
       return {ActivationType::kLeakyRelu, f.slope};
     case config::v1::TANH:

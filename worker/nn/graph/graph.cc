@@ -8,14 +8,18 @@
 #include "lockstep/common/config/config_source.h"
 #include "lockstep/worker/nn/layers/activation_layer.h"
 #include "lockstep/worker/nn/layers/add.h"
+#include "lockstep/worker/nn/layers/concat.h"
 #include "lockstep/worker/nn/layers/dense.h"
 #include "lockstep/worker/nn/layers/dropout.h"
 #include "lockstep/worker/nn/layers/embedding.h"
 #include "lockstep/worker/nn/layers/images/conv2d.h"
+#include "lockstep/worker/nn/layers/images/depthwise_conv2d.h"
 #include "lockstep/worker/nn/layers/images/global_average_pool.h"
 #include "lockstep/worker/nn/layers/images/pool.h"
+#include "lockstep/worker/nn/layers/images/separable_conv2d.h"
 #include "lockstep/worker/nn/layers/normalization/batch_norm.h"
 #include "lockstep/worker/nn/layers/normalization/layer_norm.h"
+#include "lockstep/worker/nn/layers/normalization/local_response_norm.h"
 #include "lockstep/worker/nn/layers/reshape.h"
 #include "lockstep/worker/nn/losses/loss.h"
 
@@ -50,6 +54,14 @@ LayerFactory FactoryOf(config::v1::Layer::KindCase kind) {
       return MakeGlobalAveragePool;
     case config::v1::Layer::kAdd:
       return MakeAdd;
+    case config::v1::Layer::kConcat:
+      return MakeConcat;
+    case config::v1::Layer::kDepthwiseConv2D:
+      return MakeDepthwiseConv2d;
+    case config::v1::Layer::kSeparableConv2D:
+      return MakeSeparableConv2d;
+    case config::v1::Layer::kLrn:
+      return MakeLocalResponseNorm;
     default:
       return nullptr;
   }
@@ -116,9 +128,12 @@ absl::StatusOr<std::vector<int>> GraphBuilder::Inputs(const config::v1::Layer& l
 }
 
 absl::Status GraphBuilder::CheckInputs(const config::v1::Layer& layer, const std::vector<int>& inputs) const {
-  const bool is_add = layer.kind_case() == config::v1::Layer::kAdd;
-  if (!is_add && inputs.size() != 1) {
-    return LayerError(layer, absl::StrCat("it has ", inputs.size(), " inputs, but reads 1; an add layer sums several"));
+  const bool reads_several =
+      layer.kind_case() == config::v1::Layer::kAdd || layer.kind_case() == config::v1::Layer::kConcat;
+  if (!reads_several && inputs.size() != 1) {
+    return LayerError(layer,
+                      absl::StrCat("it has ", inputs.size(),
+                                   " inputs, but reads 1; an add layer sums several, a concat layer joins them"));
   }
   for (const int input : inputs) {
     const bool is_ids = input == kFeatures && examples_.features_dtype == v1::DT_INT32;

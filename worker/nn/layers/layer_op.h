@@ -91,6 +91,8 @@ class LayerBuilder {
 
   // The configuration with defaults (ApplyLayerDefaults).
   const config::v1::Layer& config() const { return config_; }
+  // The model to which the layer's variables belong, for builders of a layer's parts.
+  v1::ModelSpec* spec() const { return spec_; }
   // The shape of one example of each input.
   absl::Span<const Shape> input_shapes() const { return input_shapes_; }
   const Shape& input_shape() const { return input_shapes_[0]; }

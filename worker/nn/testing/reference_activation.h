@@ -12,6 +12,8 @@ inline double ReferenceActivation(const ActivationFunction& f, double x) {
   switch (f.kind) {
     case config::v1::RELU:
       return x > 0 ? x : 0;
+    case config::v1::RELU6:
+      return x > 6 ? 6 : x > 0 ? x : 0;
     case config::v1::LEAKY_RELU:
       return x > 0 ? x : f.slope * x;
     case config::v1::TANH:
@@ -25,9 +27,9 @@ inline double ReferenceActivation(const ActivationFunction& f, double x) {
   }
 }
 
-inline constexpr config::v1::Activation kAllActivations[] = {config::v1::NONE,       config::v1::RELU,
-                                                             config::v1::LEAKY_RELU, config::v1::TANH,
-                                                             config::v1::SIGMOID,    config::v1::GELU};
+inline constexpr config::v1::Activation kAllActivations[] = {
+    config::v1::NONE,    config::v1::RELU, config::v1::LEAKY_RELU, config::v1::TANH,
+    config::v1::SIGMOID, config::v1::GELU, config::v1::RELU6};
 
 }  // namespace lockstep
 

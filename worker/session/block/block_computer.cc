@@ -2,15 +2,21 @@
 
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/process/floating_point_mode.h"
 #include "lockstep/common/base/process/trace_recorder.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/step/compression.h"
+#include "lockstep/common/step/step_timer.h"
 
 namespace lockstep {
 
 void PrefetchFollowing(const v1::Token& token, int64_t slot, BatchSource* batches) {
+  if (token.has_stream()) {
+    for (int i = 1; i <= 3; ++i) batches->Prefetch(token.position() + i, token.stream());
+    return;
+  }
   if (token.extra()) return;
   int64_t step = token.step();
   for (int i = 0; i < 3; ++i) {
@@ -56,10 +62,12 @@ BlockComputer::Result BlockComputer::Compute(const StepChannel::Assignment& assi
   const v1::Token& token = assignment.token;
   gradients_->BeginBlock(channel, token, assignment.estimates);
   for (int64_t slot = token.first_slot(); slot < token.first_slot() + token.slot_count(); ++slot) {
-    Result result = ComputeSlot(assignment, slot, slot == token.first_slot() ? &additions : nullptr);
+    Result result = ComputeSlot(assignment, slot, slot == token.first_slot() ? &additions : nullptr, channel->timer());
     if (result.own && absl::IsOutOfRange(result.status)) {
-      LOG(INFO) << "the input ends before slot " << slot << " of step " << token.step() << ": "
-                << result.status.message();
+      LOG(INFO) << "the input ends before "
+                << (token.has_stream() ? absl::StrCat("batch ", token.position(), " of stream ", token.stream())
+                                       : absl::StrCat("slot ", slot, " of step ", token.step()))
+                << ": " << result.status.message();
       return {channel->SendEndOfInput()};
     }
     if (!result.status.ok()) return result;
@@ -75,21 +83,22 @@ double BlockComputer::mean_loss() const {
 }
 
 BlockComputer::Result BlockComputer::ComputeSlot(const StepChannel::Assignment& assignment, int64_t slot,
-                                                 const BlockAdditions* additions) {
+                                                 const BlockAdditions* additions, StepTimer* timer) {
   const v1::Token& token = assignment.token;
+  SlotKey key;
+  key.seed = seed_;
+  key.step = token.has_stream() ? token.position() : token.step();
+  key.slot = token.has_stream() ? token.stream() : slot;
   const auto batch = [&] {
     TraceSpan span("input");
-    return workload_.batches->Get(token.step(), slot);
+    const StepTimer::Scope input(timer, StepTimer::Phase::kBatch);
+    return BatchOf(workload_, key.step, key.slot);
   }();
   if (!batch.ok()) return {batch.status(), /*own=*/true};
   if (!wanted_.load()) return {absl::CancelledError("the block is not wanted")};
-  PrefetchFollowing(token, slot, workload_.batches.get());
+  if (workload_.batches != nullptr) PrefetchFollowing(token, slot, workload_.batches.get());
   gradients_->BeginSlot(slot);
   if (additions != nullptr && additions->stop) gradients_->RequestStop();
-  SlotKey key;
-  key.seed = seed_;
-  key.step = token.step();
-  key.slot = slot;
   summaries_->BeginSlot(key);
   absl::Status status;
   {

@@ -20,8 +20,8 @@
 namespace lockstep {
 
 // Hints at the three batches that most likely follow (token.step(), slot): the worker's block will be the same in the
-// next step. An extra token hints at nothing, because its batches would displace those. With three, one is ready while
-// two are prepared at once (PrefetchedBatches).
+// next step. If the token names a stream, they are the next ones of that. An extra token hints at nothing, because its
+// batches would displace those. With three, one is ready while two are prepared at once (PrefetchedBatches).
 void PrefetchFollowing(const v1::Token& token, int64_t slot, BatchSource* batches);
 
 // Computes the blocks of one configuration with one workload: batches in, gradients out to a Step stream, as they
@@ -55,7 +55,9 @@ class BlockComputer {
  private:
   BlockComputer(Workload workload, ParameterLayout layout, uint64_t seed, const std::atomic<bool>* wanted,
                 std::atomic<int64_t>* slots);
-  Result ComputeSlot(const StepChannel::Assignment& assignment, int64_t slot, const BlockAdditions* additions);
+  // `timer` may be null.
+  Result ComputeSlot(const StepChannel::Assignment& assignment, int64_t slot, const BlockAdditions* additions,
+                     StepTimer* timer);
 
   const Workload workload_;
   const ParameterLayout layout_;

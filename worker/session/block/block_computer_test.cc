@@ -16,7 +16,9 @@
 namespace lockstep {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::Pair;
 
 class DamagedBatches : public BatchSource {
  public:
@@ -75,6 +77,31 @@ TEST_F(BlockComputerTest, AnInputThatEndsIsSaidInPlaceOfTheContribution) {
   EXPECT_EQ(client_.calls().gradients, 0);
 }
 
+// Finds its input by the slot's key, and has none from `end` on.
+class KeyedModel : public TinyModel {
+ public:
+  explicit KeyedModel(int64_t end) : TinyModel(nullptr, nullptr), end_(end) {}
+  absl::Status ComputeGradients(VariableValues values, const Batch& batch, const SlotKey& key,
+                                GradientSink* sink) override {
+    EXPECT_EQ(batch.size, 0);
+    if (key.step >= end_) return absl::OutOfRangeError("the input has ended");
+    return TinyModel::ComputeGradients(values, batch, key, sink);
+  }
+
+ private:
+  const int64_t end_;
+};
+
+TEST_F(BlockComputerTest, AModelMayFindItsInputByTheSlotsKey) {
+  for (const int64_t step : {2, 3}) {
+    Workload workload;
+    workload.model = std::make_unique<KeyedModel>(3);
+    EXPECT_TRUE(Compute(std::move(workload), step).status.ok());
+  }
+  EXPECT_EQ(client_.calls().reports, 2);
+  EXPECT_EQ(client_.calls().ends_of_input, 1);
+}
+
 TEST_F(BlockComputerTest, ABlockThatIsNotWantedIsGivenUpBeforeAnythingIsSent) {
   const BlockComputer::Result result = Compute(TinyWorkload([this] { wanted_ = false; }));
   EXPECT_TRUE(absl::IsCancelled(result.status));
@@ -102,6 +129,30 @@ TEST_F(BlockComputerTest, RefusesAConfigurationThatDoesNotFitTheModel) {
   EXPECT_THAT(std::string(computer.status().message()), HasSubstr("no_such_variable"));
 }
 
+// Notes the batches that are read.
+class NotedBatches : public EmptyBatches {
+ public:
+  explicit NotedBatches(std::vector<std::pair<int64_t, int64_t>>* read) : EmptyBatches(0), read_(*read) {}
+  absl::StatusOr<Batch> Get(int64_t step, int64_t slot) override {
+    read_.emplace_back(step, slot);
+    return EmptyBatches::Get(step, slot);
+  }
+
+ private:
+  std::vector<std::pair<int64_t, int64_t>>& read_;
+};
+
+TEST_F(BlockComputerTest, AStreamTokenNamesTheBatch) {
+  std::vector<std::pair<int64_t, int64_t>> read;
+  Workload workload = TinyWorkload();
+  workload.batches = std::make_unique<NotedBatches>(&read);
+  auto given = FakeChiefClient::Gives(7, 0, 1).assignment;
+  given.token.set_stream(2);
+  given.token.set_position(40);
+  EXPECT_TRUE(New(std::move(workload))->Compute(given, channel_.get()).status.ok());
+  EXPECT_THAT(read, ElementsAre(Pair(40, 2)));
+}
+
 class RecordedHints : public EmptyBatches {
  public:
   RecordedHints() : EmptyBatches(0) {}
@@ -122,6 +173,17 @@ TEST(PrefetchFollowingTest, HintsAtTheNextThreeBatchesOfTheBlock) {
   const std::vector<std::pair<int64_t, int64_t>> expected = {{7, 5}, {8, 4}, {8, 5}, {8, 4}, {8, 5},
                                                              {9, 4}, {8, 4}, {9, 4}, {10, 4}};
   EXPECT_EQ(batches.hints, expected);
+}
+
+TEST(PrefetchFollowingTest, HintsAtTheNextThreeBatchesOfAStream) {
+  v1::Token token;
+  token.set_step(7);
+  token.set_slot_count(1);
+  token.set_stream(2);
+  token.set_position(40);
+  RecordedHints batches;
+  PrefetchFollowing(token, 0, &batches);
+  EXPECT_THAT(batches.hints, ElementsAre(Pair(41, 2), Pair(42, 2), Pair(43, 2)));
 }
 
 TEST(PrefetchFollowingTest, AnExtraBlockDisplacesNothing) {

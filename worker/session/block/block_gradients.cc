@@ -8,6 +8,7 @@
 #include "lockstep/common/step/report_parts.h"
 #include "lockstep/common/tensor/float_chunks.h"
 #include "lockstep/common/tensor/rounding.h"
+#include "lockstep/worker/session/block/gradient_norm.h"
 
 namespace lockstep {
 namespace {
@@ -61,6 +62,10 @@ bool BlockGradients::OnLoss(float loss) {
   return wanted_->load(std::memory_order_relaxed);
 }
 
+void BlockGradients::OnWeight(float weight) {
+  if (weight != 1) reports_.back().set_weight(weight);
+}
+
 void BlockGradients::OnUpdate(int index, absl::Span<const float> value) {
   v1::SlotReport& report = reports_.back();
   while (report.update_size() <= index) report.add_update();
@@ -93,6 +98,10 @@ float* BlockGradients::GradientBuffer(int variable) {
 }
 
 void BlockGradients::OnGradient(int variable) {
+  if (reports_.back().has_weight()) {
+    const auto elements = static_cast<size_t>(layout_.variables()[variable].elements);
+    Scale(reports_.back().weight(), {GradientBuffer(variable), elements});
+  }
   const bool last = index() + 1 == token_.slot_count();
   if (last && !reports_sent_) {
     reports_sent_ = true;

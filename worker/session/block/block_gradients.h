@@ -19,11 +19,12 @@
 
 namespace lockstep {
 
-// Collects what a model computes for the slots of one block, one slot after the other, sums the gradients
-// along the tree over slot numbers, each gradient and each sum rounded to the run's type for gradients, and sends each
-// variable's sum to the chief as soon as the last slot's gradient of it is final. With top-k compression nothing is
-// summed: each slot's differences from its estimate are sent then. When the token asks for digests, they are those of
-// the slot's gradients before any rounding. Reused for block after block. For one thread.
+// Collects what a model computes for the slots of one block, one slot after the other, multiplies the gradients of a
+// slot by its weight, sums the gradients along the tree over slot numbers, each gradient and each sum rounded to the
+// run's type for gradients, and sends each variable's sum to the chief as soon as the last slot's gradient of it is
+// final. With top-k compression nothing is summed: each slot's differences from its estimate are sent then. When the
+// token asks for digests, they are those of the slot's weighted gradients before any rounding. Reused for block after
+// block. For one thread.
 class BlockGradients : public GradientSink {
  public:
   // `layout` and `wanted` must outlive this; OnLoss returns false when *wanted is false. `nans`: of digests.
@@ -35,6 +36,7 @@ class BlockGradients : public GradientSink {
   void BeginSlot(int64_t slot);
 
   bool OnLoss(float loss) override;
+  void OnWeight(float weight) override;
   void OnUpdate(int index, absl::Span<const float> value) override;
   absl::Status OnSummary(const v1::Summary& summary) override;
   void RequestStop() override { reports_.back().set_stop(true); }

@@ -118,6 +118,31 @@ TEST_P(BlockGradientsTypeTest, SumsTheSlotsOfABlockAlongTheTree) {
   }
 }
 
+TEST(BlockGradientsTest, AWeightMultipliesTheGradientOfItsSlot) {
+  const auto layout = *ParameterLayout::Create(OneVariable());
+  const std::atomic<bool> wanted(true);
+  BlockGradients sink(&layout, &wanted);
+  RecordingChannel channel;
+  v1::Token token;
+  token.set_slot_count(3);
+  sink.BeginBlock(&channel, token);
+  const float weights[] = {0.5f, 1, 3};
+  for (int64_t slot = 0; slot < 3; ++slot) {
+    sink.BeginSlot(slot);
+    sink.OnLoss(1);
+    sink.OnWeight(weights[slot]);
+    std::memcpy(sink.GradientBuffer(0), Gradient(slot).data(), kElements * sizeof(float));
+    sink.OnGradient(0);
+  }
+  for (int64_t i = 0; i < kElements; ++i) {
+    const float expected = (Gradient(0)[i] * 0.5f + Gradient(1)[i]) + Gradient(2)[i] * 3;
+    EXPECT_EQ(channel.buffer.as<float>()[i], expected);
+  }
+  EXPECT_EQ(sink.reports()[0].weight(), 0.5f);
+  EXPECT_FALSE(sink.reports()[1].has_weight()) << "1 is what an absent weight means";
+  EXPECT_EQ(sink.reports()[2].weight(), 3);
+}
+
 INSTANTIATE_TEST_SUITE_P(Types, BlockGradientsTypeTest, ::testing::Values(v1::DT_FLOAT, v1::DT_BFLOAT16, v1::DT_HALF));
 
 TEST(BlockGradientsTest, TopKSendsTheLargestDifferencesOfEachSlotAndBringsTheEstimatesForward) {

@@ -33,6 +33,8 @@ class BlockObserver {
   virtual bool AwaitDemand() = 0;
   // The block was computed and sent. Mean over its slots.
   virtual void AfterBlock(const v1::Token& token, double mean_loss) = 0;
+  // The block was aborted, or could not be sent.
+  virtual void OnBlockLost() {}
   // Receives the result of the block that was announced last.
   virtual void OnResult(v1::ContributionResult result) = 0;
   // The chief says that the run is over: nobody wants the block in progress. Called from any thread.

@@ -28,6 +28,7 @@ class GradientSummaries : public GradientSink {
   bool OnLoss(float loss) override { return sink_->OnLoss(loss); }
   absl::Status OnSummary(const v1::Summary& summary) override { return sink_->OnSummary(summary); }
   void RequestStop() override { sink_->RequestStop(); }
+  void OnWeight(float weight) override { sink_->OnWeight(weight); }
   void OnUpdate(int index, absl::Span<const float> value) override { sink_->OnUpdate(index, value); }
   float* GradientBuffer(int variable) override { return sink_->GradientBuffer(variable); }
   void OnGradient(int variable) override;

@@ -6,6 +6,7 @@
 
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/worker/data/addressable_batches.h"
+#include "lockstep/worker/data/example_order.h"
 #include "lockstep/worker/data/formats/open_dataset.h"
 #include "lockstep/worker/data/prefetched_batches.h"
 #include "lockstep/worker/nn/graph/graph_model.h"
@@ -23,16 +24,12 @@ absl::StatusOr<Workload> LoadWorkload(const config::v1::RunSpec& config, const W
   dataset_options.index_directory = options.index_directory;
   ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset,
                    OpenDataset(config.input(), "train", config.training().seed(), dataset_options));
-  BatchSourceOptions source_options;
-  source_options.replicas_to_aggregate = config.training().replicas_to_aggregate();
-  source_options.seed = config.training().seed();
-  source_options.epochs = config.input().epochs();
   Workload workload;
   workload.data = dataset->digest();
   ModelOptions model_options;
   model_options.compute_threads = ComputeThreads(config, options);
   ASSIGN_OR_RETURN(workload.model, CreateModel(config.model(), dataset->spec(), model_options));
-  ASSIGN_OR_RETURN(workload.batches, CreateBatchSource(std::move(dataset), config.input(), source_options));
+  ASSIGN_OR_RETURN(workload.batches, CreateBatchSource(std::move(dataset), config.input(), TrainingBatches(config)));
   if (options.prefetch) {
     workload.batches =
         std::make_unique<PrefetchedBatches>(std::move(workload.batches), /*capacity=*/3, options.executor);

@@ -2,11 +2,14 @@
 
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "lockstep/common/base/philox.h"
+#include "lockstep/common/step/training_policy.h"
+#include "lockstep/worker/data/images/decode_image.h"
 
 namespace lockstep {
 namespace {
@@ -20,6 +23,12 @@ std::string Bytes(const google::protobuf::Message& message) {
   CHECK(message.SerializeToCodedStream(&coded));
   coded.Trim();
   return bytes;
+}
+
+bool DecodesImages(const config::v1::InputConfig& input) {
+  return absl::c_any_of(input.split(), [](const config::v1::InputConfig::Split& split) {
+    return split.name() == "train" && (split.has_images() || split.tfrecord().has_image());
+  });
 }
 
 }  // namespace
@@ -41,13 +50,19 @@ std::vector<v1::NamedDigest> ModelParts(const config::v1::RunSpec& config, const
   config::v1::InputConfig input = config.input();
   input.clear_split();  // the data's digest
   add("input", Bytes(input));
+  if (DecodesImages(config.input())) add(absl::StrCat("image decoder ", ImageDecoderVersion()), "");
   config::v1::TrainingConfig training;
   training.set_seed(config.training().seed());
   training.set_replicas_to_aggregate(config.training().replicas_to_aggregate());
   add("training", Bytes(training));
+  if (ReadsStreams(config.training())) add("input streams", "");
   config::v1::OptimizerConfig optimizer;
   *optimizer.mutable_multipliers() = config.optimizer().multipliers();
   if (config.optimizer().has_clip()) *optimizer.mutable_clip() = config.optimizer().clip();
+  if (optimizer.clip().mean_by_global_norm() != 0) {  // the chief's
+    optimizer.mutable_clip()->clear_mean_by_global_norm();
+    if (optimizer.clip().ByteSizeLong() == 0) optimizer.clear_clip();
+  }
   add("multipliers and clips", Bytes(optimizer));
   add("compression", Bytes(config.compression()));
   return parts;

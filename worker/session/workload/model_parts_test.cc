@@ -6,6 +6,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/config/defaults.h"
 #include "lockstep/common/config/text/override.h"
+#include "lockstep/worker/data/images/decode_image.h"
 #include "lockstep/worker/session/testing/tiny_workload.h"
 #include "lockstep/worker/session/workload/configured_workload.h"
 
@@ -54,9 +55,31 @@ TEST(ModelPartsTest, NameWhatDiffers) {
   EXPECT_EQ(Differing("compression.gradients=BFLOAT16"), "compression");
 }
 
+TEST(ModelPartsTest, TheImageDecoderIsNamedWhereItIsUsed) {
+  config::v1::RunSpec config;
+  config.mutable_input()->add_split()->set_name("train");
+  config.mutable_input()->add_split()->set_name("test");
+  config.mutable_input()->mutable_split(1)->mutable_images();
+  const TinyModel model([] {}, [] {});
+  const auto has_decoder = [&] {
+    for (const v1::NamedDigest& part : ModelParts(config, model)) {
+      if (part.name() == "image decoder " + ImageDecoderVersion()) return true;
+    }
+    return false;
+  };
+  EXPECT_FALSE(has_decoder());
+  config.mutable_input()->mutable_split(0)->mutable_images();
+  EXPECT_TRUE(has_decoder());
+  config.mutable_input()->mutable_split(0)->mutable_tfrecord();
+  EXPECT_FALSE(has_decoder());
+  config.mutable_input()->mutable_split(0)->mutable_tfrecord()->mutable_image();
+  EXPECT_TRUE(has_decoder());
+}
+
 TEST(ModelPartsTest, WhatChangesNoGradientIsInNone) {
-  for (const char* override : {"training.steps=11", "optimizer.learning_rate.initial=0.2", "cluster.compute_threads=2",
-                               "audit.fraction=0.5", "checkpoint.every_steps=5"}) {
+  for (const char* override :
+       {"training.steps=11", "optimizer.learning_rate.initial=0.2", "cluster.compute_threads=2", "audit.fraction=0.5",
+        "checkpoint.every_steps=5", "optimizer.clip.mean_by_global_norm=1"}) {
     EXPECT_EQ(Differing(override), "") << override;
   }
 }

@@ -1,6 +1,7 @@
 #ifndef LOCKSTEP_WORKER_SESSION_WORKLOAD_WORKLOAD_H_
 #define LOCKSTEP_WORKER_SESSION_WORKLOAD_WORKLOAD_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 
@@ -10,6 +11,7 @@
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/v1/contract.pb.h"
 #include "lockstep/v1/data.pb.h"
+#include "lockstep/worker/data/batch.h"
 #include "lockstep/worker/data/batch_source.h"
 #include "lockstep/worker/nn/model.h"
 
@@ -17,6 +19,8 @@ namespace lockstep {
 
 // What a worker computes with, made from the run's configuration.
 struct Workload {
+  // Null if the model finds its input by the slot's key. It then gets empty batches, and returns OutOfRange from
+  // ComputeGradients, before OnLoss, where the input ends.
   std::unique_ptr<BatchSource> batches;
   std::unique_ptr<Model> model;
   // Identifies what the batches are made of: the chief compares it with the run's. Absent: they are read from nowhere.
@@ -24,6 +28,12 @@ struct Workload {
   // What computes, if the model is not made of Lockstep's own arithmetic; all workers of a run need the same.
   absl::optional<v1::Framework> framework;
 };
+
+// Returns the batch of a slot for the workload's model. Errors: those of BatchSource::Get.
+inline absl::StatusOr<Batch> BatchOf(const Workload& workload, int64_t step, int64_t slot) {
+  return workload.batches == nullptr ? Batch() : workload.batches->Get(step, slot);
+}
+
 using WorkloadFactory = std::function<absl::StatusOr<Workload>(const config::v1::RunSpec&)>;
 
 }  // namespace lockstep

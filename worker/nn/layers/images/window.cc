@@ -39,6 +39,11 @@ absl::StatusOr<SlidingWindow> MakeWindow(const LayerBuilder& builder, absl::stri
     window.padding = std::max<int64_t>(0, window.span() - input) / 2;
     return window;
   }
+  if (padding == config::v1::HALF) {
+    window.output = (input - 1) / stride + 1;
+    window.padding = (size - 1) / 2;
+    return window;
+  }
   if (size > input) {
     return builder.Error("a window of ", dimension, " ", size, " does not fit an input of ", dimension, " ", input,
                          " without padding");

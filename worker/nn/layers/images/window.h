@@ -13,7 +13,7 @@ namespace lockstep {
 
 // Creates a layer's geometry from its configuration, as TensorFlow defines it: VALID has ceil((input - size + 1) /
 // stride) windows and no padding; SAME has ceil(input / stride) windows, and pads max((output - 1) stride + size -
-// input, 0) positions, the smaller half of them before the first one.
+// input, 0) positions, the smaller half of them before the first one. HALF always pads size - 1 positions so.
 // A list has one number for both dimensions, or two. If `strides` is empty, both are `otherwise`, or `size` if that is
 // 0. InvalidArgument for inputs that are neither [height, width, channels] nor [height, width], and for windows that
 // are larger than the input without padding.

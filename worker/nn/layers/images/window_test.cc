@@ -48,6 +48,14 @@ TEST(WindowTest, ValidPadsNothing) {
   EXPECT_EQ(Describe(Make(7, 7, 9, config::v1::VALID)), "1 0 0");
 }
 
+TEST(WindowTest, HalfPadsTheSameWhateverTheStride) {
+  EXPECT_EQ(Describe(Make(7, 3, 1, config::v1::HALF)), "7 1 1");
+  EXPECT_EQ(Describe(Make(6, 3, 2, config::v1::HALF)), "3 1 0");
+  EXPECT_EQ(Describe(Make(8, 7, 2, config::v1::HALF)), "4 3 2");
+  EXPECT_EQ(Describe(Make(5, 4, 1, config::v1::HALF)), "5 1 2");
+  EXPECT_EQ(Describe(Make(1, 5, 3, config::v1::HALF)), "1 2 2");
+}
+
 // Makes the geometry of a window and strides over [4, 7, 3]. Empty strides are `otherwise`.
 absl::StatusOr<WindowGeometry> MakeFrom(const std::vector<int64_t>& size, const std::vector<int64_t>& strides,
                                         int64_t otherwise = 1, const Shape& shape = {4, 7, 3},

@@ -91,7 +91,8 @@ class BatchNormOp : public LayerOp {
   // pass stores it.
   bool recomputes() const {
     const config::v1::Activation kind = options_.activation.kind;
-    return kind == config::v1::NONE || kind == config::v1::RELU || kind == config::v1::LEAKY_RELU;
+    return kind == config::v1::NONE || kind == config::v1::RELU || kind == config::v1::RELU6 ||
+           kind == config::v1::LEAKY_RELU;
   }
   // Computes the sums of dz xhat and of dz; unless recomputes(), replaces dy by dz.
   void SumGradients(ComputeContext* compute, const float* x, const float* y, int64_t rows, float* dy, float* dgamma,

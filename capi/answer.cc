@@ -1,0 +1,55 @@
+#include "lockstep/capi/answer.h"
+
+#include <deque>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lockstep/common/base/catch_exceptions.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/utf8.h"
+
+namespace lockstep {
+namespace {
+
+// The texts of the calling thread. A deque, so that adding one leaves the others where they are.
+struct Texts {
+  std::string error;
+  std::deque<std::string> kept;
+};
+
+Texts& ThreadTexts() {
+  thread_local Texts texts;
+  return texts;
+}
+
+}  // namespace
+
+int Answer(absl::FunctionRef<absl::Status()> body) {
+  ThreadTexts().kept.clear();
+  const absl::Status status = CatchExceptions([&] { return body(); });
+  if (!status.ok()) ThreadTexts().error = std::string(status.message());
+  return static_cast<int>(status.code());
+}
+
+const char* LastError() { return ThreadTexts().error.c_str(); }
+
+const char* Keep(std::string text) { return ThreadTexts().kept.emplace_back(std::move(text)).c_str(); }
+
+absl::Status RequirePointer(const void* pointer, const char* name) {
+  if (pointer != nullptr) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(name, " is null"));
+}
+
+absl::Status RequireText(const char* text, const char* name) {
+  RETURN_IF_ERROR(RequirePointer(text, name));
+  if (IsUtf8(text)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(name, " is not UTF-8"));
+}
+
+absl::Status RequireSize(size_t size, size_t least, const char* name) {
+  if (size >= least) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, ".size is ", size, ", must be sizeof, which is at least ", least));
+}
+
+}  // namespace lockstep

@@ -1,0 +1,196 @@
+#include "lockstep/capi/foreign_worker.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "lockstep/capi/tls_api.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/philox.h"
+#include "lockstep/common/base/process/process.h"
+#include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/cluster/master_address.h"
+#include "lockstep/common/config/run_spec.h"
+#include "lockstep/common/config/text/first_difference.h"
+#include "lockstep/common/config/validation/validation.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/transport/grpc_connector.h"
+
+namespace lockstep {
+namespace {
+
+uint64_t SeedOf(uint64_t seed, int64_t step, int64_t slot) {
+  const Philox::Block block = Philox::ForSlot(seed, "program", step, slot).At(0);
+  return static_cast<uint64_t>(block[1]) << 32 | block[0];
+}
+
+absl::Status CheckInitializers(const v1::ModelSpec& model) {
+  for (const v1::VariableSpec& variable : model.variables()) {
+    const absl::Status status = ValidateInitializer(variable.initializer());
+    if (status.ok()) continue;
+    return absl::InvalidArgumentError(absl::StrCat("variable ", variable.name(), ": ", status.message()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status OnlyTrains() { return absl::UnimplementedError("the program's model can only be trained here"); }
+
+}  // namespace
+
+// The program's model: hands each slot to the exchange.
+class ForeignWorker::ForeignModel : public Model {
+ public:
+  // `worker` must outlive this.
+  ForeignModel(ForeignWorker* worker, const config::v1::RunSpec& config, absl::optional<ExampleOrder> order)
+      : worker_(*worker), metrics_every_steps_(config.summary().every_steps()), order_(std::move(order)) {}
+
+  const v1::ModelSpec& spec() const override { return worker_.options_.model; }
+  std::vector<Part> Fingerprint() const override { return worker_.options_.parts; }
+
+  absl::Status ComputeGradients(VariableValues values, const Batch&, const SlotKey& key, GradientSink* sink) override {
+    ForeignSlot slot;
+    slot.key = key;
+    slot.seed = SeedOf(key.seed, key.step, key.slot);
+    slot.canary = !worker_.in_block_;
+    slot.values = values;
+    std::vector<int64_t> indices;
+    if (order_) {
+      ASSIGN_OR_RETURN(indices, order_->Indices(key.step, key.slot));
+      slot.indices = indices;
+    }
+    MetricFilter filter(sink, metrics_every_steps_ > 0 && key.step % metrics_every_steps_ == 0);
+    return worker_.exchange_.Compute(slot, &filter);
+  }
+  absl::StatusOr<Tensor> Predict(VariableValues, const Batch&) override { return OnlyTrains(); }
+  absl::StatusOr<float> EvaluateLoss(VariableValues, const Batch&) override { return OnlyTrains(); }
+
+ private:
+  // Passes everything on, but summaries only of steps that are reported.
+  class MetricFilter : public GradientSink {
+   public:
+    MetricFilter(GradientSink* sink, bool reports) : sink_(*sink), reports_(reports) {}
+    bool OnLoss(float loss) override { return sink_.OnLoss(loss); }
+    void OnWeight(float weight) override { sink_.OnWeight(weight); }
+    void OnUpdate(int index, absl::Span<const float> value) override { sink_.OnUpdate(index, value); }
+    absl::Status OnSummary(const v1::Summary& summary) override {
+      return reports_ ? sink_.OnSummary(summary) : absl::OkStatus();
+    }
+    void RequestStop() override { sink_.RequestStop(); }
+    float* GradientBuffer(int variable) override { return sink_.GradientBuffer(variable); }
+    void OnGradient(int variable) override { sink_.OnGradient(variable); }
+
+   private:
+    GradientSink& sink_;
+    const bool reports_;
+  };
+
+  ForeignWorker& worker_;
+  const int64_t metrics_every_steps_;
+  const absl::optional<ExampleOrder> order_;
+};
+
+ForeignWorker::ForeignWorker(Options options, ParameterLayout layout)
+    : options_(std::move(options)), layout_(std::move(layout)), exchange_(&layout_) {}
+
+absl::StatusOr<std::unique_ptr<ForeignWorker>> ForeignWorker::Create(Options options) {
+  ASSIGN_OR_RETURN(const MasterAddress address, ParseMasterAddress(options.master));
+  if (address.in_process()) {
+    return absl::InvalidArgumentError("master is empty; it takes the chief's address, such as grpc://127.0.0.1:2222");
+  }
+  for (v1::VariableSpec& variable : *options.model.mutable_variables()) {
+    if (variable.dtype() == v1::DT_INVALID) variable.set_dtype(v1::DT_FLOAT);
+  }
+  ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(options.model));
+  RETURN_IF_ERROR(CheckInitializers(options.model));
+  if (options.framework.name().empty()) {
+    return absl::InvalidArgumentError("framework has no name; it takes what computes, such as name: \"PyTorch\"");
+  }
+  if (options.name.empty()) options.name = ProcessName("worker");
+  std::unique_ptr<ForeignWorker> worker(new ForeignWorker(std::move(options), std::move(layout)));
+  GrpcClientOptions client;
+  ASSIGN_OR_RETURN(client.credentials, LibraryCredentials());
+  ASSIGN_OR_RETURN(worker->client_, GrpcConnector(FileSystem::Real(), client).Connect(address));
+  TrainingWorker::Options training;
+  training.name = worker->options_.name;
+  training.clock = Clock::Real();
+  training.chief_address = worker->options_.master;
+  training.chief_wait = worker->options_.chief_wait;
+  training.observer = worker.get();
+  training.make_workload = [worker = worker.get()](const config::v1::RunSpec& config) {
+    return worker->MakeWorkload(config);
+  };
+  worker->worker_ = std::make_unique<TrainingWorker>(training, worker->client_.get());
+  worker->thread_ = Executor::Threads()->TryStart(
+      "lockstep worker", [worker = worker.get()] { worker->exchange_.Close(worker->worker_->Run()); });
+  if (worker->thread_ == nullptr) return absl::ResourceExhaustedError("the system has no thread left for the worker");
+  return worker;
+}
+
+void ForeignWorker::End() {
+  if (thread_ == nullptr) return;
+  // The first lets a contribution end that has begun; the second aborts it, too.
+  worker_->RequestStop();
+  exchange_.Abandon();
+  worker_->RequestStop();
+  thread_->Join();
+}
+
+void ForeignWorker::RequestStop() {
+  worker_->RequestStop();
+  exchange_.Stop();
+}
+
+BlockObserver::Decision ForeignWorker::BeforeBlock(const v1::Token&, BlockAdditions*) {
+  in_block_ = true;
+  return Decision::kCompute;
+}
+
+absl::StatusOr<Workload> ForeignWorker::MakeWorkload(const config::v1::RunSpec& config) {
+  absl::optional<ExampleOrder> order;
+  if (options_.data) {
+    ASSIGN_OR_RETURN(order, ExampleOrder::Create(options_.data->examples(), config.input(), TrainingBatches(config)));
+  }
+  {
+    MutexLock lock(&mutex_);
+    // Later on, a program may have changed the run's settings.
+    if (!config_ && options_.run) {
+      config::v1::RunSpec theirs = WeightsConfig(config), own = WeightsConfig(*options_.run);
+      // A program that names no start takes the run's.
+      if (own.checkpoint().warm_start().empty()) {
+        theirs.clear_checkpoint();
+        own.clear_checkpoint();
+      }
+      const std::string difference = FirstDifference(theirs, own);
+      if (!difference.empty()) {
+        return absl::FailedPreconditionError(
+            absl::StrCat("the run at ", options_.master, " is not the one that this program declares: ", difference));
+      }
+    }
+    config_ = config;
+    order_ = order;
+  }
+  Workload workload;
+  workload.model = std::make_unique<ForeignModel>(this, config, std::move(order));
+  workload.data = options_.data;
+  workload.framework = options_.framework;
+  return workload;
+}
+
+absl::StatusOr<config::v1::RunSpec> ForeignWorker::Spec() {
+  MutexLock lock(&mutex_);
+  if (!config_) return absl::FailedPreconditionError("the worker has not heard from a chief yet");
+  return *config_;
+}
+
+absl::StatusOr<std::vector<int64_t>> ForeignWorker::Indices(int64_t step, int64_t slot) {
+  MutexLock lock(&mutex_);
+  if (!config_) return absl::FailedPreconditionError("the worker has not heard from a chief yet");
+  if (!order_) return absl::FailedPreconditionError("the worker was made without a number of examples");
+  return order_->Indices(step, slot);
+}
+
+absl::StatusOr<uint64_t> ForeignWorker::Seed(int64_t step, int64_t slot) {
+  ASSIGN_OR_RETURN(const config::v1::RunSpec config, Spec());
+  return SeedOf(config.training().seed(), step, slot);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,103 @@
+#ifndef LOCKSTEP_CAPI_FOREIGN_WORKER_H_
+#define LOCKSTEP_CAPI_FOREIGN_WORKER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "lockstep/capi/slot_exchange.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/threads/executor.h"
+#include "lockstep/common/client/chief_client.h"
+#include "lockstep/common/tensor/parameter_layout.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/v1/contract.pb.h"
+#include "lockstep/v1/data.pb.h"
+#include "lockstep/v1/variable.pb.h"
+#include "lockstep/worker/data/example_order.h"
+#include "lockstep/worker/nn/model.h"
+#include "lockstep/worker/session/block/block_observer.h"
+#include "lockstep/worker/session/training_worker.h"
+
+namespace lockstep {
+
+// A worker whose slots a program computes: TrainingWorker in a thread of its own, and the exchange between that thread
+// and the program's. Life cycle: Create starts it; End, or
+// the destructor, ends it. Thread-safe.
+class ForeignWorker : private BlockObserver {
+ public:
+  struct Options {
+    std::string master;
+    std::string name;
+    // The run that the program declares. In everything that the weights depend on, the chief's must equal it.
+    absl::optional<config::v1::RunSpec> run;
+    v1::ModelSpec model;
+    v1::Framework framework;
+    std::vector<Model::Part> parts;
+    // If present, a slot has the indices of its batch.
+    absl::optional<v1::DataDigest> data;
+    absl::optional<absl::Duration> chief_wait;
+  };
+
+  // InvalidArgument for an address, a model or a framework that is not valid.
+  static absl::StatusOr<std::unique_ptr<ForeignWorker>> Create(Options options);
+  ~ForeignWorker() override { End(); }
+
+  // Stops the worker, gives up an open slot and joins the thread. At most one thread may call it, before the
+  // destructor.
+  void End();
+
+  // The exchange's Take returns the worker's end: the errors of TrainingWorker::Run.
+  SlotExchange* slots() { return &exchange_; }
+  bool wanted() const { return worker_->wanted(); }
+
+  // Leaves the run. A slot that the program holds stays open.
+  void RequestStop();
+  // TrainingWorker::RequestFinish.
+  absl::Status RequestFinish(const std::string& reason) { return worker_->RequestFinish(reason); }
+
+  // FailedPrecondition before the first slot was offered.
+  absl::StatusOr<config::v1::RunSpec> Spec() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Errors of the two: those of Spec. The first one's also: FailedPrecondition without data; those of
+  // ExampleOrder::Indices.
+  absl::StatusOr<std::vector<int64_t>> Indices(int64_t step, int64_t slot) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<uint64_t> Seed(int64_t step, int64_t slot) ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  class ForeignModel;
+
+  ForeignWorker(Options options, ParameterLayout layout);
+  absl::StatusOr<Workload> MakeWorkload(const config::v1::RunSpec& config) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // BlockObserver: a slot outside of a block is the canary's.
+  void OnSession(bool goes_on) override {}
+  Decision BeforeBlock(const v1::Token& token, BlockAdditions* additions) override;
+  bool AwaitDemand() override { return false; }
+  void AfterBlock(const v1::Token& token, double mean_loss) override { in_block_ = false; }
+  void OnBlockLost() override { in_block_ = false; }
+  void OnResult(v1::ContributionResult result) override {}
+  void OnRunOver() override {}
+
+  const Options options_;
+  const ParameterLayout layout_;
+  SlotExchange exchange_;
+  std::unique_ptr<ChiefClient> client_;
+  std::unique_ptr<TrainingWorker> worker_;
+  // Used by the worker's thread.
+  bool in_block_ = false;
+
+  Mutex mutex_;
+  absl::optional<config::v1::RunSpec> config_ ABSL_GUARDED_BY(mutex_);
+  absl::optional<ExampleOrder> order_ ABSL_GUARDED_BY(mutex_);
+  // Last, so that it ends before what it uses.
+  std::unique_ptr<Thread> thread_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CAPI_FOREIGN_WORKER_H_

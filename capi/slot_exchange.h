@@ -1,0 +1,103 @@
+#ifndef LOCKSTEP_CAPI_SLOT_EXCHANGE_H_
+#define LOCKSTEP_CAPI_SLOT_EXCHANGE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/tensor/parameter_layout.h"
+#include "lockstep/worker/nn/model.h"
+
+namespace lockstep {
+
+// A slot for the program to compute. What it refers to is valid while SlotExchange::Compute runs.
+struct ForeignSlot {
+  SlotKey key;
+  // For generators of random numbers, a function of the key.
+  uint64_t seed = 0;
+  bool canary = false;
+  absl::Span<const int64_t> indices;
+  VariableValues values;
+};
+
+// Hands slots from the thread of a worker to the threads of a program, one at a time, and the results back to the sink
+// of the slot. The worker's thread calls Compute and Close; the program calls Take, and then the functions of the slot.
+// Every misuse by the program is an error: FailedPrecondition for calls out of order, InvalidArgument for arguments.
+// Thread-safe; the slot's functions reject calls at the same time as another one.
+class SlotExchange {
+ public:
+  // `layout` must outlive this.
+  explicit SlotExchange(const ParameterLayout* layout) : layout_(*layout) {}
+
+  // Offers a slot and blocks until the program is done with it. Returns the program's result; Cancelled after Stop, if
+  // no thread has taken the slot, and after Abandon.
+  absl::Status Compute(const ForeignSlot& slot, GradientSink* sink) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Makes Take return `end`, or OutOfRange if it is OK, from now on.
+  void Close(absl::Status end) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Withdraws a slot that no thread has taken, and all later ones.
+  void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Stop, and takes an open slot away from the program.
+  void Abandon() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Waits for a slot, at most `timeout`. The slot is open then, until Finish or Drop.
+  // Errors: DeadlineExceeded; FailedPrecondition while a slot is open, and if the calling thread's floating-point mode
+  // would give other bits; those of Close.
+  absl::StatusOr<ForeignSlot> Take(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // Report the results of the open slot: the loss once, then the weight, metrics and update ops, then gradients. Loss
+  // returns Cancelled if the slot is not wanted.
+  absl::Status Loss(float loss) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Gives the slot its weight in the step, at most once; see GradientSink::OnWeight.
+  absl::Status Weight(float weight) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Metric(const std::string& tag, float value) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Update(size_t op, absl::Span<const float> value) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<float*> Gradient(size_t variable) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Ready(size_t variable) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Requests that the run end with the slot's step.
+  absl::Status EndRun() ABSL_LOCKS_EXCLUDED(mutex_);
+  // InvalidArgument, if a result is missing; the slot stays open.
+  absl::Status Finish() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Drop() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  enum class State { kIdle, kOffered, kOpen, kReturned };
+  // Keeps the slot open and its sink to the calling thread while it lives.
+  class Call;
+
+  // Returns the variable if it is trainable and its gradient is not ready.
+  absl::StatusOr<int> PendingGradient(size_t variable) const;
+  absl::Status Require(bool condition, absl::string_view otherwise) const;
+  absl::Status Return(absl::Status result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string SlotName() const;
+
+  const ParameterLayout& layout_;
+  Mutex mutex_;
+  CondVar changed_;
+  State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
+  // A thread of the program calls the sink.
+  bool in_call_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
+  absl::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
+  absl::Status result_ ABSL_GUARDED_BY(mutex_);
+
+  // The slot and its results so far. Written by the worker's thread in kIdle, used by the program's in a Call.
+  const ForeignSlot* slot_ = nullptr;
+  GradientSink* sink_ = nullptr;
+  bool loss_given_ = false;
+  bool weight_given_ = false;
+  bool gradients_begun_ = false;
+  std::vector<bool> ready_;    // by variable
+  std::vector<bool> updated_;  // by update op
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CAPI_SLOT_EXCHANGE_H_

@@ -1,0 +1,97 @@
+#ifndef LOCKSTEP_CLI_COMMANDS_TASK_PROCESSES_H_
+#define LOCKSTEP_CLI_COMMANDS_TASK_PROCESSES_H_
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "lockstep/cli/launcher/launcher.h"
+#include "lockstep/common/cluster/resolved_task.h"
+#include "lockstep/common/flags/command_line.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/server/process/serve_security.h"
+
+namespace lockstep {
+
+// The processes of this machine that belong to one run, for the commands that start them: `run`, `launch` and `task`.
+
+// The flags --workers, --max_restarts and --listen, and those of ServeSecurity.
+struct ProcessFlags {
+  int workers = 2;
+  int64_t max_restarts = 10;
+  // Empty: a unix socket, which this user alone can reach.
+  std::string listen;
+  ServeSecurity security;
+
+  void Declare(const std::string& workers_help, const std::string& listen_help, CommandLine* command_line);
+  // InvalidArgument if a number is too small, or as CheckServeSecurity says.
+  absl::Status Check(FileSystem* fs) const;
+};
+
+// The command line of a chief.
+struct ChiefCommand {
+  std::string program;
+  std::string logdir;
+  // A second address that it listens on, for workers of this machine; may be empty.
+  std::string socket;
+  ServeSecurity security;
+  // Each may be empty.
+  std::string port_file;
+  std::string address_file;
+  // If absent, the chief takes it from the environment.
+  absl::optional<std::string> advertise;
+  absl::Duration lock_wait;
+  bool new_run = false;
+  // CONFIG and its flags.
+  std::vector<std::string> config;
+
+  std::vector<std::string> Words(const std::string& listen) const;
+};
+
+// Returns the command line of a worker program of ours: from the environment, or else this program, which may link
+// models that worker_main lacks.
+std::vector<std::string> WorkerWords();
+
+// Returns a new directory below TMPDIR, for this user alone.
+absl::StatusOr<std::string> MakeTemporaryDirectory();
+
+// Time for a chief to exit in addition to saving: it ends itself after kEndingLimit, which takes a moment, too.
+extern const absl::Duration kChiefEnd;
+
+// The processes of one task: a chief, workers of a chief elsewhere, or a chief and workers.
+struct TaskProcesses {
+  // The command that starts them, for messages: "lockstep task".
+  std::string name;
+  // A chief without `listen` listens on a unix socket, or on loopback where the path of one would be too long.
+  ResolvedTask task;
+  // The chief's.
+  ServeSecurity security;
+  // Workers of other tasks connect to this task's chief.
+  bool other_tasks = false;
+  int64_t max_restarts = 10;
+  // The program that the workers run; if empty, it is `lockstep worker`.
+  std::vector<std::string> program;
+  // A chief's: CONFIG and its flags. If empty, the program declares the run (python/lockstep/_chief.py).
+  std::vector<std::string> config;
+  // Time for a chief to save its last step and exit.
+  absl::Duration stop_limit = absl::Seconds(120);
+  bool new_run = false;
+  // Threads that compute in each worker of ours; 0: as configured.
+  int compute_threads = 0;
+  // If true, the output of each process goes to a log of its own in a directory that `out` names, and that of the first
+  // worker is copied to `out`. If false, the processes share this one's stdout and stderr.
+  bool has_logs = false;
+};
+
+// Runs the processes until all have ended, and prints what happens to them. Returns the exit code. Must be called
+// before any other thread exists.
+int RunTaskProcesses(FileSystem* fs, const TaskProcesses& processes, std::ostream& out, std::ostream& err);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CLI_COMMANDS_TASK_PROCESSES_H_

@@ -1,0 +1,51 @@
+#ifndef LOCKSTEP_CLI_LOOK_DATA_SUMMARY_H_
+#define LOCKSTEP_CLI_LOOK_DATA_SUMMARY_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lockstep/worker/data/dataset.h"
+
+namespace lockstep {
+
+// Numbers of one feature, or of all of them together.
+struct ValueRange {
+  double least = 0;
+  double greatest = 0;
+  double mean = 0;
+  double stddev = 0;
+};
+
+// The label, or the targets, and features of a split, as a model gets them.
+struct DataSummary {
+  // Number of examples that were read.
+  int64_t examples = 0;
+  // Examples of each class; empty if labels are targets.
+  std::vector<int64_t> labels;
+  ValueRange features;
+  // The range of each feature. Empty if there are more than kMostColumns.
+  std::vector<ValueRange> columns;
+  std::vector<ValueRange> targets;
+
+  static constexpr int64_t kMostColumns = 64;
+};
+
+// Returns the numbers of `count` examples of a dataset, spread evenly: 0, size / count, ... All of them if there are
+// not more.
+std::vector<int64_t> SpreadExamples(int64_t size, int64_t count);
+
+// Reads at most `most` examples, spread evenly, a few at a time. Errors: those of Dataset::Read.
+absl::StatusOr<DataSummary> Summarize(const Dataset& dataset, int64_t most);
+
+// Formats label counts and ranges as tables. `names` has the classes' names, or is empty.
+std::string SummaryText(const DataSummary& summary, const std::vector<std::string>& names);
+
+// Returns a table of the examples with these numbers: row, ID, label or targets, and the first features.
+absl::StatusOr<std::string> ExampleTable(const Dataset& dataset, const std::vector<int64_t>& examples,
+                                         const std::vector<std::string>& names);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CLI_LOOK_DATA_SUMMARY_H_

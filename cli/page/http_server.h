@@ -1,0 +1,73 @@
+#ifndef LOCKSTEP_CLI_PAGE_HTTP_SERVER_H_
+#define LOCKSTEP_CLI_PAGE_HTTP_SERVER_H_
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+
+struct MHD_Daemon;
+
+namespace lockstep {
+
+// The part of a GET request that handlers see.
+struct HttpRequest {
+  std::string path;  // without the query
+  // Returns an argument of the query; nullopt if there is none.
+  std::function<absl::optional<std::string>(const char* name)> argument;
+};
+
+struct HttpReply {
+  int status = 200;
+  std::string content_type = "text/plain; charset=utf-8";
+  // Shared by all clients that are being sent it.
+  std::shared_ptr<const std::string> body;
+};
+
+// Returns true if a browser that was led to this server by a foreign name (DNS rebinding) cannot have sent the Host
+// header: it names an IP address, "localhost", or one of `names`.
+bool IsOwnHost(absl::string_view host, const std::set<std::string>& names);
+
+// A small HTTP/1.1 server over libmicrohttpd, one thread: GET and HEAD only, no bodies. Bounded whatever clients send:
+// 512 connections with 16 KiB each, which end after ten seconds without progress. Serves from the constructor to the
+// destructor. The handler is called on the server's thread and must not block.
+class HttpServer {
+ public:
+  using Handler = std::function<HttpReply(const HttpRequest&)>;
+  struct Options {
+    // "HOST:PORT" with an IP address or "localhost"; port 0 takes any free port.
+    std::string address = "127.0.0.1:0";
+    // Names besides IP addresses and "localhost" that requests may use for this host.
+    std::set<std::string> names;
+    // If not empty, handlers other than that of "/" are reached only with "Authorization: Bearer TOKEN".
+    std::string token;
+    Handler handler;
+  };
+
+  // Errors: InvalidArgument for a malformed address; Unavailable if it cannot be bound.
+  static absl::StatusOr<std::unique_ptr<HttpServer>> Start(Options options);
+  ~HttpServer();
+
+  // "http://127.0.0.1:9464"
+  const std::string& url() const { return url_; }
+  int port() const { return port_; }
+
+ private:
+  friend struct HttpCallbacks;
+  explicit HttpServer(Options options) : options_(std::move(options)) {}
+  absl::Status Listen();
+
+  const Options options_;
+  MHD_Daemon* daemon_ = nullptr;
+  std::string url_;
+  int port_ = 0;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CLI_PAGE_HTTP_SERVER_H_

@@ -1,0 +1,239 @@
+#include "lockstep/cli/page/metrics_text.h"
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
+
+namespace lockstep {
+namespace {
+
+// A worker that has sent nothing for so long is silent.
+constexpr double kSilentSeconds = 2;
+
+using Labels = std::vector<std::pair<std::string, std::string>>;
+
+// Writes families of metrics. For one text.
+class MetricsWriter {
+ public:
+  // Begins a family; its samples follow.
+  void Family(const std::string& name, const char* type, const char* help) {
+    name_ = "lockstep_" + name;
+    Begin(type, help);
+  }
+  // A name that other programs have, too.
+  void CommonFamily(const std::string& name, const char* type, const char* help) {
+    name_ = name;
+    Begin(type, help);
+  }
+  void Sample(double value, const Labels& labels = {}, const char* suffix = "") {
+    absl::StrAppend(&text_, name_, suffix);
+    const char* separator = "{";
+    for (const auto& label : labels) {
+      absl::StrAppend(&text_, separator, label.first, "=\"",
+                      absl::StrReplaceAll(label.second, {{"\\", "\\\\"}, {"\"", "\\\""}, {"\n", "\\n"}}), "\"");
+      separator = ",";
+    }
+    absl::StrAppend(&text_, labels.empty() ? "" : "}", " ", Number(value), "\n");
+  }
+  void Gauge(const std::string& name, const char* help, double value) {
+    Family(name, "gauge", help);
+    Sample(value);
+  }
+  void Counter(const std::string& name, const char* help, double value) {
+    Family(name, "counter", help);
+    Sample(value);
+  }
+  template <typename Bounds, typename Counts>
+  void Histogram(const Bounds& bounds, const Counts& counts, double sum, const Labels& labels = {}) {
+    int64_t total = 0;
+    for (int i = 0; i < counts.size(); ++i) {
+      total += counts.Get(i);
+      Labels with_bound = labels;
+      with_bound.emplace_back("le", i < bounds.size() ? Number(bounds.Get(i)) : "+Inf");
+      Sample(static_cast<double>(total), with_bound, "_bucket");
+    }
+    Sample(sum, labels, "_sum");
+    Sample(static_cast<double>(total), labels, "_count");
+  }
+  std::string Take() { return std::move(text_); }
+
+ private:
+  void Begin(const char* type, const char* help) {
+    absl::StrAppend(&text_, "# HELP ", name_, " ", help, "\n# TYPE ", name_, " ", type, "\n");
+  }
+  static std::string Number(double value) {
+    if (std::isnan(value)) return "NaN";
+    if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
+    return absl::StrFormat("%.15g", value);
+  }
+
+  std::string name_;
+  std::string text_;
+};
+
+void WriteRun(const v1::WatchRunReply& last, MetricsWriter* out) {
+  const v1::RunStatus& status = last.status();
+  out->Family("build_info", "gauge", "The chief's build; always 1.");
+  out->Sample(1, {{"version", status.build().version()},
+                  {"revision", status.build().revision()},
+                  {"arithmetic_version", absl::StrCat(status.build().arithmetic_version())},
+                  {"wire_version", absl::StrCat(status.build().wire_version())},
+                  {"instruction_set", status.build().instruction_set()}});
+  out->Family("run_info", "gauge", "The run and its chief; always 1.");
+  out->Sample(1, {{"run", status.run_id()}, {"host", status.host()}, {"policy", status.policy()}});
+  out->Gauge("generation", "The number of the chief's incarnation.", static_cast<double>(status.generation()));
+  out->Family("phase", "gauge", "1 for the phase of the run, 0 for the others.");
+  for (const auto phase : {v1::RunStatus::WAITING_FOR_MODEL, v1::RunStatus::RESTORING, v1::RunStatus::TRAINING,
+                           v1::RunStatus::FINISHED, v1::RunStatus::FAILED}) {
+    out->Sample(status.phase() == phase ? 1 : 0, {{"phase", v1::RunStatus::Phase_Name(phase)}});
+  }
+  out->Gauge("global_step", "The number of updates of the variables.", static_cast<double>(status.global_step()));
+  out->Gauge("target_step", "The global step at which the run ends; 0 if it has no bound.",
+             static_cast<double>(status.total_steps()));
+  if (status.has_loss()) out->Gauge("loss", "Mean loss of the last step.", status.loss());
+  out->Gauge("learning_rate", "Learning rate of the last step.", status.learning_rate());
+}
+
+void WriteSteps(const v1::WatchRunReply& last, MetricsWriter* out) {
+  const v1::RunCounters& counters = last.counters();
+  out->Counter("steps_total", "Steps that were committed since the chief started.",
+               static_cast<double>(counters.steps()));
+  out->Counter("skipped_steps_total", "Steps that changed nothing, because something was not finite.",
+               static_cast<double>(last.status().skipped_steps()));
+  out->Counter("recomputed_steps_total", "Steps that were computed again after a restart, in the whole run.",
+               static_cast<double>(counters.recomputed_steps()));
+  out->Counter("examples_total", "Examples in the committed steps.", static_cast<double>(counters.examples()));
+  out->Family("step_duration_seconds", "histogram", "Time from one commit to the next.");
+  if (counters.step_bucket_size() > 0) {
+    out->Histogram(counters.step_bounds(), counters.step_bucket(), counters.step_seconds_sum());
+  }
+  out->Counter("lease_expirations_total", "Tokens whose worker was silent for too long.",
+               static_cast<double>(counters.lease_expirations()));
+  out->Counter("sessions_opened_total", "Sessions that workers opened.",
+               static_cast<double>(counters.sessions_opened()));
+  out->Counter("sessions_refused_total", "Workers that were refused.",
+               static_cast<double>(counters.sessions_refused()));
+}
+
+// Sessions of one name are one worker.
+struct WorkerSums {
+  v1::WorkerStatus status;
+  v1::WorkerTimes times;
+};
+
+std::map<std::string, WorkerSums> SumWorkers(const v1::WatchRunReply& last) {
+  std::map<std::string, WorkerSums> workers;
+  std::map<std::string, const v1::WorkerStatus*> by_name;
+  for (const v1::WorkerStatus& worker : last.status().worker()) by_name[worker.name()] = &worker;
+  // At most 200, as WatchRunReply.worker: more series would cost more than they tell.
+  for (const v1::WorkerTimes& times : last.worker()) {
+    WorkerSums& sums = workers[times.name()];
+    sums.times = times;
+    if (by_name.count(times.name()) > 0) sums.status = *by_name[times.name()];
+  }
+  return workers;
+}
+
+void WriteWorkers(const v1::WatchRunReply& last, MetricsWriter* out) {
+  double computing = 0, waiting = 0, silent = 0;
+  for (const v1::WorkerStatus& worker : last.status().worker()) {
+    ++(worker.silent_seconds() > kSilentSeconds ? silent : worker.slot_count() > 0 ? computing : waiting);
+  }
+  out->Family("workers", "gauge", "Connected workers.");
+  out->Sample(computing, {{"state", "computing"}});
+  out->Sample(waiting, {{"state", "waiting"}});
+  out->Sample(silent, {{"state", "silent"}});
+  const std::map<std::string, WorkerSums> workers = SumWorkers(last);
+  out->Family("contributions_total", "counter", "Contributions since the worker's stream opened.");
+  for (const auto& [name, worker] : workers) {
+    out->Sample(static_cast<double>(worker.status.accepted()), {{"worker", name}, {"result", "accepted"}});
+    out->Sample(static_cast<double>(worker.status.duplicate()), {{"worker", name}, {"result", "duplicate"}});
+    out->Sample(static_cast<double>(worker.status.stale()), {{"worker", name}, {"result", "stale"}});
+    out->Sample(static_cast<double>(worker.status.rejected()), {{"worker", name}, {"result", "rejected"}});
+  }
+  out->Family("contribution_duration_seconds", "histogram", "Time from a token to its contribution.");
+  for (const auto& [name, worker] : workers) {
+    out->Histogram(last.counters().contribution_bounds(), worker.times.bucket(), worker.times.bucket_sum(),
+                   {{"worker", name}});
+  }
+  out->Family("worker_phase_seconds_total", "counter", "Where a worker's time goes, as it reports it.");
+  for (const auto& [name, worker] : workers) {
+    const v1::PhaseSeconds& total = worker.times.total();
+    out->Sample(total.batch(), {{"worker", name}, {"phase", "batch"}});
+    out->Sample(total.compute(), {{"worker", name}, {"phase", "compute"}});
+    out->Sample(total.send(), {{"worker", name}, {"phase", "send"}});
+    out->Sample(total.wait(), {{"worker", name}, {"phase", "wait"}});
+  }
+  out->Family("worker_slow_factor", "gauge",
+              "Time for a slot divided by that of the other workers; 0 if it is normal.");
+  for (const auto& [name, worker] : workers) out->Sample(worker.times.slow_factor(), {{"worker", name}});
+  out->Family("worker_silence_seconds", "gauge", "Time since the worker was last heard from.");
+  for (const auto& [name, worker] : workers) out->Sample(worker.status.silent_seconds(), {{"worker", name}});
+  out->Family("worker_wire_bytes_total", "counter", "Bytes of the worker's stream, as the chief sees them.");
+  for (const auto& [name, worker] : workers) {
+    out->Sample(static_cast<double>(worker.status.bytes_received()), {{"worker", name}, {"direction", "received"}});
+    out->Sample(static_cast<double>(worker.status.bytes_sent()), {{"worker", name}, {"direction", "sent"}});
+  }
+}
+
+void WriteCheckpoints(const v1::WatchRunReply& last, MetricsWriter* out) {
+  const v1::RunCounters& counters = last.counters();
+  if (counters.checkpoint_time_ms() > 0) {
+    out->Gauge("checkpoint_step", "Step of the newest checkpoint that this chief saved.",
+               static_cast<double>(counters.checkpoint_step()));
+    out->Gauge("checkpoint_timestamp_seconds", "When it was saved.",
+               static_cast<double>(counters.checkpoint_time_ms()) / 1000);
+    out->Gauge("checkpoint_size_bytes", "Bytes of its variables.", static_cast<double>(counters.checkpoint_bytes()));
+  }
+  out->Family("checkpoint_save_duration_seconds", "summary", "Time that saves took.");
+  out->Sample(counters.save_seconds_sum(), {}, "_sum");
+  out->Sample(static_cast<double>(counters.checkpoints_saved()), {}, "_count");
+  out->Counter("checkpoint_failures_total", "Checkpoints that could not be saved.",
+               static_cast<double>(counters.checkpoint_failures()));
+  if (!last.status().has_audit()) return;
+  out->Counter("audit_compared_total", "Results that were compared with a second worker's.",
+               static_cast<double>(last.status().audit().compared()));
+  out->Counter("audit_mismatches_total", "Compared results that differed.",
+               static_cast<double>(last.status().audit().differences()));
+}
+
+void WriteProcess(const v1::WatchRunReply& last, MetricsWriter* out) {
+  const v1::RunCounters& counters = last.counters();
+  out->Gauge("watchers", "Watchers of the chief.", static_cast<double>(counters.watchers()));
+  out->CommonFamily("process_cpu_seconds_total", "counter", "Processor time of the chief.");
+  out->Sample(counters.cpu_seconds());
+  out->CommonFamily("process_resident_memory_bytes", "gauge", "Resident memory of the chief.");
+  out->Sample(static_cast<double>(counters.resident_bytes()));
+  out->CommonFamily("process_open_fds", "gauge", "Open files of the chief.");
+  out->Sample(static_cast<double>(counters.open_files()));
+  out->CommonFamily("process_start_time_seconds", "gauge", "When the chief started.");
+  out->Sample(static_cast<double>(counters.started_ms()) / 1000);
+}
+
+}  // namespace
+
+const char kMetricsType[] = "text/plain; version=0.0.4; charset=utf-8";
+
+std::string MetricsText(const RunView::Facts& facts) {
+  MetricsWriter out;
+  out.Gauge("up", "1 while the chief answers.", facts.answers ? 1 : 0);
+  out.Counter("chief_restarts_total", "Restarts of the chief that this page has seen.",
+              static_cast<double>(facts.restarts));
+  out.Counter("chief_down_seconds_total", "Time without an answer of the chief, as this page has seen it.",
+              absl::ToDoubleSeconds(facts.absent));
+  if (!facts.last) return out.Take();
+  WriteRun(*facts.last, &out);
+  WriteSteps(*facts.last, &out);
+  WriteWorkers(*facts.last, &out);
+  WriteCheckpoints(*facts.last, &out);
+  WriteProcess(*facts.last, &out);
+  return out.Take();
+}
+
+}  // namespace lockstep

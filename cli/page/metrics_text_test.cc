@@ -1,0 +1,79 @@
+#include "lockstep/cli/page/metrics_text.h"
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_split.h"
+#include "google/protobuf/text_format.h"
+#include "gtest/gtest.h"
+
+namespace lockstep {
+namespace {
+
+RunView::Facts ExampleFacts() {
+  RunView::Facts facts;
+  facts.answers = true;
+  facts.restarts = 2;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      R"(status {
+           phase: TRAINING global_step: 7 total_steps: 10 loss: 0.25 run_id: "ab"
+           worker { name: "worker-\"0\"" accepted: 5 slot_count: 1 }
+           worker { name: "worker-1" silent_seconds: 9 }
+         }
+         worker { name: "worker-\"0\"" total { compute: 1.5 } bucket: [1, 2] bucket_sum: 0.5 }
+         worker { name: "worker-1" bucket: [0, 1] }
+         counters {
+           steps: 7 step_bounds: [0.1, 1] step_bucket: [3, 2, 2] step_seconds_sum: 4.5
+           contribution_bounds: 0.1 checkpoint_time_ms: 1500
+         })",
+      &facts.last.emplace()));
+  return facts;
+}
+
+TEST(MetricsTextTest, HasTheRunsNumbers) {
+  const std::string text = MetricsText(ExampleFacts());
+  for (const std::string& line : std::vector<std::string>{
+           "lockstep_up 1",
+           "lockstep_chief_restarts_total 2",
+           "lockstep_global_step 7",
+           "lockstep_target_step 10",
+           "lockstep_loss 0.25",
+           "lockstep_phase{phase=\"TRAINING\"} 1",
+           "lockstep_phase{phase=\"FAILED\"} 0",
+           "lockstep_step_duration_seconds_bucket{le=\"0.1\"} 3",
+           "lockstep_step_duration_seconds_bucket{le=\"1\"} 5",
+           "lockstep_step_duration_seconds_bucket{le=\"+Inf\"} 7",
+           "lockstep_step_duration_seconds_count 7",
+           "lockstep_step_duration_seconds_sum 4.5",
+           "lockstep_workers{state=\"computing\"} 1",
+           "lockstep_workers{state=\"silent\"} 1",
+           "lockstep_contributions_total{worker=\"worker-\\\"0\\\"\",result=\"accepted\"} 5",
+           "lockstep_worker_phase_seconds_total{worker=\"worker-\\\"0\\\"\",phase=\"compute\"} 1.5",
+           "lockstep_checkpoint_timestamp_seconds 1.5",
+       }) {
+    EXPECT_TRUE(absl::StrContains(text, line + "\n")) << line << " is not in\n" << text;
+  }
+}
+
+TEST(MetricsTextTest, EachSeriesIsThereOnce) {
+  RunView::Facts facts = ExampleFacts();
+  // A worker whose old session has not ended yet.
+  *facts.last->add_worker() = facts.last->worker(0);
+  std::set<std::string> series;
+  const std::string text = MetricsText(facts);
+  for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    if (absl::StartsWith(line, "#")) continue;
+    EXPECT_TRUE(series.insert(std::string(line.substr(0, line.rfind(' ')))).second) << line;
+  }
+}
+
+TEST(MetricsTextTest, AViewWithoutAChiefHasMetricsToo) {
+  const std::string text = MetricsText(RunView::Facts());
+  EXPECT_TRUE(absl::StrContains(text, "lockstep_up 0\n")) << text;
+  EXPECT_FALSE(absl::StrContains(text, "lockstep_global_step")) << text;
+}
+
+}  // namespace
+}  // namespace lockstep

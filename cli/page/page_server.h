@@ -1,0 +1,69 @@
+#ifndef LOCKSTEP_CLI_PAGE_PAGE_SERVER_H_
+#define LOCKSTEP_CLI_PAGE_PAGE_SERVER_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "lockstep/cli/page/http_server.h"
+#include "lockstep/cli/page/run_follower.h"
+#include "lockstep/cli/page/run_view.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/threads/periodic_task.h"
+#include "lockstep/common/cluster/master_address.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/transport/connection/credentials.h"
+
+namespace lockstep {
+
+// The page of a run: follows a chief, or reads a logdir, and serves what it knows over HTTP. From Start to the
+// destructor. Its threads: one for HTTP, one that follows the chief, one that reads files.
+class PageServer {
+ public:
+  struct Options {
+    FileSystem* fs = nullptr;  // must outlive the page, like the clock
+    Clock* clock = nullptr;
+    // The chief to follow; nullopt: the page shows what the logdir holds.
+    absl::optional<MasterAddress> master;
+    std::string master_text;
+    // The page's, for the chief.
+    Credentials credentials;
+    // The run's directory. If empty, it is the one that the chief names, if this machine has it.
+    std::string logdir;
+    // Its handler is ignored.
+    HttpServer::Options http;
+    // If the port is in use, any other one.
+    bool any_port = false;
+    // Period of looking for evaluations and digests.
+    absl::Duration file_period = absl::Seconds(2);
+  };
+
+  // Errors: those of HttpServer::Start; without a master, those of ReadRecordedRun.
+  static absl::StatusOr<std::unique_ptr<PageServer>> Start(Options options);
+
+  const std::string& url() const { return server_->url(); }
+
+ private:
+  explicit PageServer(Options options);
+
+  absl::Status Listen();
+  void ReadFiles();
+  void ReadDigest();
+  HttpReply Answer(const HttpRequest& request) const;
+
+  const Options options_;
+  RunView view_;
+  // Used by the thread that reads files: the checkpoint whose digest was read, and the recorded run that is shown.
+  std::string digested_;
+  std::string recorded_;
+  std::unique_ptr<HttpServer> server_;
+  std::unique_ptr<RunFollower> follower_;
+  std::unique_ptr<PeriodicTask> files_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CLI_PAGE_PAGE_SERVER_H_

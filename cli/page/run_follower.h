@@ -1,0 +1,56 @@
+#ifndef LOCKSTEP_CLI_PAGE_RUN_FOLLOWER_H_
+#define LOCKSTEP_CLI_PAGE_RUN_FOLLOWER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "lockstep/cli/page/run_view.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/threads/executor.h"
+#include "lockstep/common/cluster/master_address.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/transport/grpc_run_feed.h"
+
+namespace lockstep {
+
+// Keeps a RunView up to date, in a thread of its own: watches the chief, and looks for it again whenever it is gone, at
+// every address and in the address file. From the constructor to the destructor.
+class RunFollower {
+ public:
+  struct Options {
+    FileSystem* fs = nullptr;  // must outlive this, like all pointers
+    Clock* clock = nullptr;
+    Executor* executor = Executor::Threads();
+    RunView* view = nullptr;
+    MasterAddress master;
+    // Begins to watch a chief.
+    std::function<std::unique_ptr<RunFeed>(const std::string& target)> watch;
+    // The time between two searches.
+    absl::Duration period = absl::Milliseconds(500);
+  };
+
+  explicit RunFollower(Options options);
+  ~RunFollower();
+
+ private:
+  void Loop() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Looks for the chief once, and watches it until it is gone.
+  void Follow() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Watches until the feed ends. Returns whether it brought anything.
+  bool Watch(const std::string& target, absl::Status* status) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+  Mutex mutex_;
+  CondVar stop_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::shared_ptr<RunFeed> feed_ ABSL_GUARDED_BY(mutex_);
+  std::unique_ptr<Thread> thread_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CLI_PAGE_RUN_FOLLOWER_H_

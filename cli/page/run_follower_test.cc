@@ -1,0 +1,112 @@
+#include "lockstep/cli/page/run_follower.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "gtest/gtest.h"
+#include "lockstep/common/base/testing/simulated_clock.h"
+#include "lockstep/common/io/testing/memory_file_system.h"
+
+namespace lockstep {
+namespace {
+
+// Counts the replies that were taken by all feeds: a follower that reads again has taken the one before. Thread-safe.
+class Taken {
+ public:
+  void Add() {
+    MutexLock lock(&mutex_);
+    ++count_;
+    changed_.SignalAll();
+  }
+  void Await(int count) {
+    MutexLock lock(&mutex_);
+    while (count_ < count) changed_.Wait(&mutex_);
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  int count_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// A chief that sends one reply, and then is gone or stays silent.
+class FakeFeed : public RunFeed {
+ public:
+  FakeFeed(bool stays, Taken* taken) : stays_(stays), taken_(taken) {}
+
+  absl::Status Read(v1::WatchRunReply* reply) override {
+    MutexLock lock(&mutex_);
+    if (!sent_) {
+      sent_ = true;
+      reply->mutable_status()->set_global_step(7);
+      reply->mutable_status()->set_generation(1);
+      return absl::OkStatus();
+    }
+    taken_->Add();
+    while (stays_ && !cancelled_) changed_.Wait(&mutex_);
+    return cancelled_ ? absl::CancelledError("cancelled") : absl::UnavailableError("connection refused");
+  }
+  void Cancel() override {
+    MutexLock lock(&mutex_);
+    cancelled_ = true;
+    changed_.SignalAll();
+  }
+
+ private:
+  const bool stays_;
+  Taken* const taken_;
+  Mutex mutex_;
+  CondVar changed_;
+  bool sent_ ABSL_GUARDED_BY(mutex_) = false;
+  bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+class RunFollowerTest : public ::testing::Test {
+ protected:
+  RunFollower::Options NewOptions(const std::string& master) {
+    RunFollower::Options options;
+    options.fs = &fs_;
+    options.clock = &clock_;
+    options.view = &view_;
+    options.master = ParseMasterAddress(master).value();
+    return options;
+  }
+
+  SimulatedClock clock_;
+  MemoryFileSystem fs_;
+  RunView view_{&clock_, "grpc://host:1"};
+};
+
+TEST_F(RunFollowerTest, LooksForAChiefThatIsGone) {
+  Taken taken;
+  std::atomic<int> calls{0};
+  RunFollower::Options options = NewOptions("grpc://host:1");
+  options.watch = [&](const std::string& target) {
+    EXPECT_EQ(target, "host:1");
+    return std::make_unique<FakeFeed>(/*stays=*/++calls > 1, &taken);
+  };
+  RunFollower follower(std::move(options));
+  clock_.AwaitWaiters(1);
+  EXPECT_EQ(calls, 1);
+  EXPECT_FALSE(view_.facts().answers);
+  EXPECT_EQ(view_.facts().last->status().global_step(), 7);
+  clock_.Advance(absl::Milliseconds(500));
+  taken.Await(2);
+  EXPECT_TRUE(view_.facts().answers);
+  EXPECT_EQ(calls, 2);
+  EXPECT_EQ(view_.facts().absent, absl::Milliseconds(500));
+}
+
+TEST_F(RunFollowerTest, AnAddressFileSaysThatTheRunIsOver) {
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "/address", "finished\n").ok());
+  RunFollower::Options options = NewOptions("file:/address");
+  options.watch = [](const std::string&) -> std::unique_ptr<RunFeed> { return nullptr; };
+  const RunFollower follower(std::move(options));
+  clock_.AwaitWaiters(1);
+  EXPECT_NE(view_.StateJson({})->find("\"over\":true"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,112 @@
+#ifndef LOCKSTEP_CLI_PAGE_RUN_VIEW_H_
+#define LOCKSTEP_CLI_PAGE_RUN_VIEW_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/v1/watch.pb.h"
+
+namespace lockstep {
+
+// Metrics of a checkpoint on a split, as `lockstep eval` and `lockstep run` write them.
+struct EvaluationPoint {
+  int64_t step = 0;
+  std::string split;
+  std::string metric;
+  double value = 0;
+};
+
+// The state of a run for a page, assembled from the replies of WatchRun across the chief's incarnations. Keeps it while
+// the chief is absent. Thread-safe.
+class RunView {
+ public:
+  // `master` is shown. `clock` must outlive the view.
+  RunView(Clock* clock, std::string master);
+
+  // A chief answers: forgets points and events, which its first reply has.
+  void OnConnected() ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnReply(const v1::WatchRunReply& reply) ABSL_LOCKS_EXCLUDED(mutex_);
+  // No chief answers, because of `why`. To be called at each attempt.
+  void OnAbsent(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The run is over, says its address file, and no chief will answer again.
+  void OnOver(const absl::Status& how) ABSL_LOCKS_EXCLUDED(mutex_);
+  void SetEvaluations(std::vector<EvaluationPoint> evaluations) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The digest of a checkpoint's variables; empty if it is not known.
+  void SetDigest(std::string checkpoint, std::string digest) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The position of a page. The default asks for everything.
+  struct Cursor {
+    int64_t version = -1;
+    size_t points = 0;
+    int64_t event = 0;
+  };
+  // Returns the state as one JSON object, with the points and events after the cursor (docs/observe.md). Pages that ask
+  // for the same get the same object, until the state changes.
+  std::shared_ptr<const std::string> StateJson(const Cursor& cursor) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns the status as JSON, as `lockstep status --json` prints it.
+  std::string StatusJson() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+  // The input of the metrics.
+  struct Facts {
+    // The last reply; nullopt before the first.
+    absl::optional<v1::WatchRunReply> last;
+    bool answers = false;
+    // Changes of the chief's generation that this view has seen.
+    int64_t restarts = 0;
+    absl::Duration absent;  // in all
+  };
+  Facts facts() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns the newest checkpoint; empty if there is none.
+  std::string checkpoint() const ABSL_LOCKS_EXCLUDED(mutex_);
+  std::string logdir() const ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  // Answers that are kept for other pages.
+  static constexpr size_t kKept = 4;
+  struct Kept {
+    int64_t revision = -1;
+    Cursor cursor;
+    std::shared_ptr<const std::string> json;
+  };
+
+  std::string NewStateJson(const Cursor& cursor) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool over() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  Clock* const clock_;
+  const std::string master_;
+  mutable Mutex mutex_;
+  // Grows with every change.
+  int64_t revision_ ABSL_GUARDED_BY(mutex_) = 0;
+  mutable std::array<Kept, kKept> kept_ ABSL_GUARDED_BY(mutex_);
+  mutable size_t next_kept_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Changes when points or events begin again.
+  int64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<v1::HistoryPoint> points_ ABSL_GUARDED_BY(mutex_);
+  // With numbers of this view's own.
+  std::deque<v1::EventRecord> events_ ABSL_GUARDED_BY(mutex_);
+  int64_t num_events_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Without points, events, contributions and commits.
+  absl::optional<v1::WatchRunReply> last_ ABSL_GUARDED_BY(mutex_);
+  int64_t restarts_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::optional<absl::Time> absent_since_ ABSL_GUARDED_BY(mutex_);
+  absl::Duration absent_ ABSL_GUARDED_BY(mutex_);  // before absent_since_
+  absl::Status absent_why_ ABSL_GUARDED_BY(mutex_);
+  absl::optional<absl::Status> over_ ABSL_GUARDED_BY(mutex_);
+  std::vector<EvaluationPoint> evaluations_ ABSL_GUARDED_BY(mutex_);
+  std::pair<std::string, std::string> digest_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_CLI_PAGE_RUN_VIEW_H_

@@ -1,0 +1,56 @@
+#ifndef LOCKSTEP_COMMON_CLUSTER_RESOLVED_TASK_H_
+#define LOCKSTEP_COMMON_CLUSTER_RESOLVED_TASK_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "lockstep/common/cluster/cluster_role.h"
+#include "lockstep/common/cluster/launcher_task.h"
+
+namespace lockstep {
+
+// A line for people: "chief", "grpc://n1:15042", "first of SLURM_STEP_NODELIST=n[1-2], ...".
+struct TaskValue {
+  std::string name;
+  std::string value;
+  std::string source;
+};
+
+// The role of a process in its cluster, with everything that it needs to play it. A value type.
+struct ResolvedTask {
+  Role role = Role::kChief;
+  // The worker processes that it runs: of a worker, and of a chief that also computes. 0 for a chief that does not.
+  int workers = 1;
+  // The master string of the chief (common/cluster/master_address.h). Empty for a chief that no other task reaches.
+  std::string master;
+  // The address on which a chief listens, the host that it writes to address_file, and the file. The last two may be
+  // empty.
+  std::string listen;
+  std::string advertise;
+  std::string address_file;
+  // A worker's name, or the beginning of its names if there are several; empty: unknown.
+  std::string name;
+  // Empty if nothing gives it.
+  std::string logdir;
+  // All of these that matter in the role, with the source of each.
+  std::vector<TaskValue> values;
+};
+
+// The flags that determine a task, in the order of their help: role, launcher, index, tasks, master, listen, advertise,
+// name, workers, logdir.
+const std::vector<std::string>& TaskFlagNames();
+
+// Resolves the task of a process. Precedence: `flags`, by name, which hold only those that were given; the variables
+// LOCKSTEP_<FLAG>; the launchers in order. If --launcher names one, the others are not read. Without a launcher, a
+// process with a master is a worker, and any other is a chief that computes. A launcher that counts a single task says
+// nothing against another one that counts several. A chief computes if its cluster has no worker, or if it is one of
+// several equal tasks. Reads nothing but its arguments. Errors: InvalidArgument names the flag or variable that is
+// malformed or missing, or two sources that contradict each other, and how to proceed.
+absl::StatusOr<ResolvedTask> ResolveTaskOf(const std::map<std::string, std::string>& flags,
+                                           const EnvironmentMap& environment);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_CLUSTER_RESOLVED_TASK_H_

@@ -1,0 +1,22 @@
+#ifndef LOCKSTEP_COMMON_REPORT_JSON_MESSAGE_H_
+#define LOCKSTEP_COMMON_REPORT_JSON_MESSAGE_H_
+
+#include <string>
+
+#include "google/protobuf/message.h"
+
+namespace lockstep {
+
+// Returns a message as one JSON object, with the field names of the .proto. As protobuf's JSON, except that 64-bit
+// integers are numbers, and that a NaN or an infinity is null. Numbers beyond 2^53 lose precision in many readers.
+struct JsonMessageOptions {
+  // Also writes fields without presence that have their default value.
+  bool defaults = false;
+  // Writes each field on its own line.
+  bool lines = false;
+};
+std::string JsonMessage(const google::protobuf::Message& message, const JsonMessageOptions& options = {});
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_REPORT_JSON_MESSAGE_H_

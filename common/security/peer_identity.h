@@ -1,0 +1,50 @@
+#ifndef LOCKSTEP_COMMON_SECURITY_PEER_IDENTITY_H_
+#define LOCKSTEP_COMMON_SECURITY_PEER_IDENTITY_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+
+namespace lockstep {
+
+// The part that a process plays towards a chief. A certificate names one of them, apart from the first and the last.
+enum class PeerRole {
+  kAnonymous,  // over TLS without a certificate that names a role
+  kViewer,
+  kReader,
+  kWorker,
+  kOperator,
+  kChief,
+  kLocal,  // over a unix socket from the chief's own user, or over a network that is trusted as a whole
+};
+
+// Returns "worker" for kWorker.
+absl::string_view PeerRoleName(PeerRole role);
+// Returns the role of this name; absent for an unknown name. "anonymous" and "local" are unknown: no certificate may
+// claim them.
+absl::optional<PeerRole> ParsePeerRole(absl::string_view name);
+// The names of the roles that a certificate may have.
+std::vector<std::string> IssuedRoleNames();
+
+// The identity that a certificate gives a process, in a URI of its subject alternative names:
+// "spiffe://DOMAIN/lockstep/RUN/ROLE" or "spiffe://DOMAIN/lockstep/RUN/ROLE/NAME". A value.
+struct PeerIdentity {
+  // The whole URI. Renewed certificates of one process have the same.
+  std::string uri;
+  // "spiffe://DOMAIN/lockstep/RUN". Two processes belong together if these are equal.
+  std::string run;
+  PeerRole role = PeerRole::kAnonymous;
+};
+
+// Returns the identity that a URI gives; absent if it is no such URI, or its role is unknown.
+absl::optional<PeerIdentity> ParsePeerUri(absl::string_view uri);
+// Returns the URI of a role in a run. `run` and `name`, which may be empty, are names (IsPeerName).
+std::string PeerUri(absl::string_view run, PeerRole role, absl::string_view name);
+// Returns true for 1 to 64 letters, digits, '.', '_' and '-', which a URI takes as they are.
+bool IsPeerName(absl::string_view name);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_SECURITY_PEER_IDENTITY_H_

@@ -1,0 +1,50 @@
+#ifndef LOCKSTEP_COMMON_SECURITY_TLS_DIRECTORY_H_
+#define LOCKSTEP_COMMON_SECURITY_TLS_DIRECTORY_H_
+
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/security/certificate.h"
+#include "lockstep/common/security/peer_identity.h"
+
+namespace lockstep {
+
+// The files with which a process proves its identity, under the names of a Kubernetes Secret of type tls: ca.crt, the
+// authorities that it trusts; tls.crt, its certificate; tls.key, the key; and, at the chief, crl.pem, the certificates
+// that are revoked, if any are. A value.
+class TlsDirectory {
+ public:
+  // An empty path stands for no TLS.
+  explicit TlsDirectory(std::string path) : path_(std::move(path)) {}
+
+  bool empty() const { return path_.empty(); }
+  const std::string& path() const { return path_; }
+  std::string authorities() const { return path_ + "/ca.crt"; }
+  std::string certificate() const { return path_ + "/tls.crt"; }
+  std::string key() const { return path_ + "/tls.key"; }
+  std::string revocations() const { return path_ + "/crl.pem"; }
+
+  // Returns false if there is neither certificate nor key: the directory of a client that proves itself by a token.
+  absl::StatusOr<bool> HasCertificate(FileSystem* fs) const;
+  // Reads ca.crt and crl.pem. InvalidArgument names the file and what is wrong with it.
+  absl::StatusOr<TrustedAuthorities> ReadAuthorities(FileSystem* fs) const;
+  // Reads tls.crt. Errors are the same.
+  absl::StatusOr<Certificate> ReadCertificate(FileSystem* fs) const;
+
+  enum class End { kServer, kClient };
+  // Checks all that a handshake needs: the files exist and are readable, the key fits the certificate, and an authority
+  // has issued it, for now. A server must have a certificate whose role, if it names one, is chief. InvalidArgument
+  // names the file and what is wrong with it.
+  absl::Status Check(FileSystem* fs, End end, absl::Time now) const;
+
+ private:
+  std::string path_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_SECURITY_TLS_DIRECTORY_H_

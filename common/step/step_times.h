@@ -1,0 +1,24 @@
+#ifndef LOCKSTEP_COMMON_STEP_STEP_TIMES_H_
+#define LOCKSTEP_COMMON_STEP_STEP_TIMES_H_
+
+#include <cstdint>
+
+#include "absl/time/time.h"
+
+namespace lockstep {
+
+// The time of a worker since the end of its last contribution, by activity. A value type.
+struct StepTimes {
+  absl::Duration batch;    // fetching input batches
+  absl::Duration compute;  // everything between the token and the end of the contribution that is nothing else
+  absl::Duration send;     // handing reports and gradients to the stream
+  absl::Duration wait;     // ending the last contribution, and waiting for the token and its values
+};
+
+// Returns the times as StepRequest.times. Rounds each down to a number that has the format's 11 significant bits.
+uint64_t EncodeStepTimes(const StepTimes& times);
+StepTimes DecodeStepTimes(uint64_t encoded);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_STEP_STEP_TIMES_H_

@@ -1,0 +1,30 @@
+#ifndef LOCKSTEP_COMMON_TRANSPORT_GRPC_RUN_FEED_H_
+#define LOCKSTEP_COMMON_TRANSPORT_GRPC_RUN_FEED_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "lockstep/common/transport/grpc_chief_client.h"
+#include "lockstep/v1/watch.pb.h"
+
+namespace lockstep {
+
+// A stream of a chief's reports about its run: one call of WatchRun. For one thread, except for Cancel.
+class RunFeed {
+ public:
+  virtual ~RunFeed() = default;
+  // Blocks until the next reply, which comes once a second. Errors: as for WatchRun; Unavailable if the chief does not
+  // answer or is gone; Cancelled after Cancel. After an error there is no further reply.
+  virtual absl::Status Read(v1::WatchRunReply* reply) = 0;
+  // Ends the current and every later Read. Thread-safe.
+  virtual void Cancel() = 0;
+};
+
+// Begins to watch the chief at `target`, as gRPC spells it. Uses the credentials and connect_timeout of the options.
+std::unique_ptr<RunFeed> NewGrpcRunFeed(const std::string& target, const v1::WatchRunRequest& request,
+                                        const GrpcClientOptions& options = {});
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_TRANSPORT_GRPC_RUN_FEED_H_

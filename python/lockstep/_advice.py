@@ -1,0 +1,15 @@
+"""Errors at the beginning of a run, for frameworks: with what to do."""
+
+from __future__ import annotations
+
+from lockstep._errors import ConfigurationError
+from lockstep._worker import Worker
+
+
+def check_beginning(worker: Worker) -> None:
+  """Raises ConfigurationError if the run of the first slot began with zeros: a chief elsewhere lacks the model's values."""
+  if "warm_start:" not in worker.spec:
+    raise ConfigurationError(
+        f"the run at {worker.master} has no initial values, so that all weights begin as zeros: set "
+        "checkpoint.warm_start in its configuration, or initial= in its Run, to a file of weights on the chief's machine "
+        "(.safetensors, .npz)")

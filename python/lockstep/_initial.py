@@ -1,0 +1,72 @@
+"""Initial values of the program's own: a file that the chief starts a new run from."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import pathlib
+import zipfile
+from typing import Any, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from lockstep._errors import ModelError
+
+Array = npt.NDArray[Any]
+# A file of a Python model's values has the order of its variables. Without this rule, the chief refuses a square matrix
+# with PyTorch's name for a weight, which could be in either order.
+IN_ORDER = 'rename {variable: "(.*)" key: "\\\\1" transpose: false}'
+_PREFIX, _SUFFIX = "initial-", ".npz"
+
+
+def digest_of(values: Mapping[str, Array]) -> str:
+  """Returns the SHA-256 of names, shapes and elements, in the order of the names; 64 hexadecimal digits."""
+  hashed = hashlib.sha256()
+  for name in sorted(values):
+    array = np.ascontiguousarray(values[name], np.float32)
+    hashed.update(repr((name, array.shape)).encode())
+    hashed.update(array.tobytes())
+  return hashed.hexdigest()
+
+
+def check(values: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]) -> None:
+  """Raises ModelError for a value of no variable or of another shape."""
+  for name, value in values.items():
+    if name not in shapes:
+      raise ModelError(f"initial has \"{name}\", which is not a variable")
+    if tuple(np.shape(value)) != tuple(shapes[name]):
+      raise ModelError(f"initial value of \"{name}\" has shape {tuple(np.shape(value))}, the variable has "
+                       f"{tuple(shapes[name])}")
+
+
+def file_for(values: Mapping[str, Array], directory: str) -> str:
+  """Returns the file in `directory` that a run there starts from, and writes it if there is none.
+
+  The name has the first digits of the digest, so it identifies the values in the configuration. A run that exists keeps
+  the file it began with, whatever the values are now. Of several processes the first one writes, and all get its file.
+  """
+  os.makedirs(directory, exist_ok=True)
+  with open(os.path.join(directory, f".{_PREFIX}lock"), "wb") as lock:
+    fcntl.flock(lock, fcntl.LOCK_EX)
+    present = sorted(pathlib.Path(directory).glob(f"{_PREFIX}*{_SUFFIX}"))
+    if present:
+      return str(present[0])
+    path = os.path.join(directory, f"{_PREFIX}{digest_of(values)[:16]}{_SUFFIX}")
+    _write(values, f"{path}.unfinished")
+    os.replace(f"{path}.unfinished", path)
+  return path
+
+
+def _write(values: Mapping[str, Array], path: str) -> None:
+  with zipfile.ZipFile(path, "w") as archive:
+    for name in sorted(values):
+      with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
+        np.lib.format.write_array(member, np.ascontiguousarray(values[name], np.float32), allow_pickle=False)
+
+
+def digest_in_name(path: str) -> str:
+  """Returns the digits of the digest in the name of a file that file_for wrote; empty for another file."""
+  name = os.path.basename(path)
+  return name[len(_PREFIX):-len(_SUFFIX)] if name.startswith(_PREFIX) and name.endswith(_SUFFIX) else ""

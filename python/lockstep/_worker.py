@@ -1,0 +1,578 @@
+"""The worker: slots for a program to compute, on NumPy arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+import json
+import logging
+import os
+import pathlib
+import re
+import time
+import weakref
+import zlib
+from typing import Any, Iterator, Mapping, NamedTuple, NoReturn, Sequence, Union
+
+import numpy as np
+import numpy.typing as npt
+
+from lockstep import _core, _initial
+from lockstep._chief import Chief, declare_to_launcher
+from lockstep._errors import ChiefLost, ConfigurationError, Error, ModelError, Refused, RunFailed
+from lockstep._reads import checkpoint_digest
+from lockstep._run import Run
+from lockstep._text import field, fields, message
+from lockstep.init import Init
+
+Array = npt.NDArray[np.float32]
+# The change of a variable that is not trained by the value that a slot reports: "assign", "assign_add" or
+# ("moving_average", decay), which is variable -= (1 - decay) * (variable - value).
+Update = Union[str, "tuple[str, float]"]
+
+_LOGGER = logging.getLogger("lockstep")
+# The longest wait in one call of the core. Python acts on Ctrl-C between two calls.
+_SLICE_SECONDS = 0.1
+# The time limit for the last checkpoint, after the worker has learned that the run is over.
+_END_SECONDS = 120.0
+
+
+class Variable(NamedTuple):
+  """A variable of the model, float32. Names are unique; they are the keys in checkpoints."""
+  name: str
+  shape: tuple[int, ...]
+  trainable: bool = True
+  update: Update | None = None
+  init: Init | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+  """The end of a run: its last step and, if this program or `lockstep launch` started the chief, its last checkpoint.
+
+  Without a checkpoint, as for a chief elsewhere, `step` follows from the last slot; under async and first_arrivals it
+  is then one more than the last position in a stream.
+  """
+  step: int
+  digest: str | None = None
+  checkpoint: str | None = None
+
+
+def data_digest(*arrays: npt.NDArray[Any]) -> int:
+  """Returns a digest of arrays, for Worker's data_digest: workers with other examples are refused."""
+  crc = 0
+  for array in arrays:
+    crc = zlib.crc32(repr((array.dtype.str, array.shape)).encode(), crc)
+    crc = zlib.crc32(np.ascontiguousarray(array).data.cast("B"), crc)
+  return crc
+
+
+def _update_text(variable: Variable) -> str:
+  update = variable.update
+  if update is None:
+    return ""
+  kind, decay = (update, None) if isinstance(update, str) else (update[0], float(update[1]))
+  kinds = {"assign": "ASSIGN", "assign_add": "ASSIGN_ADD", "moving_average": "MOVING_AVERAGE"}
+  if kind not in kinds or (decay is None) == (kind == "moving_average"):
+    raise ModelError(f"update of \"{variable.name}\" is {update!r}, must be \"assign\", \"assign_add\" or "
+                     "(\"moving_average\", decay)")
+  return message("update_ops", field("variable", variable.name) + f"kind: {kinds[kind]} " + field("decay", decay))
+
+
+def _model_text(variables: Sequence[Variable]) -> str:
+  text = ""
+  for variable in variables:
+    content = field("name", variable.name)
+    content += "".join(field("shape", int(size)) for size in variable.shape)
+    content += field("trainable", bool(variable.trainable))
+    if variable.init is not None:
+      content += message("initializer", variable.init.text)
+    text += message("variables", content)
+  return text + "".join(_update_text(variable) for variable in variables)
+
+
+def _framework_text(framework: Mapping[str, str] | None) -> str:
+  values = dict(framework) if framework else {"name": "NumPy", "version": np.__version__}
+  text = fields(name=values.pop("name", None), version=values.pop("version", None))
+  for key in sorted(values):
+    text += message("setting", fields(key=key, value=str(values[key])))
+  return text
+
+
+def _with_names(text: str, variables: Sequence[Variable]) -> str:
+  """Returns a text with the name and the shape of each variable that it mentions by number."""
+
+  def named(match: re.Match[str]) -> str:
+    variable = variables[int(match[1])] if int(match[1]) < len(variables) else None
+    return match[0] if variable is None else f'{match[0]} (here "{variable.name}", {variable.shape})'
+
+  return re.sub(r"\bvariables\[(\d+)\]", named, text)
+
+
+class Slot:
+  """A slot: a share of a step, for the program to compute. Give its results with done().
+
+    step     the global step before it; under training.async and first_arrivals, the position in the slot's stream
+    index    in [0, slots of the run); under these two policies, the stream
+    seed     64 bits, a function of the run's seed, step and index, for any generator
+    indices  int64 [batch], the examples; empty if the worker was made without examples
+    canary   True for the check of a new worker: step 0, slot 0 on values of its own. Compute it as any other.
+
+  For one thread at a time.
+  """
+
+  step: int
+  index: int
+  seed: int
+  indices: npt.NDArray[np.int64]
+  canary: bool
+
+  def __init__(self, worker: Worker, view: Any) -> None:
+    self._worker = worker
+    self._id = worker._id  # pylint: disable=protected-access
+    self.step, self.index, self.seed, self.canary = view.step, view.index, view.seed, bool(view.canary)
+    count: int = view.index_count
+    self.indices = np.empty(count, np.int64)
+    if count:
+      ctypes.memmove(self.indices.ctypes.data, view.indices, 8 * count)
+    self._addresses: list[int] = view.values[:view.value_count]
+    self._values: list[Array] | None = None
+    self._closed = ""  # The reason why the slot is closed; empty while it is open.
+    self._has_loss = False
+    self._filled: set[int] = set()  # Variables whose gradient the program writes itself.
+    self._ready: set[int] = set()
+    self._sent: set[int] = set()
+
+  def __repr__(self) -> str:
+    return f"slot {self.index} of step {self.step}"
+
+  @property
+  def values(self) -> list[Array]:
+    """The value of each variable, in the order of the worker's variables. Read-only; valid until done()."""
+    self._require_open()
+    if self._values is None:
+      view = self._worker._view_of  # pylint: disable=protected-access
+      self._values = [view(i, address, False) for i, address in enumerate(self._addresses)]
+    return self._values
+
+  def gradient(self, i: int) -> Array:
+    """Returns the array to write the gradient of variable number `i` to. Not initialized; valid until ready(i)."""
+    self._require_open()
+    address = ctypes.c_void_p()
+    _core.check(_core.slot_gradient(self._id, i, ctypes.byref(address)))
+    assert address.value is not None
+    self._filled.add(i)
+    return self._worker._view_of(i, address.value, True)  # pylint: disable=protected-access
+
+  def ready(self, i: int) -> None:
+    """The gradient in gradient(i) is final. It leaves now if the loss is given, otherwise with done()."""
+    self._require_open()
+    if i not in self._filled:
+      raise ModelError(f"ready({i}) of {self} comes before gradient({i})")
+    self._ready.add(i)
+    if self._has_loss and not self._worker._updates:  # pylint: disable=protected-access
+      self._send(i)
+
+  def loss(self, loss: float, *, weight: float = 1.0, **metrics: float) -> bool:
+    """Gives the mean loss, the weight and metrics ahead of done(), so that gradients leave as they are ready().
+
+    Returns False if the slot is not wanted any more; it is closed then.
+    """
+    self._require_open()
+    self._check_weight(weight)
+    code = _core.slot_loss(self._id, float(loss))
+    if code == _core.CANCELLED:
+      self._drop()
+      return False
+    _core.check(code)
+    self._has_loss = True
+    if weight != 1.0:
+      _core.check(_core.slot_weight(self._id, float(weight)))
+    for name, value in metrics.items():
+      _core.check(_core.slot_metric(self._id, name.encode(), float(value)))
+    return True
+
+  def done(self, loss: float | None = None, gradients: Sequence[Array | None] | None = None,
+           updates: Sequence[Array] = (), *, weight: float = 1.0, end_run: bool = False, **metrics: float) -> bool:
+    """Gives the slot's results to the run.
+
+    loss       the mean loss of the batch; None if loss() gave it
+    gradients  one array for each variable, of its shape; None for those that gradient() was used for, and for variables
+               that are not trained
+    updates    the value of each variable that has an update, in the order of the variables
+    weight     the slot's weight in its step, such as its number of tokens: 0 or more. The step applies the weighted mean
+               of the slots' gradients, which stay those of the mean loss. Must be a function of the slot alone.
+    end_run    True: the run ends with this step. Must be a function of the slot alone.
+    metrics    numbers for TensorBoard, from steps that are multiples of summary.every_steps
+
+    Returns False if the result is not wanted any more, as when the run is over. Raises ModelError if something is
+    missing or does not fit; the slot stays open then.
+    """
+    if self._closed == "slot.done() was called":
+      raise ModelError(f"slot.done() was called twice for {self}")
+    self._require_open()
+    if loss is None and not self._has_loss:
+      raise ModelError(f"{self} has no loss")
+    if loss is None and weight != 1.0:
+      raise ModelError(f"{self} has its loss already; give its weight to loss(), too")
+    self._check_results(gradients, updates)
+    if loss is not None and not self.loss(loss, weight=weight):
+      return False
+    for name, value in metrics.items():
+      _core.check(_core.slot_metric(self._id, name.encode(), float(value)))
+    if end_run:
+      _core.check(_core.slot_end_run(self._id))
+    for op, update in enumerate(updates):
+      array = np.ascontiguousarray(update, np.float32)
+      _core.check(_core.slot_update(self._id, op, array.ctypes.data, array.size))
+    for i in self._worker._trainable:  # pylint: disable=protected-access
+      gradient = None if gradients is None else gradients[i]
+      if gradient is not None and i not in self._ready:
+        np.copyto(self.gradient(i), gradient, casting="same_kind")
+      self._send(i)
+    _core.check(_core.slot_done(self._id))
+    self._closed = "slot.done() was called"
+    return True
+
+  def cancelled(self) -> bool:
+    """True if the slot is not wanted any more; it is closed then. A long computation may ask from time to time.
+
+    The canary is always wanted.
+    """
+    self._require_open()
+    wanted = ctypes.c_int()
+    _core.check(_core.slot_wanted(self._id, ctypes.byref(wanted)))
+    if self.canary or wanted.value:
+      return False
+    self._drop()
+    return True
+
+  def _check_weight(self, weight: float) -> None:
+    # The core has it in float32.
+    if not 0.0 <= weight <= float(np.finfo(np.float32).max):
+      raise ModelError(f"the weight of {self} is {weight}, must be a finite number, 0 or more")
+
+  def _check_results(self, gradients: Sequence[Array | None] | None, updates: Sequence[Array]) -> None:
+    variables = self._worker.variables
+    if gradients is not None and len(gradients) != len(variables):
+      raise ModelError(f"{self} has {len(gradients)} gradients, the model has {len(variables)} variables; give None for "
+                       "those that are not trained")
+    for i, variable in enumerate(variables):
+      gradient = None if gradients is None else gradients[i]
+      if gradient is not None and not variable.trainable:
+        raise ModelError(f"\"{variable.name}\" is not trainable but has a gradient")
+      if gradient is not None and tuple(np.shape(gradient)) != tuple(variable.shape):
+        raise ModelError(f"gradient of \"{variable.name}\" has shape {tuple(np.shape(gradient))}, the variable has "
+                         f"{tuple(variable.shape)}")
+      if variable.trainable and gradient is None and i not in self._filled:
+        raise ModelError(f"\"{variable.name}\" has no gradient in {self}")
+    targets = self._worker._updates  # pylint: disable=protected-access
+    if len(updates) != len(targets):
+      raise ModelError(f"{self} has {len(updates)} updates, the model has {len(targets)}")
+    for target, value in zip(targets, updates):
+      if tuple(np.shape(value)) != tuple(variables[target].shape):
+        raise ModelError(f"update of \"{variables[target].name}\" has shape {tuple(np.shape(value))}, the variable has "
+                         f"{tuple(variables[target].shape)}")
+
+  def _send(self, i: int) -> None:
+    if i not in self._sent:
+      _core.check(_core.slot_ready(self._id, i))
+      self._sent.add(i)
+
+  def _drop(self) -> None:
+    _core.check(_core.slot_drop(self._id))
+    self._closed = "it is not wanted any more"
+
+  def _require_open(self) -> None:
+    if self._closed:
+      raise ModelError(f"{self} is closed: {self._closed}")
+    self._worker._require_open()  # pylint: disable=protected-access
+
+
+class Worker:
+  """A worker of a run: an iterator of slots, and a context manager that leaves the run.
+
+    with lockstep.Worker(variables, run, examples=len(x)) as worker:
+      for slot in worker:
+        loss, gradients = compute(slot.values, x[slot.indices], y[slot.indices])
+        slot.done(loss, gradients)
+    print(worker.result)
+
+  Retries, restarts of the chief and the end of the run are inside. A worker that leaves early, as by Ctrl-C, may come
+  back; the run continues without it.
+
+    variables    the model; all workers must have the same
+    run          the run that the program declares. None: whatever the master has
+    examples     the number of training examples; None: slots have no indices
+    data_digest  of these examples: lockstep.data_digest(x, y). Workers with another are refused
+    master       "grpc://host:port", "unix:/path" or "file:/path". None: `lockstep launch`, or else $LOCKSTEP_MASTER, or
+                 else a chief in a child process of this one, which needs `run`
+    name         shown in status and logs
+    framework    {"name": "PyTorch", "version": ..., setting: value, ...}: what computes, and all that its results depend
+                 on. NumPy and its version, if None. Workers with another are refused
+    parts        what else the gradients depend on, compared by digests: {"source of the model": bytes}
+    initial      the values by name that a new run starts from, in place of run.initial. Ignored if the run exists
+    chief_wait   seconds to look for a chief that is absent; as configured, if None
+
+  Threads: iterate and use slots in one thread; the others may call stop, end, indices and seed.
+  Raises ConfigurationError, ModelError and Refused when made; from the loop Refused, RunFailed, ChiefLost and Error.
+  """
+
+  def __init__(self, variables: Sequence[Variable], run: Run | None = None, *, examples: int | None = None,
+               data_digest: int = 0, master: str | None = None, name: str | None = None,  # pylint: disable=redefined-outer-name
+               framework: Mapping[str, str] | None = None, parts: Mapping[str, bytes] | None = None,
+               initial: Mapping[str, Array] | None = None, chief_wait: float | None = None) -> None:
+    self._id = ctypes.c_int64()
+    self._chief: Chief | None = None
+    self._slot: Slot | None = None
+    self._view = _core.SlotView()
+    self._arrays: dict[tuple[int, int, bool], Array] = {}
+    self._last_step = -1
+    self._result: Result | None = None
+    self.variables = [Variable(*variable) for variable in variables]
+    self.run = run
+    self._trainable = [i for i, variable in enumerate(self.variables) if variable.trainable]
+    self._updates = [i for i, variable in enumerate(self.variables) if variable.update is not None]
+    values = initial if initial is not None else run.initial if run and isinstance(run.initial, Mapping) else None
+    if values is not None:
+      _initial.check(values, {variable.name: variable.shape for variable in self.variables})
+    self._initial_digest = "" if values is None else _initial.digest_of(values)
+    model = _model_text(self.variables)
+    self.master = self._find_master(master, values)
+    named = [(part.encode(), bytes(content)) for part, content in sorted((parts or {}).items())]
+    options = _core.WorkerOptions(
+        master=self.master.encode(), name=(name or os.environ.get("LOCKSTEP_NAME", "")).encode() or None,
+        run=None if run is None else run.to_text().encode(), model=model.encode(),
+        framework=_framework_text(framework).encode(),
+        parts=(_core.Part * len(named))(*[_core.Part(part, content, len(content)) for part, content in named]),
+        part_count=len(named), examples=examples or 0, examples_digest=data_digest,
+        chief_wait_seconds=-1.0 if chief_wait is None else chief_wait)
+    try:
+      _core.check(_core.worker_new(ctypes.byref(options), ctypes.byref(self._id)))
+    except BaseException:
+      self.close()
+      raise
+    _open_workers.add(self)
+
+  def _find_master(self, master: str | None, values: Mapping[str, Array] | None) -> str:
+    launcher = os.environ.get("LOCKSTEP_LAUNCH")
+    if master is not None:
+      return master
+    if launcher:
+      if self.run is None:
+        raise ConfigurationError("run is None; a worker that lockstep launch starts declares the run")
+      return declare_to_launcher(launcher, self.run, self._text_with(values, launcher))
+    if os.environ.get("LOCKSTEP_MASTER"):
+      return os.environ["LOCKSTEP_MASTER"]
+    if self.run is None:
+      raise ConfigurationError("run is None, and there is no master; give one of them, or set LOCKSTEP_MASTER")
+    self._chief = Chief(self.run, make_text=lambda directory: self._text_with(values, directory))
+    return self._chief.master
+
+  def _text_with(self, values: Mapping[str, Array] | None, directory: str) -> str:
+    """Returns the run's configuration, which starts from `values`. They go to the logdir, or else to `directory`."""
+    assert self.run is not None
+    if values is None:
+      return self.run.to_text()
+    path = _initial.file_for(values, self.run.logdir or directory)
+    return _core.parse(self.run.to_text(), None, [
+        f"checkpoint.warm_start={path}", f"checkpoint.warm_start_variables={{{_initial.IN_ORDER}}}"])[0]
+
+  def __iter__(self) -> Iterator[Slot]:
+    return self
+
+  def __next__(self) -> Slot:
+    self._require_open()
+    if self._slot is not None and not self._slot._closed:  # pylint: disable=protected-access
+      raise ModelError(f"{self._slot} was not finished; call slot.done() before the next slot")
+    self._slot = None
+    while True:
+      code = _core.worker_next(self._id, _SLICE_SECONDS, ctypes.byref(self._view))
+      if code == _core.OK:
+        break
+      if code == _core.DEADLINE_EXCEEDED:
+        if self._chief is not None and not self._chief.tend() and not self._chief.wait():
+          raise ChiefLost("the chief of this program was stopped; the run can be continued")
+      elif code == _core.CANCELLED:
+        raise StopIteration
+      elif code == _core.OUT_OF_RANGE:
+        self._finish()
+        raise StopIteration
+      else:
+        self._raise_end(code)
+    self._slot = Slot(self, self._view)
+    if self._last_step < 0:
+      self._report_initial_values()
+    self._last_step = max(self._last_step, self._slot.step)
+    return self._slot
+
+  @property
+  def result(self) -> Result:
+    """The result of the run. Raises Error before its end."""
+    if self._result is None:
+      raise Error("the run is not over for this worker; finish the loop over its slots")
+    return self._result
+
+  @property
+  def step(self) -> int:
+    """The greatest step of a slot so far, as Slot.step has it; -1 before the first."""
+    return self._last_step
+
+  @property
+  def spec(self) -> str:
+    """The run's configuration in text format. Raises Error before the first slot."""
+    text = ctypes.c_char_p()
+    _core.check(_core.worker_spec(self._id, ctypes.byref(text)), refused=Error)
+    assert text.value is not None
+    return text.value.decode()
+
+  def indices(self, step: int, index: int) -> npt.NDArray[np.int64]:
+    """Returns the examples of any slot, to prepare batches ahead. After the first slot.
+
+    Raises IndexError beyond the last epoch.
+    """
+    count = ctypes.c_size_t(0 if self.run is None else self.run.batch)
+    while True:
+      out = np.empty(count.value, np.int64)
+      code = _core.worker_indices(self._id, step, index, out.ctypes.data, out.size, ctypes.byref(count))
+      if code == _core.OUT_OF_RANGE:
+        raise IndexError(_core.last_error())
+      _core.check(code, refused=Error)
+      if count.value <= out.size:
+        return out[:count.value]
+
+  def seed(self, step: int, index: int) -> int:
+    """Returns the seed of any slot. After the first slot."""
+    seed = ctypes.c_uint64()
+    _core.check(_core.worker_seed(self._id, step, index, ctypes.byref(seed)), refused=Error)
+    return seed.value
+
+  def stop(self) -> None:
+    """Leaves the run, which continues without this worker: the loop ends after the slot in hand."""
+    self._require_open()
+    _core.check(_core.worker_stop(self._id))
+
+  def end(self, reason: str) -> None:
+    """Asks the chief to end the run for all workers, when the step in progress is committed.
+
+    The slot in hand is still wanted, and so are the step's others: the loop ends after them. Raises ChiefLost if there is
+    no session now.
+    """
+    self._require_open()
+    _core.check(_core.worker_end(self._id, reason.encode()))
+
+  def close(self) -> None:
+    """Leaves the run, gives up the slot in hand, and stops a chief that this worker started. Idempotent."""
+    _open_workers.discard(self)
+    if _core.in_fork():
+      return
+    if self._id.value:
+      _core.worker_free(self._id)
+      self._id = ctypes.c_int64()
+    self._arrays.clear()
+    if self._chief is not None:
+      self._chief.close()
+      self._chief = None
+
+  def __enter__(self) -> Worker:
+    return self
+
+  def __exit__(self, *unused: Any) -> None:
+    self.close()
+
+  def _require_open(self) -> None:
+    if _core.in_fork():
+      raise Error("this process was forked from the worker's, and has none of its threads")
+    if not self._id.value:
+      raise Error("the worker is closed")
+
+  def _view_of(self, i: int, address: int, writable: bool) -> Array:
+    """Returns an array over the core's memory. Addresses recur, so arrays are kept."""
+    key = (i, address, writable)
+    array = self._arrays.get(key)
+    if array is None:
+      if len(self._arrays) > 16 * len(self.variables):
+        self._arrays.clear()
+      shape = self.variables[i].shape
+      memory = (ctypes.c_float * int(np.prod(shape, dtype=np.int64))).from_address(address)
+      array = np.frombuffer(memoryview(memory), np.float32).reshape(shape)
+      array.flags.writeable = writable
+      self._arrays[key] = array
+    return array
+
+  def _report_initial_values(self) -> None:
+    """Logs the digest of the initial values, and whether the run began with others."""
+    if not self._initial_digest:
+      return
+    start: str = json.loads(_core.parse(self.spec, None, [])[1]).get("checkpoint", {}).get("warm_start", "")
+    of_run = _initial.digest_in_name(start)
+    if of_run and not self._initial_digest.startswith(of_run):
+      _LOGGER.info("the run began with the initial values %s, which count, not with this program's, %s", of_run,
+                   self._initial_digest[:16])
+    else:
+      _LOGGER.info("the initial values have the digest %s", self._initial_digest)
+
+  def _raise_end(self, code: int) -> NoReturn:
+    """Raises the reason why the worker has ended: with the names of variables, and with what to do next."""
+    try:
+      _core.raise_end(code)
+    except Refused as error:
+      raise Refused(_with_names(str(error), self.variables)) from None
+    except RunFailed as error:
+      checkpoint = self._last_checkpoint()
+      if not checkpoint:
+        raise
+      raise RunFailed(f"{error}; the run ends, its last checkpoint is {checkpoint}") from None
+    except ChiefLost as error:
+      if self._last_step >= 0 or self._chief is not None:
+        raise
+      raise ChiefLost(f"{error}; start one with: lockstep chief CONFIG --listen=HOST:PORT") from None
+
+  def _last_checkpoint(self) -> str:
+    """Returns the path of the run's newest checkpoint; empty if there is none, or if the chief is elsewhere."""
+    if self._chief is None or self.run is None or self.run.logdir is None:
+      return ""
+    checkpoint = ctypes.c_char_p()
+    if _core.digest(os.fsencode(self.run.logdir), None, ctypes.byref(checkpoint)) != _core.OK:
+      return ""
+    return os.fsdecode(checkpoint.value or b"")
+
+  def _finish(self) -> None:
+    self._result = Result(self._last_step + 1)
+    if self._chief is not None:
+      self._chief.wait()
+    elif self.master.startswith("file:"):
+      self._await_mark(self.master[len("file:"):])
+    else:
+      return
+    if self.run is None or self.run.logdir is None or not os.path.isdir(self.run.logdir):
+      return
+    text, checkpoint = checkpoint_digest(self.run.logdir)
+    name = os.path.basename(checkpoint).rpartition("-")[2]
+    step = int(name) if name.isdigit() else self._last_step + 1
+    # The folder may be an earlier run's if the master is the file of a chief elsewhere.
+    if step >= self._last_step or self.run.streams:
+      self._result = Result(step, text, checkpoint)
+
+  def _await_mark(self, path: str) -> None:
+    """Waits until the chief has written to its address file that the run is over: the last step is saved then."""
+    deadline = time.monotonic() + _END_SECONDS
+    while time.monotonic() < deadline:
+      line = pathlib.Path(path).read_text() if os.path.exists(path) else ""
+      if line.startswith("finished"):
+        return
+      if line.startswith("failed"):
+        raise RunFailed(line.partition(":")[2].strip())
+      time.sleep(0.02)
+
+
+# Closed before the interpreter ends.
+_open_workers: weakref.WeakSet[Worker] = weakref.WeakSet()
+
+
+def _close_workers() -> None:
+  for worker in list(_open_workers):
+    worker.close()
+
+
+_core.at_exit(_close_workers)

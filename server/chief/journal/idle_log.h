@@ -1,0 +1,28 @@
+#ifndef LOCKSTEP_SERVER_CHIEF_JOURNAL_IDLE_LOG_H_
+#define LOCKSTEP_SERVER_CHIEF_JOURNAL_IDLE_LOG_H_
+
+#include "absl/time/time.h"
+
+namespace lockstep {
+
+// Decides when a chief logs that it waits for workers: after a short while, and then less and less often. Pure; not
+// thread-safe.
+class IdleLog {
+ public:
+  static constexpr absl::Duration kShortest = absl::Seconds(5), kLongest = absl::Minutes(10);
+
+  // Called regularly. `waiting`: the chief waits for workers at this moment. Returns true if that must be logged now. A
+  // chief that has waited from the start logs it immediately.
+  bool Take(absl::Time now, bool waiting);
+
+ private:
+  absl::Time next_ = absl::InfinitePast();
+  absl::Duration period_ = kFirstPeriod;
+
+  // Time from the first line to the second; each later one is four times as long.
+  static constexpr absl::Duration kFirstPeriod = absl::Seconds(30);
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_CHIEF_JOURNAL_IDLE_LOG_H_

@@ -1,0 +1,91 @@
+#ifndef LOCKSTEP_SERVER_OPTIMIZER_OPTIMIZER_GROUPS_H_
+#define LOCKSTEP_SERVER_OPTIMIZER_OPTIMIZER_GROUPS_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "lockstep/common/tensor/parameter_layout.h"
+#include "lockstep/config/v1/optimizer.pb.h"
+#include "lockstep/server/optimizer/optimizer.h"
+
+namespace lockstep {
+
+// The optimizers of a run's trained variables with their learning rates: group 0 has the rule of OptimizerConfig and
+// the variables that no `group` matches, group i + 1 those of group[i]. Life cycle: for each step BeginStep, then
+// RuleOf's Apply for every segment, then EndStep. Several threads may call const methods between BeginStep and EndStep;
+// otherwise not thread-safe.
+class OptimizerGroups {
+ public:
+  // Errors: InvalidArgument names the field that is out of range, the group that matches no trained variable, or the
+  // variable that two groups match.
+  static absl::StatusOr<std::unique_ptr<OptimizerGroups>> Create(const config::v1::OptimizerConfig& config,
+                                                                 const ParameterLayout& layout);
+
+  size_t size() const { return groups_.size(); }
+  // The group of a trained variable.
+  size_t GroupOf(int variable) const { return group_of_[variable]; }
+  const Optimizer& RuleOf(int variable) const { return *groups_[group_of_[variable]].rule; }
+  // The states of each variable of the layout; none of one that is not trained.
+  std::vector<std::vector<Optimizer::State>> StatesOfVariables() const;
+
+  // clip.mean_by_global_norm over the variables of a group that has a clip; the variables of all other groups together
+  // have that of group 0. Returns 0 if a norm is not limited.
+  float MeanLimit(size_t group) const { return groups_[group].mean_limit; }
+  // The group whose limit holds for the variables of `group`: itself, or 0.
+  size_t ClipGroupOf(size_t group) const { return groups_[group].has_clip ? group : 0; }
+  bool ClipsMeans() const;
+
+  // Begins the update from `step` to step + 1, with each group's learning rate of that step.
+  void BeginStep(int64_t step);
+  void EndStep();
+  // The learning rate of a group in the update that began last.
+  float learning_rate(size_t group = 0) const { return groups_[group].rate; }
+  // The name of a registered schedule whose rate in that update is not finite.
+  absl::optional<std::string> FindNonFiniteRate() const;
+
+  // Return and restore the scalars of all rules. If rules have scalars of the same name, those after the first have a
+  // number appended, as TensorFlow names several optimizers' variables: beta1_power, beta1_power_1. A group without a
+  // rule of its own shares those of group 0.
+  std::vector<OptimizerScalar> scalars() const;
+  void RestoreScalars(absl::Span<const OptimizerScalar> scalars);
+
+ private:
+  struct Group {
+    std::unique_ptr<Optimizer> rule;
+    config::v1::LearningRate learning_rate;
+    float rate_factor = 1;
+    bool has_clip = false;
+    float mean_limit = 0;
+    // The group whose scalars the rule has: itself, or 0.
+    size_t scalars_of = 0;
+    bool has_variables = false;
+    float rate = 0;  // of the update that began last
+  };
+
+  OptimizerGroups() = default;
+  absl::Status AddGroup(const config::v1::OptimizerConfig& config, int index);
+  // Assigns the variables of group[index], which must not be in a group yet.
+  absl::Status AddVariables(const config::v1::OptimizerConfig& config, int index, const ParameterLayout& layout);
+  // Returns true if a variable's rule has the scalars of `group`.
+  bool HasScalars(size_t group) const;
+
+  std::vector<Group> groups_;
+  std::vector<size_t> group_of_;  // by variable
+  std::vector<bool> trained_;     // by variable
+};
+
+// Returns InvalidArgument if the optimizers after a change keep other state of a variable than before.
+absl::Status CheckSameState(const OptimizerGroups& before, const OptimizerGroups& after);
+// Compares the optimizers of two configurations, or returns the error of an invalid one. Their groups must have the
+// same variables and rules of the same kind.
+absl::Status CheckSameState(const config::v1::OptimizerConfig& before, const config::v1::OptimizerConfig& after);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_OPTIMIZER_OPTIMIZER_GROUPS_H_

@@ -1,0 +1,38 @@
+#ifndef LOCKSTEP_SERVER_OPTIMIZER_SCHEDULE_REGISTRY_H_
+#define LOCKSTEP_SERVER_OPTIMIZER_SCHEDULE_REGISTRY_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "lockstep/common/base/name_registry.h"
+
+namespace lockstep {
+
+// Returns the learning rate of the update that takes the global step from `step` to step + 1; `initial` is that of the
+// configuration. A pure function: the weights depend on it, and a chief that is started again asks for the same steps
+// again. Warmup and a group's rate_factor multiply its result.
+using ScheduleFunction = std::function<double(int64_t step, double initial)>;
+
+// Registers the function under `name`, for LearningRate.registered. Thread-safe. AlreadyExists for a name in use,
+// InvalidArgument for an empty one.
+absl::Status RegisterSchedule(absl::string_view name, ScheduleFunction schedule);
+
+// Returns the function. NotFound lists the registered names. Thread-safe.
+absl::StatusOr<ScheduleFunction> FindSchedule(absl::string_view name);
+
+// Returns the registered names, sorted. Thread-safe.
+std::vector<std::string> RegisteredSchedules();
+
+// Use it at namespace scope of a source file whose library has alwayslink = True, in the program of the chief. A
+// duplicate name ends the program:
+//   REGISTER_SCHEDULE("halved", [](int64_t step, double initial) { return initial / (1 + step / 1000); });
+#define REGISTER_SCHEDULE(name, ...) LOCKSTEP_REGISTERED_(::lockstep::RegisterSchedule(name, __VA_ARGS__))
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_OPTIMIZER_SCHEDULE_REGISTRY_H_

@@ -1,0 +1,108 @@
+#ifndef LOCKSTEP_SERVER_RPC_ADMISSION_PEER_AUTHORITY_H_
+#define LOCKSTEP_SERVER_RPC_ADMISSION_PEER_AUTHORITY_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/security/certificate.h"
+#include "lockstep/common/security/tls_directory.h"
+#include "lockstep/server/rpc/call/call_peer.h"
+#include "lockstep/server/rpc/call/revocable_call.h"
+
+namespace lockstep {
+
+// Decides which peers a chief serves: identifies each peer, and checks that its role may make the call
+// (access_table.h). Follows the files of the TlsDirectory and of the tokens while they change. A certificate counts
+// until it expires, is revoked, or its authority is no longer trusted, also within a connection: a lasting call then
+// ends within Options::period. Without a directory every peer is served. Life cycle: Create; Sweep must be called
+// often. Thread-safe.
+class PeerAuthority {
+ public:
+  struct Options {
+    TlsDirectory directory{""};
+    // Tokens for viewers (token_file.h); empty: none.
+    std::string token_file;
+    // Time between two looks at the files.
+    absl::Duration period = absl::Seconds(1);
+    // Both must outlive this.
+    FileSystem* fs = FileSystem::Real();
+    Clock* clock = Clock::Real();
+  };
+  // The evidence of a peer's identity: its connection and the headers of its call.
+  struct Evidence {
+    // False over a unix socket, which the chief's own user alone can reach.
+    bool over_tls = false;
+    // The certificates that the peer has shown, in PEM; empty: none.
+    absl::string_view certificate;
+    // The value of the header "authorization"; empty if it is absent.
+    absl::string_view authorization;
+  };
+
+  // InvalidArgument names a file of the directory or of the tokens and what is wrong with it.
+  static absl::StatusOr<std::unique_ptr<PeerAuthority>> Create(const Options& options);
+
+  // Returns true without a directory.
+  bool trusts_all() const { return options_.directory.empty(); }
+  // Returns the peer, if it may call `method`. Unauthenticated for a peer without a right that it could prove, or whose
+  // certificate no longer counts; PermissionDenied for one whose role may not.
+  absl::StatusOr<CallPeer> Admit(const Evidence& evidence, absl::string_view method) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds a call that lasts; it ends when its peer's certificate no longer counts.
+  void Watch(const CallPeer& peer, std::weak_ptr<RevocableCall> call) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Looks at the files, if `period` has passed, and ends the calls whose peers are no longer trusted.
+  void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  // The contents of the files.
+  struct Trust {
+    TrustedAuthorities authorities;
+    // The run of the chief's own certificate; empty if it names none.
+    std::string run;
+    std::vector<std::string> tokens;
+  };
+  // The verdict on a certificate.
+  struct Verdict {
+    absl::Status status;
+    PeerRole role = PeerRole::kAnonymous;
+    std::string name;
+    absl::Time not_after;
+  };
+
+  explicit PeerAuthority(const Options& options) : options_(options) {}
+
+  absl::StatusOr<std::shared_ptr<const Trust>> ReadTrust() const;
+  Verdict Judge(const Trust& trust, absl::string_view certificate) const;
+  // Returns the verdict on a certificate; most have been judged before.
+  Verdict VerdictOn(absl::string_view certificate) ABSL_LOCKS_EXCLUDED(mutex_);
+  CallPeer PeerOf(const Evidence& evidence, Verdict* verdict) ABSL_LOCKS_EXCLUDED(mutex_);
+  void FollowFiles() ABSL_LOCKS_EXCLUDED(mutex_);
+  void EndUntrustedCalls() ABSL_LOCKS_EXCLUDED(mutex_);
+  void CountRefusal(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+  Mutex mutex_;
+  // Null without a directory.
+  std::shared_ptr<const Trust> trust_ ABSL_GUARDED_BY(mutex_);
+  // The verdicts of `trust_`, by the certificates.
+  std::unordered_map<std::string, Verdict> verdicts_ ABSL_GUARDED_BY(mutex_);
+  // The lasting calls, by the certificates of their peers.
+  std::multimap<std::string, std::weak_ptr<RevocableCall>> watched_ ABSL_GUARDED_BY(mutex_);
+  absl::Time looked_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  std::string files_ ABSL_GUARDED_BY(mutex_);  // the contents that `trust_` was read from
+  int64_t refusals_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Time logged_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_RPC_ADMISSION_PEER_AUTHORITY_H_

@@ -1,0 +1,125 @@
+#include "lockstep/server/rpc/admission/peer_authority.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "lockstep/common/security/certificate_authority.h"
+
+namespace lockstep {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kStep[] = "/lockstep.v1.ChiefService/Step";
+
+// Remembers why it was ended.
+class WatchedCall : public RevocableCall {
+ public:
+  void OnRevoked(const absl::Status& why) override { why_ = why; }
+  const absl::Status& why() const { return why_; }
+
+ private:
+  absl::Status why_;
+};
+
+class PeerAuthorityTest : public ::testing::Test {
+ protected:
+  PeerAuthorityTest() {
+    static int number = 0;
+    folder_ = absl::StrCat(::testing::TempDir(), "/peers", ++number);
+    EXPECT_EQ(CreateAuthority(fs_, Path("ca"), "test", validity_), absl::OkStatus());
+    Issue("chief", PeerRole::kChief);
+    Issue("worker", PeerRole::kWorker);
+    PeerAuthority::Options options;
+    options.directory = TlsDirectory(Path("chief"));
+    options.period = absl::ZeroDuration();
+    authority_ = PeerAuthority::Create(options).value();
+  }
+  std::string Path(const std::string& name) const { return absl::StrCat(folder_, "/", name); }
+  void Issue(const std::string& kit, PeerRole role) {
+    EXPECT_EQ(IssueKit(fs_, Path("ca"), {role, "", {}, validity_}, Path(kit)), absl::OkStatus());
+  }
+  void Copy(const std::string& from, const std::string& to) {
+    EXPECT_EQ(WriteFileAtomically(fs_, Path(to), ReadFile(fs_, Path(from)).value()), absl::OkStatus());
+  }
+  absl::StatusOr<CallPeer> Admit(const std::string& kit) {
+    const std::string certificate = ReadFile(fs_, Path(absl::StrCat(kit, "/tls.crt"))).value();
+    PeerAuthority::Evidence evidence;
+    evidence.over_tls = true;
+    evidence.certificate = certificate;
+    return authority_->Admit(evidence, kStep);
+  }
+
+  FileSystem* const fs_ = FileSystem::Real();
+  const ValidityPeriod validity_ = {absl::Now() - absl::Hours(1), absl::Now() + absl::Hours(1)};
+  std::string folder_;
+  std::unique_ptr<PeerAuthority> authority_;
+};
+
+TEST_F(PeerAuthorityTest, CertificatesGiveRoles) {
+  const auto worker = Admit("worker");
+  ASSERT_TRUE(worker.ok()) << worker.status();
+  EXPECT_EQ(worker->role, PeerRole::kWorker);
+  EXPECT_EQ(worker->name, "spiffe://lockstep/lockstep/test/worker");
+  EXPECT_TRUE(absl::IsPermissionDenied(Admit("chief").status()));
+  EXPECT_EQ(authority_->Admit({}, kStep)->name, "local") << "over a unix socket";
+  PeerAuthority::Evidence nothing;
+  nothing.over_tls = true;
+  EXPECT_TRUE(absl::IsUnauthenticated(authority_->Admit(nothing, kStep).status()));
+}
+
+TEST_F(PeerAuthorityTest, WithoutDirectoryAllAreServed) {
+  const auto open = PeerAuthority::Create({}).value();
+  EXPECT_TRUE(open->trusts_all());
+  EXPECT_EQ(open->Admit({}, kStep)->name, "");
+}
+
+TEST_F(PeerAuthorityTest, RevocationEndsLastingCalls) {
+  const auto revoked = std::make_shared<WatchedCall>(), other = std::make_shared<WatchedCall>();
+  Issue("other", PeerRole::kWorker);
+  authority_->Watch(*Admit("worker"), revoked);
+  authority_->Watch(*Admit("other"), other);
+  authority_->Sweep();
+  EXPECT_EQ(revoked->why(), absl::OkStatus());
+  ASSERT_EQ(RevokeCertificate(fs_, Path("ca"), Path("worker/tls.crt"), absl::Now()), absl::OkStatus());
+  Copy("ca/crl.pem", "chief/crl.pem");
+  authority_->Sweep();
+  EXPECT_TRUE(absl::IsAborted(revoked->why())) << revoked->why();
+  EXPECT_THAT(std::string(revoked->why().message()), HasSubstr("is revoked"));
+  EXPECT_EQ(other->why(), absl::OkStatus());
+  EXPECT_TRUE(absl::IsUnauthenticated(Admit("worker").status()));
+  EXPECT_TRUE(Admit("other").ok());
+}
+
+TEST_F(PeerAuthorityTest, DamagedFilesChangeNothing) {
+  ASSERT_EQ(WriteFileAtomically(fs_, Path("chief/ca.crt"), "half a fi"), absl::OkStatus());
+  authority_->Sweep();
+  EXPECT_TRUE(Admit("worker").ok());
+}
+
+TEST_F(PeerAuthorityTest, RemovedAuthorityEndsLastingCalls) {
+  const auto call = std::make_shared<WatchedCall>();
+  authority_->Watch(*Admit("worker"), call);
+  ASSERT_EQ(CreateAuthority(fs_, Path("new"), "test", validity_), absl::OkStatus());
+  Copy("new/ca.crt", "chief/ca.crt");
+  authority_->Sweep();
+  EXPECT_TRUE(absl::IsAborted(call->why()));
+  EXPECT_TRUE(absl::IsUnauthenticated(Admit("worker").status()));
+}
+
+TEST_F(PeerAuthorityTest, WrongFilesAreNamedAtTheStart) {
+  PeerAuthority::Options options;
+  options.directory = TlsDirectory(Path("absent"));
+  EXPECT_THAT(std::string(PeerAuthority::Create(options).status().message()), HasSubstr("absent/ca.crt"));
+  options.directory = TlsDirectory("");
+  options.token_file = "tokens";
+  EXPECT_TRUE(absl::IsInvalidArgument(PeerAuthority::Create(options).status()));
+}
+
+}  // namespace
+}  // namespace lockstep

@@ -1,0 +1,122 @@
+#ifndef LOCKSTEP_SERVER_RPC_WATCH_WATCH_CALL_H_
+#define LOCKSTEP_SERVER_RPC_WATCH_WATCH_CALL_H_
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "grpcpp/support/byte_buffer.h"
+#include "lockstep/common/base/clock.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/base/threads/executor.h"
+#include "lockstep/common/base/threads/periodic_task.h"
+#include "lockstep/server/chief/chief.h"
+#include "lockstep/server/rpc/call/call_peer.h"
+#include "lockstep/server/rpc/call/completion_tag.h"
+#include "lockstep/server/rpc/call/incoming_call.h"
+#include "lockstep/server/rpc/call/revocable_call.h"
+#include "lockstep/server/rpc/call/visitors.h"
+
+namespace lockstep {
+
+class WatchCall;
+
+// The calls of WatchRun: sends each a reply when it begins, and then in every period. What all have in common is
+// computed once in a period, and only while there is a call. Thread-safe.
+class Watchers {
+ public:
+  struct Options {
+    Chief* chief = nullptr;        // must outlive this, like all pointers
+    Visitors* visitors = nullptr;  // holds a call until its request has been read
+    Executor* executor = nullptr;
+    Clock* clock = Clock::Real();
+    absl::Duration period = absl::Seconds(1);
+    // A call that takes no reply for so long is cancelled.
+    absl::Duration patience = absl::Minutes(1);
+    size_t most = 64;
+    // Told of each call, which it revokes when the peer is no longer trusted; may be empty.
+    std::function<void(const CallPeer&, std::weak_ptr<RevocableCall>)> watch_peer;
+  };
+
+  explicit Watchers(const Options& options);
+
+  void Start(std::unique_ptr<IncomingCall> call);
+  // Sends all calls a last reply, so that watchers learn the end of the run, ends them, and from now on each new one.
+  // Blocks until they are finished, for at most kEndLimit. Call it before the server shuts down.
+  static constexpr absl::Duration kEndLimit = absl::Milliseconds(500);
+  void End() ABSL_LOCKS_EXCLUDED(mutex_);
+
+ private:
+  friend class WatchCall;
+
+  // Returns Unavailable if there are too many, or after End.
+  absl::Status Enter(const std::shared_ptr<WatchCall>& call) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Leave(const std::shared_ptr<WatchCall>& call) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<std::shared_ptr<WatchCall>> Calls() ABSL_LOCKS_EXCLUDED(mutex_);
+  void SendAll() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns the serialized parts of a reply that are the same for all.
+  std::string CommonPart() ABSL_LOCKS_EXCLUDED(mutex_);
+
+  const Options options_;
+  Mutex mutex_;
+  std::set<std::shared_ptr<WatchCall>> calls_ ABSL_GUARDED_BY(mutex_);
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;
+  CondVar left_;
+  PeriodicTask task_;  // the last member: it uses the others
+};
+
+// A call of WatchRun. Owns itself until it is finished. While no operation is pending, it waits for the watchers' next
+// period. Thread-safe.
+class WatchCall final : public CompletionTag,
+                        public Visitor,
+                        public RevocableCall,
+                        public std::enable_shared_from_this<WatchCall> {
+ public:
+  WatchCall(std::unique_ptr<IncomingCall> call, Watchers* watchers)
+      : call_(std::move(call)), watchers_(watchers), options_(watchers->options_) {}
+
+  void Begin() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Sends a reply with the common part, unless the one before was not taken yet.
+  void Send(const std::string& common, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Sends a last reply, unless one is being sent, and ends the call after it.
+  void End(const std::string& common, absl::Time now, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
+
+  void OnEvent(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
+  void OnEvicted() override { call_->context.TryCancel(); }
+  // The next write fails.
+  void OnRevoked(const absl::Status&) override { call_->context.TryCancel(); }
+
+ private:
+  // kIdle: no operation is pending. The thread that leaves kIdle starts the next operation.
+  enum class State { kReading, kIdle, kWriting, kFinishing };
+
+  void OnRequest(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Write(const std::string& common);
+  void Finish(const absl::Status& status);
+
+  const std::unique_ptr<IncomingCall> call_;
+  Watchers* const watchers_;
+  const Watchers::Options& options_;
+  // Used by the thread of the operation that has ended, or that starts the next one.
+  grpc::ByteBuffer request_, reply_;
+  bool times_ = false;
+  Chief::WatchCursor cursor_;
+
+  Mutex mutex_;
+  State state_ ABSL_GUARDED_BY(mutex_) = State::kReading;
+  // The status with which the call ends after the pending write; OK if it continues.
+  absl::Status end_ ABSL_GUARDED_BY(mutex_);
+  absl::Time written_at_ ABSL_GUARDED_BY(mutex_);
+  // Reset when the call is finished.
+  std::shared_ptr<WatchCall> self_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_RPC_WATCH_WATCH_CALL_H_

@@ -1,0 +1,16 @@
+#ifndef LOCKSTEP_SERVER_SYNC_WORKERS_CONTRIBUTION_COUNTS_H_
+#define LOCKSTEP_SERVER_SYNC_WORKERS_CONTRIBUTION_COUNTS_H_
+
+#include "lockstep/v1/event.pb.h"
+#include "lockstep/v1/status.pb.h"
+
+namespace lockstep {
+
+// Returns the contributions since the chief's start by their result as scalars: "contributions/accepted", "/stale",
+// "/duplicate" and "/rejected" of all workers, also of those that have left, and "contributions/<worker>/accepted" and
+// so on of each connected worker. Of more than 64 workers, only of the first ones by name.
+v1::Summary ContributionCounts(const v1::RunStatus& status);
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_SYNC_WORKERS_CONTRIBUTION_COUNTS_H_

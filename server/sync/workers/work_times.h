@@ -1,0 +1,145 @@
+#ifndef LOCKSTEP_SERVER_SYNC_WORKERS_WORK_TIMES_H_
+#define LOCKSTEP_SERVER_SYNC_WORKERS_WORK_TIMES_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/time/time.h"
+#include "lockstep/common/step/step_times.h"
+#include "lockstep/server/sync/workers/worker_state.h"
+#include "lockstep/v1/watch.pb.h"
+
+namespace lockstep {
+
+// A histogram of seconds. Not thread-safe.
+template <size_t kBounds>
+class SecondsHistogram {
+ public:
+  explicit SecondsHistogram(const std::array<double, kBounds>* bounds) : bounds_(*bounds) {}
+
+  void Add(double seconds) {
+    size_t i = 0;
+    while (i < kBounds && seconds > bounds_[i]) ++i;
+    ++counts_[i];
+    sum_ += seconds;
+  }
+  // The counts are not cumulative; the last one has no bound.
+  const std::array<int64_t, kBounds + 1>& counts() const { return counts_; }
+  double sum() const { return sum_; }
+
+ private:
+  const std::array<double, kBounds>& bounds_;
+  std::array<int64_t, kBounds + 1> counts_ = {};
+  double sum_ = 0;
+};
+
+// The use of the time of workers and steps, for people: sums, the last contributions, and which worker is slow.
+// Bounded: the newest 4,096 contributions and 256 commits are kept. Pure; not thread-safe.
+class WorkTimes {
+ public:
+  // A worker is slow if its time for a slot, the median of its last kRecent contributions without the time that it
+  // waited, is at least kSlowFactor times as long as the median of the other workers, and at least kSlowTime longer.
+  static constexpr size_t kRecent = 3;
+  static constexpr double kSlowFactor = 1.5;
+  static constexpr absl::Duration kSlowTime = absl::Milliseconds(5);
+  // The period of TakeSlow's comparisons, the time for which a worker must have been slow before TakeSlow names it,
+  // since other programs may disturb any worker for a moment, and the time in which it names a worker once.
+  static constexpr absl::Duration kComparePeriod = absl::Milliseconds(200);
+  static constexpr absl::Duration kSlowFor = absl::Seconds(1);
+  static constexpr absl::Duration kNamePeriod = absl::Minutes(1);
+
+  explicit WorkTimes(absl::Time start);
+
+  void AddWorker(uint64_t session, const std::string& name);
+  void RemoveWorker(uint64_t session) { workers_.erase(session); }
+
+  // A contribution to `token` arrived, `took` after the token was given. `times` as the worker reports them
+  // (EncodeStepTimes).
+  void OnContributed(uint64_t session, const StepToken& token, absl::Duration took, uint64_t times, absl::Time now);
+  // A step may begin, after a hold.
+  void OnBegun(absl::Time now) { begun_ = now; }
+  // The update to global step `step`.
+  void OnCommitted(int64_t step, absl::Time now);
+
+  struct Slow {
+    std::string worker;
+    double factor = 0;
+    absl::Duration longer;
+  };
+  // Returns the workers that have been slow for kSlowFor, each at most once in kNamePeriod. To be called now and then.
+  std::vector<Slow> TakeSlow(absl::Time now);
+
+  // Fills WatchRunReply.worker and the counters of steps.
+  void Fill(v1::WatchRunReply* reply) const;
+  // The position of a watcher: the contributions and commits that it has received.
+  struct Cursor {
+    int64_t contributions = 0;
+    int64_t commits = 0;
+  };
+  // Adds the contributions and commits after the cursor, and moves it.
+  void FillTimeLine(Cursor* cursor, v1::WatchRunReply* reply) const;
+
+ private:
+  using ContributionHistogram = SecondsHistogram<7>;
+  using StepHistogram = SecondsHistogram<16>;
+
+  // Bounds in seconds; those of steps go from 1 ms to 100 s, each about 2.15 times the previous one.
+  static constexpr std::array<double, 7> kContributionBounds = {0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10};
+  static constexpr std::array<double, 16> kStepBounds = {0.001, 0.00215, 0.0046, 0.01, 0.0215, 0.046, 0.1, 0.215,
+                                                         0.46,  1,       2.15,   4.6,  10,     21.5,  46,  100};
+
+  struct Worker {
+    std::shared_ptr<const std::string> name;
+    int64_t contributions = 0;
+    int64_t step = 0;
+    StepTimes total;
+    // A ring of the times for one slot.
+    std::array<StepTimes, kRecent> recent;
+    ContributionHistogram took{&kContributionBounds};
+    // The time of the first of the comparisons in a row in which it was slow; InfiniteFuture if it is not.
+    absl::Time slow_since = absl::InfiniteFuture();
+    // The time when TakeSlow named it last.
+    absl::Time named = absl::InfinitePast();
+  };
+  struct Arrival {
+    absl::Time time;
+    std::shared_ptr<const std::string> worker;
+    int64_t step = 0;
+    SlotBlock block;
+    uint64_t times = 0;
+    absl::Duration took;
+  };
+  struct Committed {
+    absl::Time begun, time;
+    int64_t step = 0;
+  };
+
+  // Returns how slow the worker is: factor 0 if it is not, or if there is nothing to compare it with.
+  struct Pace {
+    double factor = 0;
+    absl::Duration longer;
+  };
+  std::vector<Pace> Paces() const;
+  static void FillWorker(const Worker& worker, v1::WorkerTimes* times);
+  double Seconds(absl::Time time) const { return absl::ToDoubleSeconds(time - start_); }
+
+  const absl::Time start_;
+  absl::Time begun_;
+  absl::Time compared_;
+  std::map<uint64_t, Worker> workers_;
+  // Rings; the numbers count all that were added.
+  std::vector<Arrival> arrivals_;
+  std::vector<Committed> commits_;
+  int64_t num_arrivals_ = 0;
+  int64_t num_commits_ = 0;
+  StepHistogram steps_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_SYNC_WORKERS_WORK_TIMES_H_

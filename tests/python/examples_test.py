@@ -1,0 +1,44 @@
+"""Runs the examples in Python, each alone in a folder of its own, for a few steps.
+
+Usage: examples_test.py FOLDER   (examples/python)
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+FOLDER = pathlib.Path(sys.argv[1]).resolve()
+
+
+class ExamplesTest(unittest.TestCase):
+
+  @classmethod
+  def setUpClass(cls):
+    cls.work = cls.enterClassContext(tempfile.TemporaryDirectory())
+
+  def run_example(self, name, *arguments):
+    """Runs an example to its end; returns the accuracy and the digest that it prints."""
+    run = subprocess.run([sys.executable, FOLDER / name, *arguments], check=False, cwd=self.work, capture_output=True,
+                         text=True)
+    found = re.search(r"test accuracy (0\.\d+), digest ([0-9a-f]{64})", run.stdout)
+    self.assertTrue(found, run.stdout + run.stderr)
+    return float(found[1]), found[2]
+
+  def test_perceptron_ends_where_it_would_have(self):
+    accuracy, digest = self.run_example("mlp.py", "--steps=60")
+    self.assertGreater(accuracy, 0.6)
+    self.assertEqual(self.run_example("mlp.py", "--steps=60", "--logdir=again")[1], digest)
+
+  def test_jax_perceptron(self):
+    self.assertGreater(self.run_example("jax_mlp.py", "--steps=60")[0], 0.6)
+
+  def test_head_learns_on_trained_body(self):
+    self.assertGreater(self.run_example("cnn.py", "--steps=15")[0], 0.5)
+    self.assertGreater(self.run_example("fine_tuning.py", "--steps=15")[0], 0.9)
+
+
+if __name__ == "__main__":
+  unittest.main(argv=sys.argv[:1])

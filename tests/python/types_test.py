@@ -1,0 +1,14 @@
+"""The types of the package, as mypy's strict mode checks them. Skips without mypy; where CI is true it fails."""
+
+import os
+import sys
+
+try:
+  from mypy import api
+except ImportError:
+  print(f"SKIPPED: {sys.executable} has no mypy")
+  sys.exit(int(os.environ.get("CI") == "true"))
+
+output, errors, code = api.run(["--strict", f"--cache-dir={os.environ['TEST_TMPDIR']}/mypy", "python/lockstep"])
+print(output, errors, sep="")
+sys.exit(code)

@@ -1,0 +1,58 @@
+#ifndef LOCKSTEP_TESTS_SIMULATION_STALENESS_WATCH_H_
+#define LOCKSTEP_TESTS_SIMULATION_STALENESS_WATCH_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/common/step/step_frame.h"
+#include "lockstep/tests/simulation/world/network.h"
+#include "lockstep/tests/simulation/world/world.h"
+
+namespace lockstep {
+namespace simulation {
+
+// Finds a chief with async { max_staleness } that gives a token to a worker that is further ahead of another one. The
+// watch sees only messages, so it counts contributions that are certain: the ones that the first worker knows to be
+// accepted, and every one that the other worker has sent. The other worker must have joined later, because a worker
+// that joins is level with the slowest one.
+class StalenessWatch {
+ public:
+  explicit StalenessWatch(int64_t max_staleness) : max_staleness_(max_staleness) {}
+
+  // Called before the chief handles the frame.
+  void OnFrame(const std::shared_ptr<Call>& stream, const StepFrame& frame);
+  // Called when the chief has made the reply.
+  void OnReply(const std::shared_ptr<Call>& stream, const StepReplyFrame& reply, Instant now);
+  // A worker may count no more, which the chief decides before it says so.
+  void Forget();
+  // Returns what is wrong, once it is certain that the chief had no reason of which the messages tell only later; empty
+  // if nothing is.
+  std::string Check(Instant now);
+
+ private:
+  struct Worker {
+    int64_t accepted = 0;
+    int64_t sent = 0;
+    int64_t joined = 0;  // 0: has no token yet
+    // The contributions that each earlier worker had sent when this one joined.
+    std::map<const Call*, int64_t> before;
+  };
+  struct Suspicion {
+    std::weak_ptr<Call> behind;
+    int64_t ahead = 0;
+    Instant since = 0;
+  };
+
+  const int64_t max_staleness_;
+  int64_t joins_ = 0;
+  std::map<std::shared_ptr<Call>, Worker> workers_;
+  std::vector<Suspicion> suspicions_;
+};
+
+}  // namespace simulation
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TESTS_SIMULATION_STALENESS_WATCH_H_

@@ -1,0 +1,105 @@
+#ifndef LOCKSTEP_TESTS_SIMULATION_STREAM_LEDGER_H_
+#define LOCKSTEP_TESTS_SIMULATION_STREAM_LEDGER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "absl/types/span.h"
+#include "lockstep/common/checkpoint/bundle/bundle_reader.h"
+#include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/tests/simulation/roles/reference.h"
+#include "lockstep/train/saver/named_tensor.h"
+#include "lockstep/v1/chief.pb.h"
+#include "lockstep/worker/nn/model.h"
+
+namespace lockstep {
+namespace simulation {
+
+// Knows which values the steps of a run may have whose workers read input streams. A version follows from the one
+// before it by the contributions that counted, in their order. The ledger does not see this order: it computes every
+// order of what workers have computed until a version has the values that a worker, a reader or a checkpoint shows.
+// Only orders count in which each batch counts at most once, and only for its own chief's life; under ASYNC no batch of
+// a stream may be left out, under FIRST_ARRIVALS a contribution must carry the step that it counts for.
+class StreamLedger {
+ public:
+  StreamLedger(const config::v1::RunSpec& config, const RunRules& rules);
+
+  // Another chief serves, from this checkpoint; null: from the first values.
+  absl::Status Begin(const BundleReader* checkpoint);
+  // The chief of the newest life gives this token.
+  void OnToken(const v1::Token& token);
+  // A worker begins to compute a batch (SlotKey: position and stream) with these values, or those of the canary.
+  absl::Status OnComputing(const SlotKey& key, VariableValues values);
+  absl::Status CheckNamed(int64_t step, absl::Span<const train::NamedTensor> values);
+  absl::Status CheckCheckpoint(const BundleReader& reader);
+
+ private:
+  struct Node {
+    int64_t step = 0;
+    Reference::State state;
+    // The next batch of each stream. Under FIRST_ARRIVALS batches that counted for nothing are missing in it.
+    std::vector<int64_t> positions;
+    std::shared_ptr<const Node> before;  // null at step 0
+  };
+  using NodePtr = std::shared_ptr<const Node>;
+  using Address = std::pair<int64_t, int64_t>;  // stream, position
+  struct Token {
+    std::set<int64_t> steps;         // that it carried
+    std::set<int64_t> values_steps;  // of the values it came with
+  };
+  // A batch that a worker has computed, and the version that it was computed with.
+  struct Computed {
+    Address address;
+    NodePtr base;
+    std::shared_ptr<const Reference::Gradient> gradient;
+  };
+  // The time between two starts of a chief.
+  struct Life {
+    // The newest versions that were seen; several if they have the same values.
+    std::vector<NodePtr> newest;
+    std::map<Address, Token> tokens;
+    std::vector<Computed> computed;
+  };
+  using Matches = std::function<bool(const Node&)>;
+
+  // Returns a version of the life at `step` that matches, or null.
+  NodePtr Find(Life* life, int64_t step, const Matches& matches);
+  static bool IsSame(const Node& a, const Node& b);
+  // Returns the versions that may follow.
+  std::vector<NodePtr> Following(const Life& life, const NodePtr& node) const;
+  // Adds those that follow once `chosen` have counted and `missing` more count.
+  void Choose(const Life& life, const NodePtr& node, int64_t missing, std::vector<int64_t> positions,
+              std::vector<const Computed*>* chosen, std::vector<NodePtr>* following) const;
+  bool MayCount(const Life& life, const Node& node, const std::vector<int64_t>& positions,
+                const Computed& computed) const;
+  // Forgets what can count no more.
+  void Prune(Life* life) const;
+  // Returns OK if the checkpoint may have these positions at the version.
+  bool ArePositions(const Life& life, const Node& node, absl::Span<const int64_t> positions) const;
+  struct Found {
+    NodePtr node;
+    std::vector<int64_t> positions;
+  };
+  absl::StatusOr<Found> FindCheckpoint(const BundleReader& reader);
+
+  const bool is_async_;
+  const int64_t wanted_;  // contributions to a step
+  const Reference reference_;
+  const RunChanges::Settings settings_;
+  const uint64_t seed_;
+  std::vector<Life> lives_;
+};
+
+}  // namespace simulation
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TESTS_SIMULATION_STREAM_LEDGER_H_

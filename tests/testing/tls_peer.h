@@ -1,0 +1,41 @@
+#ifndef LOCKSTEP_TESTS_TESTING_TLS_PEER_H_
+#define LOCKSTEP_TESTS_TESTING_TLS_PEER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+// OpenSSL's types.
+struct ssl_ctx_st;
+struct ssl_st;
+
+namespace lockstep {
+
+// A peer with just enough HTTP/2 over TLS to begin calls, and which checks no certificate. For one thread.
+class TlsPeer {
+ public:
+  // Connects to "127.0.0.1:port" and sends the preface. Shows the certificate of a kit; of none if `kit` is empty.
+  TlsPeer(const std::string& address, const std::string& kit);
+  ~TlsPeer();
+  TlsPeer(const TlsPeer&) = delete;
+
+  // Sends bytes. Stops if the server hangs up.
+  void Send(const std::string& bytes);
+  // Begins a call and ends its request, without a message.
+  void Begin(uint32_t stream, const std::string& method);
+  // Begins headers that continue in `frames` frames with a header of `bytes` bytes each, without an end.
+  void SendEndlessHeaders(int frames, int bytes);
+  // Blocks until the server has sent `text` or hung up. Returns true if it has sent the text.
+  bool ReadUntil(const std::string& text);
+  // Blocks until the server hangs up.
+  void ReadToTheEnd() { ReadUntil(""); }
+
+ private:
+  int fd_ = -1;
+  std::shared_ptr<ssl_ctx_st> context_;
+  std::shared_ptr<ssl_st> tls_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TESTS_TESTING_TLS_PEER_H_

@@ -1,0 +1,129 @@
+# shellcheck shell=bash
+# Sourced by ./lockstep: the artefacts of a release. Reads ROOT, BIN and LOG and calls say, fail, open_log, to_log,
+# build_binaries and install_packages of the caller.
+
+dist_usage() {
+  cat <<'USAGE'
+Usage: ./lockstep dist [--out=DIR] [--no-image]
+
+Makes the artefacts of a release from the tree as it is. Two calls on one commit and one system make the same bytes.
+  lockstep-VERSION-linux-x86_64.tar.gz   bin/lockstep and its libraries, for any folder; needs glibc 2.34 and the C++
+                                         runtime of GCC 12: Debian 12, Ubuntu 22.04, Fedora 36 or newer
+  lockstep_VERSION_amd64.deb             for this release of Debian, with systemd units lockstep-chief@ and lockstep-worker@
+  lockstep-VERSION-image.tar             an image for docker load
+  lockstep-VERSION.cdx.json              the packages that the libraries come from, as CycloneDX
+  SHA256SUMS
+  --out=DIR    where they go; dist when absent
+  --no-image   makes no image; without it Docker must run
+Exit codes: 0 done; 1 something could not be made; 2 wrong arguments.
+USAGE
+}
+
+# stage_programs FOLDER: fills FOLDER with the contents of the tarball.
+stage_programs() {
+  "${ROOT}/docker/collect.sh" --system_cxx "$1"
+  install -m 755 "${ROOT}/deploy/release/lockstep" "$1/bin/lockstep"
+  mkdir -p "$1/share/doc/lockstep" "$1/share/lockstep" "$1/share/man/man1" "$1/share/bash-completion/completions"
+  cp -r "${ROOT}/docs" "${ROOT}/README.md" "${ROOT}/CHANGELOG.md" "${ROOT}/LICENSE" "$1/share/doc/lockstep"
+  (cd "${ROOT}" && find proto -name '*.proto' -exec cp --parents -t "$1/share/lockstep" {} +)
+  "$1/bin/lockstep" completion bash >"$1/share/bash-completion/completions/lockstep"
+  "${ROOT}/tools/write_release.py" man "$1/bin/lockstep_main" "${VERSION}" "${SOURCE_DATE_EPOCH}" >"$1/share/man/man1/lockstep.1"
+}
+
+# set_times FOLDER: gives everything in it the time of the release and the same modes on every machine.
+set_times() {
+  chmod -R u=rwX,go=rX "$1"
+  find "$1" -exec touch --no-dereference --date="@${SOURCE_DATE_EPOCH}" {} +
+}
+
+make_tarball() {
+  local name="lockstep-${VERSION}-linux-x86_64"
+  mkdir "$1/${name}"
+  stage_programs "$1/${name}"
+  set_times "$1/${name}"
+  tar -C "$1" --sort=name --owner=0 --group=0 --numeric-owner --format=gnu -c "${name}" | gzip -9n >"$2/${name}.tar.gz"
+}
+
+# make_deb WORK OUT: the package leaves the libraries to Debian.
+make_deb() {
+  local tree="$1/deb" stage="$1/lockstep-${VERSION}-linux-x86_64" depends
+  mkdir -p "${tree}/DEBIAN" "${tree}/usr/bin" "${tree}/usr/lib/lockstep" "${tree}/usr/share/doc/lockstep" \
+    "${tree}/usr/share/man/man1" "${tree}/lib/systemd/system" "$1/debian"
+  cp "${stage}/bin"/*_main "${tree}/usr/lib/lockstep"
+  install -m 755 "${ROOT}/deploy/release/lockstep" "${tree}/usr/bin/lockstep"
+  install -m 644 "${ROOT}/deploy/release"/*.service "${tree}/lib/systemd/system"
+  cp -r "${stage}/share/bash-completion" "${stage}/share/lockstep" "${tree}/usr/share"
+  gzip -9nc "${stage}/share/man/man1/lockstep.1" >"${tree}/usr/share/man/man1/lockstep.1.gz"
+  gzip -9nc "${ROOT}/CHANGELOG.md" >"${tree}/usr/share/doc/lockstep/changelog.gz"
+  cp "${ROOT}/LICENSE" "${tree}/usr/share/doc/lockstep/copyright"
+  printf 'Source: lockstep\n\nPackage: lockstep\nArchitecture: amd64\n' >"$1/debian/control"
+  depends="$(cd "$1" && dpkg-shlibdeps -O -e"${tree}/usr/lib/lockstep/chief_main" \
+    -e"${tree}/usr/lib/lockstep/worker_main" -e"${tree}/usr/lib/lockstep/lockstep_main" 2>>"${LOG}")" || return
+  cat >"${tree}/DEBIAN/control" <<CONTROL
+Package: lockstep
+Version: ${VERSION}
+Architecture: amd64
+Maintainer: The Lockstep developers <lockstep@localhost>
+Section: science
+Priority: optional
+Installed-Size: $(du -k -s "${tree}/usr" | cut -f1)
+Depends: ${depends#shlibs:Depends=}
+Description: Elastic, fault-tolerant, reproducible training
+ One chief and any number of workers train a model with synchronous steps over
+ gRPC. The final weights are the same, bit for bit, with any number of workers,
+ kills of workers and chief, restarts and resumes.
+CONTROL
+  set_times "${tree}"
+  chmod 755 "${tree}/usr/bin/lockstep" "${tree}/usr/lib/lockstep"/*
+  to_log dpkg-deb --root-owner-group -Zxz --build "${tree}" "$2/lockstep_${VERSION}_amd64.deb"
+}
+
+make_image() {
+  local base=debian:bookworm-slim stage="$1/image"
+  to_log "${ROOT}/docker/make_base.sh" "${base}" && docker save "${base}" -o "$1/base.tar" || return
+  mkdir -p "${stage}/opt/lockstep" "${stage}/usr/local/bin" "${stage}/logdir"
+  "${ROOT}/docker/collect.sh" "${stage}/opt/lockstep"
+  install -m 755 "${ROOT}/docker/entrypoint.sh" "${stage}/usr/local/bin/lockstep"
+  set_times "${stage}"
+  "${ROOT}/tools/write_release.py" image "$1/base.tar" "${stage}" "${VERSION}" "$(git -C "${ROOT}" rev-parse HEAD)" \
+    "${SOURCE_DATE_EPOCH}" "$2/lockstep-${VERSION}-image.tar"
+}
+
+# Makes everything in a folder of its own, so that a failure leaves the old artefacts.
+make_artefacts() {
+  local work="$1" out="$1/out"
+  mkdir "${out}"
+  say "making the tarball"
+  make_tarball "${work}" "${out}" || fail 1 "cannot make the tarball; the log is ${LOG}"
+  say "making the Debian package"
+  make_deb "${work}" "${out}" || fail 1 "cannot make the Debian package; the log is ${LOG}"
+  "${ROOT}/tools/write_release.py" sbom "${work}/lockstep-${VERSION}-linux-x86_64/lib" "${VERSION}" \
+    "${SOURCE_DATE_EPOCH}" >"${out}/lockstep-${VERSION}.cdx.json" || fail 1 "cannot write the list of packages"
+  if [[ "$2" == yes ]]; then
+    say "making the image"
+    make_image "${work}" "${out}" || fail 1 "cannot make the image; the log is ${LOG}"
+  fi
+  (cd "${out}" && sha256sum ./* | sed 's# \./# #' >"${work}/SHA256SUMS" && mv "${work}/SHA256SUMS" .)
+}
+
+build_dist() {
+  local out="${PWD}/dist" image=yes word work
+  for word in "$@"; do
+    case "${word}" in
+      --out=?*) out="$(realpath -m -- "${word#--out=}")" ;;
+      --no-image) image=no ;;
+      *) fail 2 "dist takes --out=DIR and --no-image, not '${word}'" ;;
+    esac
+  done
+  build_binaries
+  open_log dist
+  VERSION="$(sed -nE 's/^constexpr char kVersion\[\] = "(.*)";/\1/p' "${ROOT}/common/base/version.h")"
+  SOURCE_DATE_EPOCH="$(git -C "${ROOT}" log -1 --format=%ct)"
+  export SOURCE_DATE_EPOCH
+  work="$(mktemp -d)"
+  # shellcheck disable=SC2064
+  trap "rm -rf '${work}'" EXIT
+  make_artefacts "${work}" "${image}"
+  mkdir -p "${out}" && cp "${work}/out"/* "${out}" || fail 1 "cannot write to ${out}"
+  (cd "${out}" && ls -l lockstep* SHA256SUMS)
+}

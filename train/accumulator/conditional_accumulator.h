@@ -1,0 +1,26 @@
+#ifndef LOCKSTEP_TRAIN_ACCUMULATOR_CONDITIONAL_ACCUMULATOR_H_
+#define LOCKSTEP_TRAIN_ACCUMULATOR_CONDITIONAL_ACCUMULATOR_H_
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "lockstep/common/tensor/tensor.h"
+#include "lockstep/train/accumulator/accumulator.h"
+
+namespace lockstep::train {
+
+// TensorFlow's ConditionalAccumulator: an Accumulator of dense gradients. A gradient must have the declared type and
+// shape. Where the shape is not known, the first gradient after a take fixes it until the next take. The mean is the
+// sum, in the order of the calls, divided by the number of gradients.
+class ConditionalAccumulator : public Accumulator<Tensor> {
+ public:
+  // InvalidArgument: an option is not valid.
+  static absl::StatusOr<std::unique_ptr<ConditionalAccumulator>> Create(const AccumulatorOptions& options);
+
+ private:
+  using Accumulator::Accumulator;
+};
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_ACCUMULATOR_CONDITIONAL_ACCUMULATOR_H_

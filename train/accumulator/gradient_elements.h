@@ -1,0 +1,24 @@
+#ifndef LOCKSTEP_TRAIN_ACCUMULATOR_GRADIENT_ELEMENTS_H_
+#define LOCKSTEP_TRAIN_ACCUMULATOR_GRADIENT_ELEMENTS_H_
+
+#include <cstdint>
+
+#include "lockstep/v1/tensor.pb.h"
+
+namespace lockstep::train {
+
+// Arithmetic on elements whose type is known at run time: DT_HALF, DT_FLOAT or DT_DOUBLE, the types for which
+// TensorFlow has accumulators. Each operation rounds its result to the type once.
+
+// Returns true if `dtype` is one of the three.
+bool IsGradientType(v1::DataType dtype);
+
+// Adds n elements: to[i] = to[i] + from[i]. Both pointers must be aligned for the type.
+void AddElements(v1::DataType dtype, int64_t n, const char* from, char* to);
+
+// Divides n elements by a number, which is rounded to the type first.
+void DivideElements(v1::DataType dtype, int64_t n, int64_t divisor, char* elements);
+
+}  // namespace lockstep::train
+
+#endif  // LOCKSTEP_TRAIN_ACCUMULATOR_GRADIENT_ELEMENTS_H_

@@ -1,0 +1,64 @@
+#ifndef LOCKSTEP_TRAIN_SLIM_NETS_NET_BUILDER_H_
+#define LOCKSTEP_TRAIN_SLIM_NETS_NET_BUILDER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "lockstep/config/v1/model.pb.h"
+
+namespace lockstep::train::slim::nets {
+
+// Writes down a network of images, layer after layer. Layers are named as tf-slim's scopes, so that their variables
+// have tf-slim's names but for the last part. Each method returns the name of its last layer, which others may read.
+// Not thread-safe.
+class NetBuilder {
+ public:
+  struct Options {
+    // The first part of every name, "InceptionV1".
+    std::string scope;
+    // The initial values of kernels.
+    v1::Initializer initializer;
+    // Settings of batch norm after a convolution, which then has no bias. If it is null, there is none.
+    const config::v1::Layer::BatchNorm* batch_norm = nullptr;
+    config::v1::Activation activation = config::v1::RELU;
+  };
+
+  // A convolution, or pooling: a square window.
+  struct Window {
+    int64_t size = 1;
+    int64_t stride = 1;
+    config::v1::Padding padding = config::v1::SAME;
+  };
+
+  NetBuilder(const Options& options, config::v1::ModelConfig* model);
+
+  // A convolution, with batch norm if there is one, and the activation unless `linear`. An empty `input` is the
+  // previous layer.
+  std::string Conv(const std::string& name, const std::string& input, int64_t filters, const Window& window,
+                   bool linear = false);
+  // Adds a convolution with one kernel for each channel, and what follows it.
+  std::string Depthwise(const std::string& name, const std::string& input, const Window& window);
+  // A convolution with bias and neither batch norm nor activation.
+  std::string Logits(const std::string& name, int64_t classes);
+  std::string MaxPool(const std::string& name, const std::string& input, const Window& window);
+  std::string Concat(const std::string& name, const std::vector<std::string>& inputs);
+  // The sum of both, then the activation.
+  std::string Residual(const std::string& name, const std::string& shortcut, const std::string& residual);
+  std::string Dropout(const std::string& name, float rate);
+  // The mean over height and width, of shape [1, 1, channels].
+  std::string Mean(const std::string& name, int64_t channels);
+  std::string Flatten(const std::string& name);
+
+ private:
+  config::v1::Layer* Add(const std::string& name, const std::string& input);
+  // Adds what follows a convolution without bias: batch norm and the activation.
+  std::string Finish(const std::string& name, bool linear);
+
+  const Options options_;
+  config::v1::ModelConfig* const model_;
+};
+
+}  // namespace lockstep::train::slim::nets
+
+#endif  // LOCKSTEP_TRAIN_SLIM_NETS_NET_BUILDER_H_

@@ -1,0 +1,41 @@
+#ifndef LOCKSTEP_TRAIN_SLIM_NETS_NETS_H_
+#define LOCKSTEP_TRAIN_SLIM_NETS_NETS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "lockstep/config/v1/model.pb.h"
+
+namespace lockstep::train::slim::nets {
+
+struct NetOptions {
+  // The number of outputs. 1 or more.
+  int64_t classes = 1000;
+  // Height and width of the images, in pixels. 32 or more.
+  int64_t image_size = 224;
+  // Multiplies the number of filters of every layer, rounded down to 1 or more (MobilenetV1: 8 or more). Above 0.
+  double width = 1;
+};
+
+// The networks of tf_slim.nets, and mobilenet_v1 of tensorflow/models, which has the same form: layers, variables,
+// initial values, batch norm, dropout, weight decay (as regularizers) and a loss of softmax cross-entropy. Variables
+// are named as there, but for the last part: "kernel" is their "weights" ("depthwise_weights" of a depthwise layer),
+// "bias" their "biases". Images are [image_size, image_size, channels]. Where an original has a window of 7 x 7 for
+// images of 224 x 224, these have one of what is left of image_size: the same for 224. InvalidArgument names an option
+// out of range.
+absl::StatusOr<config::v1::ModelConfig> Vgg16(const NetOptions& options = {});
+absl::StatusOr<config::v1::ModelConfig> InceptionV1(const NetOptions& options = {});
+absl::StatusOr<config::v1::ModelConfig> ResnetV1_50(const NetOptions& options = {});
+absl::StatusOr<config::v1::ModelConfig> MobilenetV1(const NetOptions& options = {});
+
+// "vgg_16", "inception_v1", "resnet_v1_50", "mobilenet_v1".
+std::vector<std::string> NetNames();
+// Returns the network of this name. NotFound lists the names.
+absl::StatusOr<config::v1::ModelConfig> NetByName(absl::string_view name, const NetOptions& options = {});
+
+}  // namespace lockstep::train::slim::nets
+
+#endif  // LOCKSTEP_TRAIN_SLIM_NETS_NETS_H_

@@ -1,0 +1,22 @@
+#ifndef LOCKSTEP_WORKER_DATA_IMAGES_BYTE_IMAGE_H_
+#define LOCKSTEP_WORKER_DATA_IMAGES_BYTE_IMAGE_H_
+
+#include <cstdint>
+#include <vector>
+
+namespace lockstep {
+
+// The largest image that is decoded, in pixels; the memory for decoding one is at most about ten bytes for each.
+inline constexpr int64_t kMaxImagePixels = int64_t{1} << 26;
+
+// Bytes, row-major [height, width, channels]: grey, or red, green and blue.
+struct ByteImage {
+  int64_t height = 0;
+  int64_t width = 0;
+  int64_t channels = 0;
+  std::vector<uint8_t> pixels;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_IMAGES_BYTE_IMAGE_H_

@@ -1,0 +1,22 @@
+#ifndef LOCKSTEP_WORKER_DATA_IMAGES_DECODE_JPEG_H_
+#define LOCKSTEP_WORKER_DATA_IMAGES_DECODE_JPEG_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "lockstep/worker/data/images/byte_image.h"
+
+namespace lockstep {
+
+// Decodes a JPEG file to 1 channel if it is grey, or if `wants_grey` and it has a luminance, and to 3 otherwise: see
+// DecodeImage.
+absl::StatusOr<ByteImage> DecodeJpeg(absl::string_view encoded, bool wants_grey, int64_t max_pixels);
+
+// "libjpeg-turbo 2.1.5", the version of the library's headers.
+std::string JpegDecoderVersion();
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_IMAGES_DECODE_JPEG_H_

@@ -1,0 +1,51 @@
+#ifndef LOCKSTEP_WORKER_DATA_IMAGES_IMAGE_CHECKSUMS_H_
+#define LOCKSTEP_WORKER_DATA_IMAGES_IMAGE_CHECKSUMS_H_
+
+#include <cstdint>
+#include <string>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/io/file_system.h"
+
+namespace lockstep {
+
+// The checksums of the examples in a folder's image files, kept from run to run so that images are not decoded again.
+// Not thread-safe.
+//
+// The file, little-endian: version (4 bytes), fingerprint (8); for each image the length of its name (4), the name, the
+// file's DataIdentity (44) and its checksum (4); CRC32C of all the preceding (4).
+class ImageChecksums {
+ public:
+  // Loads what is kept in `directory` for this folder; nothing if it is empty, damaged or has another `fingerprint`,
+  // which tells how images become examples.
+  ImageChecksums(FileSystem* fs, const std::string& directory, const std::string& folder, uint64_t fingerprint);
+
+  // Returns the checksum of an image while its file is the same; nullopt if it is not known.
+  absl::optional<uint32_t> Find(absl::string_view name, const RandomAccessFile& file) const;
+  void Set(const std::string& name, const RandomAccessFile& file, uint32_t checksum);
+  // Keeps the checksums that were found or set. Errors: those of the file system.
+  absl::Status Keep();
+
+ private:
+  struct Entry {
+    std::string identity;
+    uint32_t checksum = 0;
+    mutable bool is_used = false;
+  };
+
+  void Load(absl::string_view text);
+
+  FileSystem* const fs_;
+  const std::string directory_;
+  const std::string path_;
+  const uint64_t fingerprint_;
+  absl::flat_hash_map<std::string, Entry> entries_;
+  bool changed_ = false;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_IMAGES_IMAGE_CHECKSUMS_H_

@@ -1,0 +1,35 @@
+#ifndef LOCKSTEP_WORKER_DATA_IMAGES_TESTING_IMAGE_ENCODER_H_
+#define LOCKSTEP_WORKER_DATA_IMAGES_TESTING_IMAGE_ENCODER_H_
+
+#include <cstdint>
+#include <string>
+
+#include "lockstep/worker/data/images/byte_image.h"
+
+namespace lockstep {
+
+// Returns an image whose bytes are a function of their places and of `seed`: gradients, so that JPEG keeps them.
+ByteImage TestImage(int64_t height, int64_t width, int64_t channels, int seed = 0);
+
+struct PngEncoding {
+  // 8 or 16 bits; of 16, each byte of the image is the upper half, and 0x7f the lower one.
+  int bit_depth = 8;
+  bool interlaced = false;
+  // Adds a channel of alpha.
+  bool alpha = false;
+  // Writes the index of each of at most 256 colours.
+  bool palette = false;
+};
+std::string EncodePng(const ByteImage& image, const PngEncoding& encoding = {});
+
+struct JpegEncoding {
+  int quality = 90;
+  bool progressive = false;
+  // The colours are C, M and Y; K is 255 - 100, which Adobe's inverted CMYK stores as 155.
+  bool cmyk = false;
+};
+std::string EncodeJpeg(const ByteImage& image, const JpegEncoding& encoding = {});
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_WORKER_DATA_IMAGES_TESTING_IMAGE_ENCODER_H_
