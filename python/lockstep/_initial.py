@@ -25,7 +25,7 @@ def digest_of(values: Mapping[str, Array]) -> str:
   """Returns the SHA-256 of names, shapes and elements, in the order of the names; 64 hexadecimal digits."""
   hashed = hashlib.sha256()
   for name in sorted(values):
-    array = np.ascontiguousarray(values[name], np.float32)
+    array = np.asarray(values[name], np.float32, order="C")  # ascontiguousarray makes a vector of a scalar.
     hashed.update(repr((name, array.shape)).encode())
     hashed.update(array.tobytes())
   return hashed.hexdigest()
@@ -63,7 +63,7 @@ def _write(values: Mapping[str, Array], path: str) -> None:
   with zipfile.ZipFile(path, "w") as archive:
     for name in sorted(values):
       with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-        np.lib.format.write_array(member, np.ascontiguousarray(values[name], np.float32), allow_pickle=False)
+        np.lib.format.write_array(member, np.asarray(values[name], np.float32, order="C"), allow_pickle=False)
 
 
 def digest_in_name(path: str) -> str:

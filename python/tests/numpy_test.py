@@ -437,6 +437,14 @@ class DeclarationTest(unittest.TestCase):
         files = threads.map(lambda i: _initial.file_for({"a": np.full(9, i)}, directory), range(8))
         self.assertEqual(len(set(files)), 1)
 
+  def test_an_initial_scalar_is_no_vector(self):
+    with tempfile.TemporaryDirectory() as directory:
+      values = {"scale": np.array(2.5, np.float32), "w": np.arange(6, dtype=np.float32).reshape(2, 3).T}
+      with np.load(_initial.file_for(values, directory)) as archive:
+        self.assertEqual(archive["scale"].shape, ())
+        self.assertEqual(archive["scale"], 2.5)
+        np.testing.assert_array_equal(archive["w"], values["w"])
+
   def test_launch_serves_one_logdir(self):
     with tempfile.TemporaryDirectory() as directory:
       master = _chief.declare_to_launcher(directory, softmax.declare("/runs/a"), "")
