@@ -25,7 +25,8 @@ Texts& ThreadTexts() {
 }  // namespace
 
 int Answer(absl::FunctionRef<absl::Status()> body) {
-  ThreadTexts().kept.clear();
+  // Texts of the call before may be arguments of this one: they live until it returns.
+  const std::deque<std::string> before = std::exchange(ThreadTexts().kept, {});
   const absl::Status status = CatchExceptions([&] { return body(); });
   if (!status.ok()) ThreadTexts().error = std::string(status.message());
   return static_cast<int>(status.code());

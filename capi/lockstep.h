@@ -6,7 +6,7 @@
  * a person. No argument ends the process: a null pointer, an id that was freed or a number out of range is an error.
  *
  * Memory. Text that a function returns (const char*) belongs to the library and is valid until the calling thread's
- * next call of any function here. Everything that the caller passes is copied before the function returns.
+ * next call of any function here has returned. Everything that the caller passes is copied before the function returns.
  *
  * Threads. Every function may be called from any thread. Functions of one slot must not run at the same time; they
  * then fail with LOCKSTEP_FAILED_PRECONDITION. The library starts threads of its own. It installs no signal handler and
