@@ -156,6 +156,16 @@ std::vector<Fault> Faults() {
          f->gradients.clear();
        }),
        kInvalid, "has 0 of 3 pieces"},
+      {"EndOfInputBeforeTheEnd", Changed([](TestRun*, StepFrame* f) {
+         f->end = false;
+         f->end_of_input = true;
+       }),
+       kInvalid, "in a frame that is not the contribution's last"},
+      {"EndOfInputWithAForeignReport", Changed([](TestRun*, StepFrame* f) {
+         f->reports[1].set_slot(5);
+         f->end_of_input = true;
+       }),
+       kInvalid, "a report for slot 5"},
       {"OtherBlockInTheMiddle",
        [](TestRun* run) {
          StepFrame frame = run->worker->NewFrame(*run->worker->token());

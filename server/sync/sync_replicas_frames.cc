@@ -161,7 +161,9 @@ absl::Status SyncReplicas::End(StepConnection* connection, const StepFrame& fram
   StepEffects effects;
   absl::Status status = summed;
   if (connection->closed_ || !status.ok()) {
-    effects = machine_.OnOrphanSummed(result, now);
+    StepMachine::FrameResult orphan = result;
+    if (!status.ok()) orphan.input_ended = false;  // a frame that is refused does not end the run
+    effects = machine_.OnOrphanSummed(orphan, now);
     if (status.ok()) status = absl::AbortedError("the stream was closed");
   } else {
     effects = machine_.OnSummed(session, result, now);
