@@ -101,7 +101,7 @@ def train(loss_fn: Callable[[Params, Any, jax.Array], Any], params: Params, run:
 
   Returns:
     The values of the last checkpoint if this program or `lockstep launch` started the chief, and otherwise those of the
-    last slot.
+    last slot, or `params` if the run was over before this worker computed one.
 
   Raises:
     ModelError: a leaf is not float32.
@@ -117,21 +117,26 @@ def train(loss_fn: Callable[[Params, Any, jax.Array], Any], params: Params, run:
 
   variables = [lockstep.Variable(name, value.shape) for name, value in zip(tree.names, tree.values)]
   initial = None if run.initial is not None else dict(zip(tree.names, tree.values))
-  leaves: List[jax.Array] = []
+  began = False
+  # Of the last slot. The canary is none: its values are random.
+  leaves: List[Any] = list(tree.values)
   with lockstep.Worker(variables, run, examples=examples, data_digest=data_digest, master=master, name=name,
                        framework=_framework(), initial=initial) as worker:
     for slot in worker:
-      if not leaves:
+      if not began:
         check_beginning(worker)
-      leaves = [jnp.array(value) for value in slot.values]
+        began = True
+      values = [jnp.array(value) for value in slot.values]
+      if not slot.canary:
+        leaves = values
       seed = np.array([slot.seed >> 32, slot.seed & 0xFFFFFFFF], np.uint32)
-      result, gradients = compute(leaves, data(slot.indices), seed)
+      result, gradients = compute(values, data(slot.indices), seed)
       loss, metrics = result if has_aux else (result, {})
       scalars: Any = {key: float(value) for key, value in metrics.items()}
       slot.done(float(loss), [np.asarray(gradient) for gradient in gradients], **scalars)
     checkpoint = worker.result.checkpoint
   if checkpoint is None:
-    return jax.tree_util.tree_unflatten(tree.definition, leaves)
+    return jax.tree_util.tree_unflatten(tree.definition, [jnp.asarray(leaf) for leaf in leaves])
   return tree.of(lockstep.load(checkpoint), checkpoint)
 
 

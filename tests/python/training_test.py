@@ -412,6 +412,30 @@ class OwnChiefTest(unittest.TestCase):
       with self.assertRaisesRegex(lockstep.Error, "not over"):
         _ = worker.result
 
+  def test_worker_of_the_canary_alone_keeps_its_model(self):
+    with Cluster("mlp") as cluster:
+      cluster.start("alone", self.join_late, cluster)
+      cluster.expect_end("alone")
+
+  def join_late(self, cluster):
+    model, late = nn.Linear(4, 4), nn.Linear(4, 4)
+    start = cluster.directory / "start.npz"
+    np.savez(start, weight=np.zeros((4, 4), np.float32), bias=np.zeros(4, np.float32))
+    run = lockstep.Run(None, steps=1, optimizer=lockstep.SGD(0.5), initial=start,
+                       overrides=["cluster.linger_seconds=20"])
+    before = late.weight.detach().clone()
+    with lockstep.Chief(run) as chief, lockstep.torch.Worker(late, run, examples=1, master=chief.address) as worker:
+      slots = iter(worker)
+      canary = next(slots)
+      late(torch.eye(4)).sum().backward()
+      with lockstep.torch.Worker(model, run, examples=1, master=chief.address) as other:
+        for slot in other:
+          model(torch.eye(4)).sum().backward()
+          slot.done(0.0)
+      canary.done(0.0)
+      self.assertIsNone(next(slots, None))
+      self.assertTrue(torch.equal(late.weight, before))
+
   def test_chief_may_have_more_steps(self):
     with Cluster("mlp") as cluster:
       cluster.start("alone", self.train_longer, cluster)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from types import TracebackType
-from typing import Any, Generator, Iterator, Optional, Tuple, Type, Union
+from typing import Any, Generator, Iterator, List, Optional, Tuple, Type, Union
 
+import numpy as np
 import torch
 
 import lockstep
@@ -81,7 +82,8 @@ class Worker:
 
   The chief owns the variables, the optimizer, the schedule and the checkpoints. The model's parameters are overwritten
   with the step's values at each slot. After the loop the model holds the run's final values if this program or
-  `lockstep launch` started the chief, and otherwise, as after stop(), the values of the last slot.
+  `lockstep launch` started the chief, and otherwise, as after stop(), the values of the last slot, or those that it had
+  before if the run was over before this worker computed a slot of it.
 
   Use as a context manager: leaving it disconnects from the run, which continues without this worker.
   Threads: construct it, iterate and leave it in one thread.
@@ -141,6 +143,8 @@ class Worker:
 
   def _all_slots(self) -> Generator[Slot, None, None]:
     last: Optional[Tuple[int, bool]] = None
+    # What the model began with, until it holds values of the run. Those of the canary are random.
+    began: Optional[List[np.ndarray]] = list(self._tensors.initial().values())
     with self._tensors.batch_statistics():
       try:
         for slot in self._core:
@@ -151,6 +155,8 @@ class Worker:
           same_values = here == last and not self._streams
           self._tensors.begin(slot.values, same_values, slot.step * self._slots + slot.index)
           last = here
+          if not slot.canary:
+            began = None
           batch = self._loader.batch(slot.step, slot.index, self._address) if self._loader is not None else None
           seed_all(slot.seed)
           yield Slot(slot, self._tensors, batch)
@@ -159,6 +165,8 @@ class Worker:
     result = self._core._result  # None after stop(). pylint: disable=protected-access
     if result is not None and result.checkpoint:
       load_into(self._model, result.checkpoint)
+    elif last is not None and began is not None:
+      self._tensors.begin(began, False, 0)
 
   def _address(self, step: int, slot: int) -> Optional[Address]:
     """Returns the indices and the seed of any slot, or None if the run ends before it."""
