@@ -38,8 +38,10 @@ def _take(tensors: ctypes.c_int64) -> tuple[int, dict[str, Array]]:
         kind = np.dtype(_DTYPES.get(dtype, dtype))
       except TypeError:
         raise Error(f"{name} has the type {dtype}, which NumPy lacks") from None
-      content = ctypes.string_at(view.data, view.bytes) if view.bytes else b""
-      arrays[name] = np.frombuffer(bytearray(content), kind).reshape([view.shape[d] for d in range(view.rank)])
+      arrays[name] = np.empty([view.shape[d] for d in range(view.rank)], kind)
+      assert arrays[name].nbytes == view.bytes
+      # Not string_at, whose size is a C int: it takes no more than 2 GiB.
+      ctypes.memmove(arrays[name].ctypes.data, view.data, view.bytes)
     return step.value, arrays
   finally:
     _core.tensors_free(tensors)
