@@ -547,7 +547,10 @@ class Worker:
       return
     if self.run is None or self.run.logdir is None or not os.path.isdir(self.run.logdir):
       return
-    text, checkpoint = checkpoint_digest(self.run.logdir)
+    try:
+      text, checkpoint = checkpoint_digest(self.run.logdir)
+    except FileNotFoundError:
+      return  # The chief is elsewhere, and so are its checkpoints.
     name = os.path.basename(checkpoint).rpartition("-")[2]
     step = int(name) if name.isdigit() else self._last_step + 1
     # The folder may be an earlier run's if the master is the file of a chief elsewhere.

@@ -215,6 +215,13 @@ class RunTest(unittest.TestCase):
       result, _ = softmax.train(softmax.declare(logdir), master=chief.master)
     self.assertEqual(result, lockstep.Result(softmax.STEPS))
 
+  def test_an_empty_folder_is_no_result(self):
+    logdir = self.logdir("empty")
+    os.mkdir(logdir)
+    with lockstep.Chief(softmax.declare(None)) as chief:
+      result, _ = softmax.train(softmax.declare(logdir), master=chief.master)
+    self.assertEqual(result, lockstep.Result(softmax.STEPS))
+
   def test_a_chief_ends_though_a_child_has_its_pipe(self):
     chief = lockstep.Chief(softmax.declare(None))
     read_end, write_end = os.pipe()
