@@ -186,7 +186,8 @@ int lockstep_slot_update(lockstep_id worker, size_t op, const float* value, size
 /* The memory for the gradient of trainable variable number `variable`: row-major, aligned to 64 bytes, not initialized.
  * The same pointer until lockstep_slot_ready. */
 int lockstep_slot_gradient(lockstep_id worker, size_t variable, float** gradient);
-/* The gradient is final and may travel. Once for each trainable variable, after the loss and all update ops. */
+/* The gradient in lockstep_slot_gradient's memory is final and may travel. Once for each trainable variable, after the
+ * loss and all update ops. */
 int lockstep_slot_ready(lockstep_id worker, size_t variable);
 /* The slot has all results. LOCKSTEP_INVALID_ARGUMENT names the first that is missing; the slot stays open. */
 int lockstep_slot_done(lockstep_id worker);

@@ -41,6 +41,7 @@ absl::Status SlotExchange::Compute(const ForeignSlot& slot, GradientSink* sink) 
   slot_ = &slot;
   sink_ = sink;
   loss_given_ = weight_given_ = gradients_begun_ = false;
+  asked_.assign(layout_.variables().size(), false);
   ready_.assign(layout_.variables().size(), false);
   updated_.assign(layout_.update_ops().size(), false);
   state_ = State::kOffered;
@@ -151,6 +152,7 @@ absl::StatusOr<float*> SlotExchange::Gradient(size_t variable) {
   Call call(this);
   RETURN_IF_ERROR(call.status());
   ASSIGN_OR_RETURN(const int pending, PendingGradient(variable));
+  asked_[variable] = true;
   return sink_->GradientBuffer(pending);
 }
 
@@ -164,6 +166,7 @@ absl::Status SlotExchange::Ready(size_t variable) {
     const auto& missing = layout_.variables()[layout_.update_ops()[op].variable].spec.name();
     return Require(false, absl::StrCat("has no update of \"", missing, "\" yet; updates come before gradients"));
   }
+  RETURN_IF_ERROR(Require(asked_[variable], "has a gradient ready whose memory was not asked for"));
   ready_[variable] = gradients_begun_ = true;
   sink_->OnGradient(pending);
   return absl::OkStatus();

@@ -94,6 +94,7 @@ class SlotExchange {
   bool loss_given_ = false;
   bool weight_given_ = false;
   bool gradients_begun_ = false;
+  std::vector<bool> asked_;    // for the gradient's memory, by variable
   std::vector<bool> ready_;    // by variable
   std::vector<bool> updated_;  // by update op
 };

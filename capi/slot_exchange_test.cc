@@ -119,6 +119,8 @@ TEST_F(SlotExchangeTest, RejectsCallsOutOfOrder) {
   EXPECT_THAT(std::string(exchange_.Ready(0).message()), HasSubstr("no update of \"mean\""));
   EXPECT_TRUE(exchange_.Update(0, mean).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(exchange_.Update(0, mean)));
+  EXPECT_THAT(std::string(exchange_.Ready(0).message()), HasSubstr("memory was not asked for"));
+  EXPECT_TRUE(exchange_.Gradient(0).ok());
   EXPECT_TRUE(exchange_.Ready(0).ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(exchange_.Ready(0)));
   EXPECT_TRUE(absl::IsFailedPrecondition(exchange_.Metric("late", 1)));
