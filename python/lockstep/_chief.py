@@ -40,6 +40,9 @@ class Chief:
                tls_dir: str | os.PathLike[str] | None = None, insecure: bool = False,
                make_text: Callable[[str], str] | None = None) -> None:
     """`make_text` is for Worker: returns the configuration, given a folder for files that it names."""
+    if _core.in_fork():
+      raise Error("this process was forked from one that had imported lockstep, whose core it cannot use; import lockstep "
+                  "in the child, or start it with \"spawn\"")
     program = _core.find_file("LOCKSTEP_CHIEF_BINARY", "bin/chief_main", "../../server/chief_main",
                               "../../.bz/out/k8-opt/bin/server/chief_main")
     if program is None:

@@ -322,6 +322,9 @@ class Worker:
                data_digest: int = 0, master: str | None = None, name: str | None = None,  # pylint: disable=redefined-outer-name
                framework: Mapping[str, str] | None = None, parts: Mapping[str, bytes] | None = None,
                initial: Mapping[str, Array] | None = None, chief_wait: float | None = None) -> None:
+    if _core.in_fork():
+      raise Error("this process was forked from one that had imported lockstep, whose core it cannot use; import lockstep "
+                  "in the child, or start it with \"spawn\"")
     self._id = ctypes.c_int64()
     self._chief: Chief | None = None
     self._slot: Slot | None = None

@@ -301,6 +301,17 @@ class RunTest(unittest.TestCase):
         os._exit(2)  # pylint: disable=protected-access
       self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 7)
 
+  def test_a_forked_child_makes_no_worker(self):
+    run = softmax.declare(None)
+    child = os.fork()
+    if child == 0:
+      try:
+        lockstep.Worker(softmax.VARIABLES, run)
+      except lockstep.Error as error:
+        os._exit(7 if "forked" in str(error) else 1)  # pylint: disable=protected-access
+      os._exit(2)  # pylint: disable=protected-access
+    self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 7)
+
 
 class SlotTest(unittest.TestCase):
   """Results that do not fit."""
