@@ -59,11 +59,11 @@ std::string NetBuilder::Depthwise(const std::string& name, const std::string& in
   return Finish(name, /*linear=*/false);
 }
 
-std::string NetBuilder::Logits(const std::string& name, int64_t classes) {
+std::string NetBuilder::Logits(const std::string& name, int64_t classes, const v1::Initializer& initializer) {
   config::v1::Layer* const layer = Add(name, "");
   layer->mutable_conv2d()->set_filters(classes);
   SetWindow({1, 1, config::v1::SAME}, layer->mutable_conv2d());
-  *layer->mutable_conv2d()->mutable_kernel_initializer() = options_.initializer;
+  *layer->mutable_conv2d()->mutable_kernel_initializer() = initializer;
   return layer->name();
 }
 

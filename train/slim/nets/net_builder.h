@@ -40,7 +40,8 @@ class NetBuilder {
   // Adds a convolution with one kernel for each channel, and what follows it.
   std::string Depthwise(const std::string& name, const std::string& input, const Window& window);
   // A convolution with bias and neither batch norm nor activation.
-  std::string Logits(const std::string& name, int64_t classes);
+  std::string Logits(const std::string& name, int64_t classes) { return Logits(name, classes, options_.initializer); }
+  std::string Logits(const std::string& name, int64_t classes, const v1::Initializer& initializer);
   std::string MaxPool(const std::string& name, const std::string& input, const Window& window);
   std::string Concat(const std::string& name, const std::vector<std::string>& inputs);
   // The sum of both, then the activation.

@@ -1,6 +1,7 @@
 #include "lockstep/train/slim/nets/nets.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -46,6 +47,11 @@ v1::Initializer TruncatedNormal(float stddev) {
   v1::Initializer initializer;
   initializer.mutable_truncated_normal()->set_stddev(stddev);
   return initializer;
+}
+
+// Returns tf-slim's variance scaling for so many inputs: 1.3 makes up for what the truncation takes.
+v1::Initializer VarianceScaling(int64_t inputs) {
+  return TruncatedNormal(static_cast<float>(std::sqrt(1.3 * 2.0 / static_cast<double>(inputs))));
 }
 
 v1::Initializer He() {
@@ -160,10 +166,12 @@ absl::StatusOr<ModelConfig> InceptionV1(const NetOptions& options) {
   add({"Mixed_5b", 256, 160, 320, 32, 128, 128});
   const Mixed end = {"Mixed_5c", 384, 192, 384, 48, 128, 128};
   add(end);
-  net.Mean("Logits/AvgPool_0a_7x7", Scaled(options, end.direct) + Scaled(options, end.branch1) +
-                                        Scaled(options, end.branch2) + Scaled(options, end.pooled));
+  const int64_t channels = Scaled(options, end.direct) + Scaled(options, end.branch1) + Scaled(options, end.branch2) +
+                           Scaled(options, end.pooled);
+  net.Mean("Logits/AvgPool_0a_7x7", channels);
   net.Dropout("Logits/Dropout_0b", 0.2f);
-  net.Logits("Logits/Conv2d_0c_1x1", options.classes);
+  // Outside of the scope that has the small deviation.
+  net.Logits("Logits/Conv2d_0c_1x1", options.classes, VarianceScaling(channels));
   net.Flatten("Logits/SpatialSqueeze");
   AddLoss("kernel$", 0.00004f, &model);
   return model;

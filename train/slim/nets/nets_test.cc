@@ -106,6 +106,18 @@ TEST(NetsTest, FullNetsHaveTheParametersOfTheOriginals) {
   }
 }
 
+TEST(NetsTest, InceptionsLogitsBeginAsTfSlims) {
+  const config::v1::ModelConfig model = InceptionV1().value();
+  int found = 0;
+  for (const config::v1::Layer& layer : model.layer()) {
+    if (layer.name() != "InceptionV1/Logits/Conv2d_0c_1x1") continue;
+    ++found;
+    const v1::Initializer& initializer = layer.conv2d().kernel_initializer();
+    EXPECT_FLOAT_EQ(initializer.truncated_normal().stddev(), std::sqrt(1.3f * 2 / 1024));
+  }
+  EXPECT_EQ(found, 1);
+}
+
 TEST(NetsTest, SmallImagesAreTaken) {
   NetOptions options;
   options.image_size = 32;
