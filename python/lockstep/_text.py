@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Union
 
 Value = Union[bool, int, float, str, None]
@@ -22,7 +23,8 @@ def field(name: str, value: Value) -> str:
     return f"{name}: {'true' if value else 'false'} "
   if isinstance(value, str):
     return f"{name}: {quote(value)} "
-  return f"{name}: {value!r} "
+  # The repr of NumPy's numbers is not a number: "np.int64(3)".
+  return f"{name}: {int(value) if isinstance(value, numbers.Integral) else float(value)!r} "
 
 
 def fields(**values: Value) -> str:

@@ -440,6 +440,11 @@ class DeclarationTest(unittest.TestCase):
     for text in "epochs: 3", " by_global_norm: 1", "mean_by_global_norm: 2", "BFLOAT16", "num_updates: true", "lease_seconds: 1":
       self.assertIn(text, run.to_text())
 
+  def test_numbers_of_numpy_are_numbers(self):
+    optimizer = lockstep.SGD(lockstep.exponential(0.1, np.int64(7), np.float32(0.5)))
+    run = lockstep.Run(None, steps=np.int64(60), slots=np.int32(2), batch=np.int64(3), optimizer=optimizer)
+    self.assertEqual((run.steps, run.slots, run.batch), (60, 2, 3))
+
   def test_a_start_in_the_configuration_is_the_initial(self):
     start = softmax.declare(None, overrides=["checkpoint.warm_start=/weights.npz"])
     self.assertEqual(start.initial, "/weights.npz")
