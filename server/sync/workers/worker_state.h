@@ -17,7 +17,7 @@ namespace lockstep {
 // The part of a session's id that people are shown: the whole id is a secret that lets its holder act for the worker.
 inline uint64_t ShortSessionId(uint64_t session) { return session & 0xffff; }
 
-// The batch at a position of an input stream, counted from 0. Slot k of step n is position n of stream k.
+// The batch at a position of an input stream, both counted from 0. Each stream has an order of its own (ExampleOrder).
 struct BatchAddress {
   int64_t stream = 0;
   int64_t position = 0;
