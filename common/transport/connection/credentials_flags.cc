@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/string_view.h"
+#include "absl/strings/numbers.h"
 #include "absl/time/clock.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/security/tls_directory.h"
@@ -33,8 +33,10 @@ std::string TlsDirOfEnvironment() {
 }
 
 bool IsInsecureByEnvironment() {
-  const char* const insecure = std::getenv(CommandLine::VariableOf("insecure").c_str());
-  return insecure != nullptr && *insecure != '\0' && absl::string_view(insecure) != "false";
+  const char* const text = std::getenv(CommandLine::VariableOf("insecure").c_str());
+  // As the flag reads it; what is neither true nor false allows nothing.
+  bool insecure = false;
+  return text != nullptr && absl::SimpleAtob(text, &insecure) && insecure;
 }
 
 void CredentialsFlags::Declare(CommandLine* command_line) {
