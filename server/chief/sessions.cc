@@ -1,9 +1,11 @@
 #include "lockstep/server/chief/sessions.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/mutex.h"
@@ -23,10 +25,19 @@ constexpr size_t kMaxName = 256;
 constexpr int64_t kMaxCanaryElements = (1 << 20) / sizeof(float);
 constexpr int kMaxCanaryPieces = 4096;
 
-absl::Status CheckName(const char* what, const std::string& name) {
-  if (name.size() <= kMaxName) return absl::OkStatus();
+bool IsControl(char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); }
+
+absl::Status CheckSize(const char* what, const std::string& text) {
+  if (text.size() <= kMaxName) return absl::OkStatus();
   return absl::InvalidArgumentError(
-      absl::StrCat("the worker's ", what, " has ", name.size(), " bytes; at most ", kMaxName, " are allowed"));
+      absl::StrCat("the worker's ", what, " has ", text.size(), " bytes; at most ", kMaxName, " are allowed"));
+}
+
+// Names are shown in logs and in terminals, which would take some characters for commands.
+absl::Status CheckName(const char* what, const std::string& name) {
+  RETURN_IF_ERROR(CheckSize(what, name));
+  if (std::none_of(name.begin(), name.end(), IsControl)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("the worker's ", what, " has a control character"));
 }
 
 absl::Status CheckNames(const v1::OpenSessionRequest& request) {
@@ -267,7 +278,7 @@ absl::StatusOr<v1::HeartbeatReply> Sessions::Heartbeat(const v1::HeartbeatReques
 
 absl::StatusOr<v1::RequestEndReply> Sessions::RequestFinish(const v1::RequestEndRequest& request,
                                                             const std::string& peer) {
-  RETURN_IF_ERROR(CheckName("reason", request.reason()));
+  RETURN_IF_ERROR(CheckSize("reason", request.reason()));
   std::string worker;
   {
     MutexLock lock(&run_->mutex);
@@ -280,9 +291,11 @@ absl::StatusOr<v1::RequestEndReply> Sessions::RequestFinish(const v1::RequestEnd
 
 absl::StatusOr<v1::RequestEndReply> Sessions::RequestFinishBy(const std::string& peer,
                                                               const v1::RequestEndRequest& request) {
-  RETURN_IF_ERROR(CheckName("reason", request.reason()));
+  RETURN_IF_ERROR(CheckSize("reason", request.reason()));
+  std::string reason = request.reason();
+  std::replace_if(reason.begin(), reason.end(), IsControl, ' ');  // it may have several lines
   MutexLock lock(&run_->mutex);
-  run_->life.RequestFinish(absl::StrCat(peer, " asked for it", request.reason().empty() ? "" : ": ", request.reason()));
+  run_->life.RequestFinish(absl::StrCat(peer, " asked for it", reason.empty() ? "" : ": ", reason));
   run_->changed.SignalAll();
   return v1::RequestEndReply();
 }
