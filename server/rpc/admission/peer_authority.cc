@@ -18,6 +18,8 @@ namespace {
 constexpr size_t kMostVerdicts = 8192;
 // Peers can cause any number of refusals.
 constexpr absl::Duration kLogPeriod = absl::Seconds(1);
+// Precedes a token in its header. No certificate in PEM begins with it.
+constexpr absl::string_view kBearer = "Bearer ";
 
 // Returns the contents of a file that may be absent.
 std::string ContentsOf(FileSystem* fs, const std::string& path) { return ReadFile(fs, path).value_or(std::string()); }
@@ -84,6 +86,13 @@ PeerAuthority::Verdict PeerAuthority::VerdictOn(absl::string_view certificate) {
   return verdict;
 }
 
+absl::Status PeerAuthority::CheckProof(const std::string& proof) {
+  absl::string_view token = proof;
+  if (!absl::ConsumePrefix(&token, kBearer)) return VerdictOn(proof).status;
+  MutexLock lock(&mutex_);
+  return IsAmong(token, trust_->tokens) ? absl::OkStatus() : absl::UnauthenticatedError("its token no longer counts");
+}
+
 CallPeer PeerAuthority::PeerOf(const Evidence& evidence, Verdict* verdict) {
   CallPeer peer;
   if (!evidence.over_tls) {
@@ -100,11 +109,12 @@ CallPeer PeerAuthority::PeerOf(const Evidence& evidence, Verdict* verdict) {
     return peer;
   }
   absl::string_view token = evidence.authorization;
-  if (!absl::ConsumePrefix(&token, "Bearer ")) return peer;
+  if (!absl::ConsumePrefix(&token, kBearer)) return peer;
   MutexLock lock(&mutex_);
   if (IsAmong(token, trust_->tokens)) {
     peer.role = PeerRole::kViewer;
     peer.name = "token";
+    peer.certificate = std::string(evidence.authorization);
   }
   return peer;
 }
@@ -185,7 +195,7 @@ void PeerAuthority::EndUntrustedCalls() {
     const std::shared_ptr<RevocableCall> call = entry->second.lock();
     if (call != nullptr && entry->first != certificate) {
       certificate = entry->first;
-      status = VerdictOn(certificate).status;
+      status = CheckProof(certificate);
     }
     if (call != nullptr && !status.ok()) {
       LOG(WARNING) << "chief: ends a stream: " << status.message();

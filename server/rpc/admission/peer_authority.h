@@ -57,7 +57,7 @@ class PeerAuthority {
   // Returns the peer, if it may call `method`. Unauthenticated for a peer without a right that it could prove, or whose
   // certificate no longer counts; PermissionDenied for one whose role may not.
   absl::StatusOr<CallPeer> Admit(const Evidence& evidence, absl::string_view method) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Adds a call that lasts; it ends when its peer's certificate no longer counts.
+  // Adds a call that lasts; it ends when its peer's certificate or token no longer counts.
   void Watch(const CallPeer& peer, std::weak_ptr<RevocableCall> call) ABSL_LOCKS_EXCLUDED(mutex_);
   // Looks at the files, if `period` has passed, and ends the calls whose peers are no longer trusted.
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -84,6 +84,8 @@ class PeerAuthority {
   Verdict Judge(const Trust& trust, absl::string_view certificate) const;
   // Returns the verdict on a certificate; most have been judged before.
   Verdict VerdictOn(absl::string_view certificate) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns OK while CallPeer::certificate counts.
+  absl::Status CheckProof(const std::string& proof) ABSL_LOCKS_EXCLUDED(mutex_);
   CallPeer PeerOf(const Evidence& evidence, Verdict* verdict) ABSL_LOCKS_EXCLUDED(mutex_);
   void FollowFiles() ABSL_LOCKS_EXCLUDED(mutex_);
   void EndUntrustedCalls() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -95,7 +97,7 @@ class PeerAuthority {
   std::shared_ptr<const Trust> trust_ ABSL_GUARDED_BY(mutex_);
   // The verdicts of `trust_`, by the certificates.
   std::unordered_map<std::string, Verdict> verdicts_ ABSL_GUARDED_BY(mutex_);
-  // The lasting calls, by the certificates of their peers.
+  // The lasting calls, by CallPeer::certificate.
   std::multimap<std::string, std::weak_ptr<RevocableCall>> watched_ ABSL_GUARDED_BY(mutex_);
   absl::Time looked_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   std::string files_ ABSL_GUARDED_BY(mutex_);  // the contents that `trust_` was read from

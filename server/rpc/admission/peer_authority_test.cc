@@ -96,6 +96,27 @@ TEST_F(PeerAuthorityTest, RevocationEndsLastingCalls) {
   EXPECT_TRUE(Admit("other").ok());
 }
 
+TEST_F(PeerAuthorityTest, RemovedTokenEndsLastingCalls) {
+  ASSERT_EQ(WriteFileAtomically(fs_, Path("tokens"), "the-old-token-0123\nthe-new-token-0123\n"), absl::OkStatus());
+  PeerAuthority::Options options;
+  options.directory = TlsDirectory(Path("chief"));
+  options.token_file = Path("tokens");
+  options.period = absl::ZeroDuration();
+  authority_ = PeerAuthority::Create(options).value();
+  PeerAuthority::Evidence evidence;
+  evidence.over_tls = true;
+  evidence.authorization = "Bearer the-old-token-0123";
+  const auto peer = authority_->Admit(evidence, "/lockstep.v1.ChiefService/WatchRun");
+  ASSERT_TRUE(peer.ok()) << peer.status();
+  const auto call = std::make_shared<WatchedCall>();
+  authority_->Watch(*peer, call);
+  authority_->Sweep();
+  EXPECT_EQ(call->why(), absl::OkStatus());
+  ASSERT_EQ(WriteFileAtomically(fs_, Path("tokens"), "the-new-token-0123\n"), absl::OkStatus());
+  authority_->Sweep();
+  EXPECT_TRUE(absl::IsAborted(call->why())) << call->why();
+}
+
 TEST_F(PeerAuthorityTest, DamagedFilesChangeNothing) {
   ASSERT_EQ(WriteFileAtomically(fs_, Path("chief/ca.crt"), "half a fi"), absl::OkStatus());
   authority_->Sweep();

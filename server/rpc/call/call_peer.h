@@ -13,7 +13,7 @@ struct CallPeer {
   // The identity that sessions are bound to: the URI of the certificate, or "local", "token" or "anonymous" at a chief
   // with TLS. Empty at a chief without TLS, whose peers are not distinguished.
   std::string name;
-  // The certificates of the peer in PEM; empty without one.
+  // The peer's proof: its certificates in PEM, or the header with its token; empty without either.
   std::string certificate;
 };
 
