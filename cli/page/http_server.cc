@@ -25,6 +25,8 @@ namespace {
 constexpr unsigned kMaxConnections = 512;
 constexpr size_t kConnectionBytes = 16 << 10;
 constexpr unsigned kTimeoutSeconds = 10;
+// A reply has up to some megabytes, and each client may ask for a part of its own and read slowly.
+constexpr size_t kMaxUnsentBytes = 64 << 20;
 
 struct Address {
   std::string host;  // without brackets
@@ -90,10 +92,18 @@ std::string Header(MHD_Connection* connection, const char* name) {
 }
 
 // The body that a response sends; freed with it.
-using Body = std::shared_ptr<const std::string>;
+struct Body {
+  Body(std::shared_ptr<const std::string> body, size_t* unsent) : text(std::move(body)), unsent_bytes(unsent) {
+    *unsent_bytes += text->size();
+  }
+  ~Body() { *unsent_bytes -= text->size(); }
+
+  const std::shared_ptr<const std::string> text;
+  size_t* const unsent_bytes;
+};
 
 ssize_t ReadBody(void* cls, uint64_t offset, char* buffer, size_t most) {
-  const std::string& text = **static_cast<Body*>(cls);
+  const std::string& text = *static_cast<Body*>(cls)->text;
   if (offset >= text.size()) return MHD_CONTENT_READER_END_OF_STREAM;
   const size_t bytes = std::min(most, text.size() - static_cast<size_t>(offset));
   std::memcpy(buffer, text.data() + offset, bytes);
@@ -102,11 +112,14 @@ ssize_t ReadBody(void* cls, uint64_t offset, char* buffer, size_t most) {
 
 void FreeBody(void* cls) { delete static_cast<Body*>(cls); }
 
-MHD_Result Send(const HttpReply& reply, MHD_Connection* connection) {
+MHD_Result Send(HttpReply reply, MHD_Connection* connection, size_t* unsent_bytes) {
   constexpr size_t kBlockBytes = 4096;
-  auto* const body = new Body(reply.body);
+  if (*unsent_bytes + reply.body->size() > kMaxUnsentBytes) {
+    reply = Refusal(503, "too many replies are being read; try again later");
+  }
+  auto* const body = new Body(reply.body, unsent_bytes);
   MHD_Response* const response =
-      MHD_create_response_from_callback((*body)->size(), kBlockBytes, ReadBody, body, FreeBody);
+      MHD_create_response_from_callback(body->text->size(), kBlockBytes, ReadBody, body, FreeBody);
   if (response == nullptr) {
     delete body;
     return MHD_NO;
@@ -179,7 +192,8 @@ struct HttpCallbacks {
       *state = &seen;
       return MHD_YES;
     }
-    return Send(Answer(*static_cast<const HttpServer*>(cls), connection, path, method), connection);
+    auto* const server = static_cast<HttpServer*>(cls);
+    return Send(Answer(*server, connection, path, method), connection, &server->unsent_bytes_);
   }
 };
 

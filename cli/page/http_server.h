@@ -1,6 +1,7 @@
 #ifndef LOCKSTEP_CLI_PAGE_HTTP_SERVER_H_
 #define LOCKSTEP_CLI_PAGE_HTTP_SERVER_H_
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <set>
@@ -34,8 +35,9 @@ struct HttpReply {
 bool IsOwnHost(absl::string_view host, const std::set<std::string>& names);
 
 // A small HTTP/1.1 server over libmicrohttpd, one thread: GET and HEAD only, no bodies. Bounded whatever clients send:
-// 512 connections with 16 KiB each, which end after ten seconds without progress. Serves from the constructor to the
-// destructor. The handler is called on the server's thread and must not block.
+// 512 connections with 16 KiB each, which end after ten seconds without progress, and 64 MiB of replies that they have
+// not taken yet; beyond it a request gets 503. Serves from the constructor to the destructor. The handler is called on
+// the server's thread and must not block.
 class HttpServer {
  public:
   using Handler = std::function<HttpReply(const HttpRequest&)>;
@@ -64,6 +66,8 @@ class HttpServer {
 
   const Options options_;
   MHD_Daemon* daemon_ = nullptr;
+  // Of the replies that are being sent. Used by the server's thread, and by the destructor after it.
+  size_t unsent_bytes_ = 0;
   std::string url_;
   int port_ = 0;
 };
