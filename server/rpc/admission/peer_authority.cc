@@ -175,8 +175,13 @@ void PeerAuthority::FollowFiles() {
   }
   const auto trust = ReadTrust();
   // Files in the middle of their replacement change nothing.
-  LOG_IF(WARNING, !trust.ok()) << "chief: keeps the certificates that it has: " << trust.status().message();
-  if (!trust.ok()) return;
+  if (!trust.ok()) {
+    LOG_EVERY_N(WARNING, 60) << "chief: keeps the certificates that it has: " << trust.status().message();
+    // An error of the file system passes without a change of the files: look again.
+    MutexLock lock(&mutex_);
+    files_.clear();
+    return;
+  }
   MutexLock lock(&mutex_);
   trust_ = *trust;
   verdicts_.clear();
