@@ -34,8 +34,9 @@ namespace {
 // More workers than a chief could serve; a flood of 20,000 connections breaks gRPC 1.51.
 constexpr uint64_t kMostDescriptors = 4096;
 constexpr uint64_t kMostForFiles = 256;
-// Time between two attempts to accept when there is no descriptor.
+// Time between two attempts to accept when there is no descriptor, or to lock a folder.
 constexpr int kRetryMilliseconds = 50;
+constexpr int kLockAttempts = 40;
 // Time after which data that a peer has not confirmed counts as lost: as long as gRPC waits for the answer to a ping.
 constexpr int kUnconfirmedMilliseconds = 5000;
 
@@ -89,14 +90,17 @@ int PortOf(int listener) {
 }
 
 // Holds the lock of a socket's folder, so that only one of several servers that find the same old socket takes its
-// place. Held for moments by servers that start.
+// place. Held for moments by servers that start. Any user who may read the folder can hold it longer, so it is not
+// waited for after kLockAttempts.
 class FolderLock {
  public:
   explicit FolderLock(std::string path) {
     const size_t end = path.rfind('/');
     path.resize(end == std::string::npos ? 0 : end + 1);
     folder_ = open(path.empty() ? "." : path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    while (folder_ >= 0 && flock(folder_, LOCK_EX) != 0 && errno == EINTR) {
+    for (int i = 0; folder_ >= 0 && i < kLockAttempts; ++i) {
+      if (flock(folder_, LOCK_EX | LOCK_NB) == 0 || (errno != EWOULDBLOCK && errno != EINTR)) break;
+      poll(nullptr, 0, kRetryMilliseconds);
     }
   }
   ~FolderLock() {
