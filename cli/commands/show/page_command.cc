@@ -76,7 +76,7 @@ absl::StatusOr<PageServer::Options> OptionsOf(FileSystem* fs, const Flags& flags
     return absl::InvalidArgumentError("give --master=grpc://HOST:PORT of a running chief, or --logdir=DIR of a run");
   }
   options.http.address = flags.http;
-  options.http.names = {flags.hosts.begin(), flags.hosts.end()};
+  for (const std::string& host : flags.hosts) options.http.names.insert(absl::AsciiStrToLower(host));
   options.any_port = flags.any_port;
   if (!flags.http_token_file.empty()) {
     ASSIGN_OR_RETURN(const std::string token, ReadFile(fs, flags.http_token_file));
