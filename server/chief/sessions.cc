@@ -295,6 +295,8 @@ absl::StatusOr<v1::RequestEndReply> Sessions::RequestFinishBy(const std::string&
   std::string reason = request.reason();
   std::replace_if(reason.begin(), reason.end(), IsControl, ' ');  // it may have several lines
   MutexLock lock(&run_->mutex);
+  // An operator may come before the first worker. There is nothing to record then, and the request would be dropped.
+  if (run_->training == nullptr) return absl::UnavailableError("the chief does not know the model yet");
   run_->life.RequestFinish(absl::StrCat(peer, " asked for it", reason.empty() ? "" : ": ", reason));
   run_->changed.SignalAll();
   return v1::RequestEndReply();
