@@ -88,6 +88,8 @@ class WatchCall final : public CompletionTag,
   void End(const std::string& common, absl::Time now, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
   void OnEvent(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
+  // The first reply has the whole history. The Step streams must not wait for it.
+  bool IsLong() const override { return true; }
   void OnEvicted() override { call_->context.TryCancel(); }
   // The next write fails.
   void OnRevoked(const absl::Status&) override { call_->context.TryCancel(); }
