@@ -87,7 +87,10 @@ absl::StatusOr<int> PosixProcessTable::Start(const ProcessSpec& spec) {
   return pid;
 }
 
-void PosixProcessTable::Signal(int pid, int signal) { kill(pid, signal); }
+void PosixProcessTable::Signal(int pid, int signal) {
+  // SIGKILL gives a program no chance to end its own children: it goes to the whole group.
+  kill(signal == SIGKILL ? -pid : pid, signal);
+}
 
 absl::optional<ProcessExit> PosixProcessTable::NextExit() {
   int status = 0;

@@ -59,6 +59,24 @@ TEST_F(PosixProcessTableTest, TellsTheSignalThatKilledAProcess) {
   EXPECT_EQ(ExitText(exit), "was killed by SIGKILL");
 }
 
+TEST_F(PosixProcessTableTest, KillsTheChildrenOfAChild) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const int before = dup(STDOUT_FILENO);
+  dup2(ends[1], STDOUT_FILENO);
+  const auto pid = processes_.Start({{"/bin/sh", "-c", "sleep 1000 & echo started; wait"}, ""});
+  dup2(before, STDOUT_FILENO);
+  close(before);
+  close(ends[1]);
+  ASSERT_TRUE(pid.ok()) << pid.status();
+  char text[16] = "";
+  ASSERT_EQ(read(ends[0], text, sizeof text), 8);
+  processes_.Signal(*pid, SIGKILL);
+  EXPECT_EQ(AwaitExit().signal, SIGKILL);
+  EXPECT_EQ(read(ends[0], text, sizeof text), 0) << "no process has the pipe any more";
+  close(ends[0]);
+}
+
 TEST_F(PosixProcessTableTest, GivesAChildItsOwnGroupAndNoBlockedSignals) {
   sigset_t all, before;
   sigfillset(&all);
