@@ -7,6 +7,7 @@
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
 
+#include <algorithm>
 #include <ctime>
 #include <utility>
 
@@ -65,6 +66,15 @@ std::vector<std::shared_ptr<Object>> ReadAll(absl::string_view pem,
   return objects;
 }
 
+bool IsListed(X509* certificate, const std::vector<std::shared_ptr<X509_CRL>>& lists) {
+  for (const auto& list : lists) {
+    X509_REVOKED* revoked = nullptr;
+    if (X509_NAME_cmp(X509_CRL_get_issuer(list.get()), X509_get_issuer_name(certificate)) != 0) continue;
+    if (X509_CRL_get0_by_cert(list.get(), &revoked, certificate) == 1) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 absl::StatusOr<Certificate> Certificate::FromPem(absl::string_view pem) {
@@ -78,7 +88,11 @@ absl::StatusOr<Certificate> Certificate::FromPem(absl::string_view pem) {
   }
   certificate.name_ = certificate.identity_ ? certificate.identity_->uri : SubjectOf(x509);
   certificate.not_before_ = TimeOf(X509_get0_notBefore(x509));
-  certificate.not_after_ = TimeOf(X509_get0_notAfter(x509));
+  // It counts no longer than those between it and the authority.
+  certificate.not_after_ = absl::InfiniteFuture();
+  for (const auto& each : certificate.chain_) {
+    certificate.not_after_ = std::min(certificate.not_after_, TimeOf(X509_get0_notAfter(each.get())));
+  }
   return certificate;
 }
 
@@ -118,11 +132,12 @@ absl::Status TrustedAuthorities::Verify(const Certificate& certificate, absl::Ti
             ? absl::StrCat(" (", absl::FormatTime(absl::RFC3339_sec, certificate.not_after(), absl::UTCTimeZone()), ")")
             : ""));
   }
-  for (const auto& list : revocations_) {
-    X509_REVOKED* revoked = nullptr;
-    if (X509_NAME_cmp(X509_CRL_get_issuer(list.get()), X509_get_issuer_name(certificate.x509())) != 0) continue;
-    if (X509_CRL_get0_by_cert(list.get(), &revoked, certificate.x509()) != 1) continue;
-    return absl::UnauthenticatedError(absl::StrCat("the certificate of ", certificate.name(), " is revoked"));
+  // The certificate itself, those between it and the authority, and the authority.
+  const STACK_OF(X509)* const path = X509_STORE_CTX_get0_chain(context.get());
+  for (int i = 0; i < sk_X509_num(path); ++i) {
+    if (!IsListed(sk_X509_value(path, i), revocations_)) continue;
+    return absl::UnauthenticatedError(absl::StrCat("the certificate of ", certificate.name(), " is revoked",
+                                                   i == 0 ? "" : ", as one of its issuers is"));
   }
   return absl::OkStatus();
 }
