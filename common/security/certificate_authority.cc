@@ -202,6 +202,10 @@ absl::Status CreateAuthority(FileSystem* fs, const std::string& directory, const
   const TlsDirectory files(directory);
   ASSIGN_OR_RETURN(const bool exists, fs->Exists(files.authorities()));
   if (exists) return absl::AlreadyExistsError(absl::StrCat(files.authorities(), " exists already"));
+  // It may be the only copy of another authority's key.
+  const std::string key_file = JoinPath(directory, kAuthorityKey);
+  ASSIGN_OR_RETURN(const bool has_key, fs->Exists(key_file));
+  if (has_key) return absl::AlreadyExistsError(absl::StrCat(key_file, " exists already"));
   RETURN_IF_ERROR(fs->CreateDirectory(directory));
   CertificateRequest request;
   request.common_name = absl::StrCat(kAuthorityName, run);
@@ -213,7 +217,7 @@ absl::Status CreateAuthority(FileSystem* fs, const std::string& directory, const
   ASSIGN_OR_RETURN(const X509Pointer certificate, Sign(request, nullptr, request.key));
   ASSIGN_OR_RETURN(const std::string key_pem, KeyPem(request.key));
   ASSIGN_OR_RETURN(const std::string pem, CertificatePem(certificate));
-  RETURN_IF_ERROR(WriteKeyFile(JoinPath(directory, kAuthorityKey), key_pem));
+  RETURN_IF_ERROR(WriteKeyFile(key_file, key_pem));
   return WriteFileAtomically(fs, files.authorities(), pem);
 }
 
