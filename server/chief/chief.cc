@@ -8,6 +8,7 @@
 #include "lockstep/common/base/process/floating_point_mode.h"
 #include "lockstep/common/base/process/process_usage.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/utf8.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/common/step/training_policy.h"
 #include "lockstep/server/chief/run/program_change.h"
@@ -115,7 +116,8 @@ v1::RunStatus Chief::GetStatus() const {
   status.set_replicas_to_aggregate(config.training().replicas_to_aggregate());
   status.set_policy(PolicyName(config.training()));
   status.set_examples_per_step(config.input().batch_size() * config.training().replicas_to_aggregate());
-  status.set_logdir(run_.options.logdir);
+  // Protobuf refuses a message with other bytes, and a path may have any.
+  status.set_logdir(ToUtf8(run_.options.logdir, run_.options.logdir.size()));
   const Training* training = nullptr;
   {
     MutexLock lock(&run_.mutex);

@@ -10,6 +10,7 @@
 #include "absl/types/optional.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/utf8.h"
 #include "lockstep/common/step/training_policy.h"
 #include "lockstep/common/summary/event_writer.h"
 #include "lockstep/kernels/rounding.h"
@@ -242,7 +243,8 @@ std::string Training::checkpoint() const {
 }
 
 void Training::FillStatus(v1::RunStatus* status) const {
-  status->set_checkpoint(checkpoint());
+  const std::string path = checkpoint();
+  status->set_checkpoint(ToUtf8(path, path.size()));
   sync_->FillStatus(status);
 }
 

@@ -8,6 +8,7 @@
 #include "glog/logging.h"
 #include "google/protobuf/util/json_util.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/utf8.h"
 #include "lockstep/common/report/json_message.h"
 
 namespace lockstep {
@@ -31,6 +32,7 @@ std::string LineOf(const v1::EventRecord& event) {
 }
 
 // Returns a sentence for the kinds that have no line in the log, too; empty for kinds that mean nothing to people.
+// It may have the bytes of a path.
 std::string SentenceOf(const RunEvent& event) {
   switch (event.kind) {
     case RunEvent::kStarted:
@@ -60,6 +62,12 @@ v1::EventRecord::Severity RecordSeverity(RunEvent::Kind kind) {
       break;
   }
   return v1::EventRecord::ERROR;
+}
+
+// Protobuf refuses a message with other bytes.
+std::string Utf8SentenceOf(const RunEvent& event) {
+  const std::string sentence = SentenceOf(event);
+  return ToUtf8(sentence, sentence.size());
 }
 
 // Calls the functions with the points and events of the text's lines.
@@ -239,7 +247,7 @@ void RunJournal::Count(const RunEvent& event) {
 
 void RunJournal::OnEvent(const RunEvent& event) {
   v1::EventRecord record;
-  record.set_text(SentenceOf(event));
+  record.set_text(Utf8SentenceOf(event));
   if (record.text().empty()) return;
   record.set_time_ms(NowMs());
   record.set_kind(NameOf(event.kind));
@@ -260,7 +268,7 @@ void RunJournal::OnRestored(int64_t step, const std::string& checkpoint) {
   counters_.set_recomputed_steps(counters_.recomputed_steps() + event.count);
   if (checkpoint.empty() && event.count == 0) return;
   v1::EventRecord record;
-  record.set_text(SentenceOf(event));
+  record.set_text(Utf8SentenceOf(event));
   record.set_time_ms(now_ms);
   record.set_kind(NameOf(event.kind));
   record.set_step(step);
