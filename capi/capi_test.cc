@@ -80,6 +80,7 @@ lockstep_slot FirstSlot(lockstep_id worker) {
   lockstep_slot slot = {};
   slot.size = sizeof(slot);
   EXPECT_EQ(lockstep_worker_next(worker, -1, &slot), LOCKSTEP_OK) << lockstep_error();
+  EXPECT_EQ(slot.fresh, slot.canary == 0 ? 1 : 0) << "the canary comes before the session";
   if (slot.canary == 0) return slot;
   Compute(worker, slot);
   return FirstSlot(worker);

@@ -51,6 +51,7 @@ class ForeignWorker::ForeignModel : public Model {
     slot.key = key;
     slot.seed = SeedOf(key.seed, key.step, key.slot);
     slot.canary = !worker_.in_block_;
+    slot.fresh = std::exchange(worker_.fresh_, false);
     slot.values = values;
     std::vector<int64_t> indices;
     if (order_) {

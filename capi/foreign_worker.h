@@ -75,7 +75,7 @@ class ForeignWorker : private BlockObserver {
   absl::StatusOr<Workload> MakeWorkload(const config::v1::RunSpec& config) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // BlockObserver: a slot outside of a block is the canary's.
-  void OnSession(bool goes_on) override {}
+  void OnSession(bool goes_on) override { fresh_ = true; }
   Decision BeforeBlock(const v1::Token& token, BlockAdditions* additions) override;
   bool AwaitDemand() override { return false; }
   void AfterBlock(const v1::Token& token, double mean_loss) override { in_block_ = false; }
@@ -90,6 +90,7 @@ class ForeignWorker : private BlockObserver {
   std::unique_ptr<TrainingWorker> worker_;
   // Used by the worker's thread.
   bool in_block_ = false;
+  bool fresh_ = false;  // no slot of the session was computed
 
   Mutex mutex_;
   absl::optional<config::v1::RunSpec> config_ ABSL_GUARDED_BY(mutex_);

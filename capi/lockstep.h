@@ -131,6 +131,10 @@ typedef struct lockstep_slot {
   /* 1: the run's canary, whose results are only compared with those of other workers: step 0, slot 0, on values of its
    * own. */
   int32_t canary;
+  /* 1: the first slot of a session. Values of a step that this program has computed with before may have changed, as a
+   * step that was given up begins anew with the variables that the chief's program has set. Within a session the values
+   * of a step stay the same, except under training.async and first_arrivals. */
+  int32_t fresh;
   /* The examples of the slot's batch, in [0, examples). Valid until the slot is done. */
   const int64_t* indices;
   size_t index_count;

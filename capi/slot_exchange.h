@@ -25,6 +25,7 @@ struct ForeignSlot {
   bool canary = false;
   absl::Span<const int64_t> indices;
   VariableValues values;
+  bool fresh = false;  // the first of a session
 };
 
 // Hands slots from the thread of a worker to the threads of a program, one at a time, and the results back to the sink

@@ -108,6 +108,7 @@ int lockstep_worker_next(lockstep_id worker, double timeout_seconds, lockstep_sl
     slot->index = taken.key.slot;
     slot->seed = taken.seed;
     slot->canary = taken.canary ? 1 : 0;
+    slot->fresh = taken.fresh ? 1 : 0;
     slot->indices = taken.indices.data();
     slot->index_count = taken.indices.size();
     slot->values = taken.values.data();

@@ -109,8 +109,8 @@ class WorkerOptions(_Sized):
 class SlotView(_Sized):
   _fields_ = [
       ("size", ctypes.c_size_t), ("step", ctypes.c_int64), ("index", ctypes.c_int64), ("seed", ctypes.c_uint64),
-      ("canary", ctypes.c_int32), ("indices", ctypes.c_void_p), ("index_count", ctypes.c_size_t),
-      ("values", ctypes.POINTER(ctypes.c_void_p)), ("value_count", ctypes.c_size_t),
+      ("canary", ctypes.c_int32), ("fresh", ctypes.c_int32), ("indices", ctypes.c_void_p),
+      ("index_count", ctypes.c_size_t), ("values", ctypes.POINTER(ctypes.c_void_p)), ("value_count", ctypes.c_size_t),
   ]
 
 

@@ -117,6 +117,7 @@ class Slot:
     seed     64 bits, a function of the run's seed, step and index, for any generator
     indices  int64 [batch], the examples; empty if the worker was made without examples
     canary   True for the check of a new worker: step 0, slot 0 on values of its own. Compute it as any other.
+    fresh    True for the first slot of a session: values of its step that are known from before may have changed
 
   For one thread at a time.
   """
@@ -126,11 +127,13 @@ class Slot:
   seed: int
   indices: npt.NDArray[np.int64]
   canary: bool
+  fresh: bool
 
   def __init__(self, worker: Worker, view: Any) -> None:
     self._worker = worker
     self._id = worker._id  # pylint: disable=protected-access
     self.step, self.index, self.seed, self.canary = view.step, view.index, view.seed, bool(view.canary)
+    self.fresh = bool(view.fresh)
     count: int = view.index_count
     self.indices = np.empty(count, np.int64)
     if count:

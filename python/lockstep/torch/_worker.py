@@ -151,8 +151,8 @@ class Worker:
           if last is None:
             check_beginning(self._core)
           here = (slot.step, slot.canary)
-          # A position of a stream may come again, with newer values.
-          same_values = here == last and not self._streams
+          # A position of a stream may come again, with newer values, and so may a step in another session.
+          same_values = here == last and not slot.fresh and not self._streams
           self._tensors.begin(slot.values, same_values, slot.step * self._slots + slot.index)
           last = here
           if not slot.canary:
