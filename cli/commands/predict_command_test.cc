@@ -10,6 +10,7 @@
 #include "lockstep/common/checkpoint/formats/npy.h"
 #include "lockstep/common/checkpoint/formats/npz_writer.h"
 #include "lockstep/common/io/record_io.h"
+#include "lockstep/common/io/testing/bytes_of.h"
 #include "lockstep/v1/example.pb.h"
 #include "lockstep/worker/data/formats/testing/idx_encoder.h"
 
@@ -58,11 +59,6 @@ class PredictCommandTest : public ::testing::Test {
       absl::StrCat(getenv("TEST_TMPDIR"), "/", ::testing::UnitTest::GetInstance()->current_test_info()->name());
 };
 
-template <typename T>
-std::string Bytes(const std::vector<T>& values) {
-  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
-}
-
 const std::vector<float> kTrained = {0, 1, 0, 1};
 const std::vector<int64_t> kLabels = {0, 1, 0, 1};
 const std::vector<float> kUnlabeled = {1, 0, 1};
@@ -94,9 +90,9 @@ TEST_F(PredictCommandTest, IdxFilesNeedNoLabels) {
 }
 
 TEST_F(PredictCommandTest, NpyFilesNeedNoLabels) {
-  Write("x.npy", EncodeNpyHeader(v1::DT_FLOAT, {4, 1}).value() + Bytes(kTrained));
-  Write("y.npy", EncodeNpyHeader(v1::DT_INT64, {4}).value() + Bytes(kLabels));
-  Write("new.npy", EncodeNpyHeader(v1::DT_FLOAT, {3, 1}).value() + Bytes(kUnlabeled));
+  Write("x.npy", EncodeNpyHeader(v1::DT_FLOAT, {4, 1}).value() + BytesOf(kTrained));
+  Write("y.npy", EncodeNpyHeader(v1::DT_INT64, {4}).value() + BytesOf(kLabels));
+  Write("new.npy", EncodeNpyHeader(v1::DT_FLOAT, {3, 1}).value() + BytesOf(kUnlabeled));
   ExpectPrediction("npy { features: 'x.npy' labels: 'y.npy' }", "new.npy");
 }
 
@@ -104,9 +100,9 @@ TEST_F(PredictCommandTest, NpzFilesNeedNoLabels) {
   const auto write = [&](const std::string& name, const std::vector<float>& x, bool labels) {
     const auto file = fs_->NewWritableFile(Path(name)).value();
     NpzWriter writer(file.get());
-    EXPECT_TRUE(writer.Add("x", v1::DT_FLOAT, {static_cast<int64_t>(x.size()), 1}, Bytes(x)).ok());
+    EXPECT_TRUE(writer.Add("x", v1::DT_FLOAT, {static_cast<int64_t>(x.size()), 1}, BytesOf(x)).ok());
     if (labels) {
-      EXPECT_TRUE(writer.Add("y", v1::DT_INT64, {4}, Bytes(kLabels)).ok());
+      EXPECT_TRUE(writer.Add("y", v1::DT_INT64, {4}, BytesOf(kLabels)).ok());
     }
     EXPECT_TRUE(writer.Finish().ok());
     EXPECT_TRUE(file->Close().ok());

@@ -7,6 +7,7 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/checkpoint/formats/npy.h"
+#include "lockstep/common/io/testing/bytes_of.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/common/tensor/shape.h"
 #include "lockstep/worker/data/formats/open_dataset.h"
@@ -18,11 +19,6 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-template <typename T>
-std::string Bytes(const std::vector<T>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
-}
-
 class ConcatenatedTest : public ::testing::Test {
  protected:
   ConcatenatedTest() {
@@ -32,9 +28,9 @@ class ConcatenatedTest : public ::testing::Test {
     WriteFloats("x-1.npy", {2, 2}, {0, 1, 2, 3});
     WriteFloats("x-2.npy", {1, 2}, {4, 5});
     WriteFloats("x-3.npy", {2, 2}, {6, 7, 8, 9});
-    Write("y-1.npy", EncodeNpyHeader(v1::DT_INT32, {2}).value() + Bytes<int32_t>({0, 1}));
-    Write("y-2.npy", EncodeNpyHeader(v1::DT_INT32, {1}).value() + Bytes<int32_t>({4}));
-    Write("y-3.npy", EncodeNpyHeader(v1::DT_INT32, {2}).value() + Bytes<int32_t>({2, 3}));
+    Write("y-1.npy", EncodeNpyHeader(v1::DT_INT32, {2}).value() + BytesOf<int32_t>({0, 1}));
+    Write("y-2.npy", EncodeNpyHeader(v1::DT_INT32, {1}).value() + BytesOf<int32_t>({4}));
+    Write("y-3.npy", EncodeNpyHeader(v1::DT_INT32, {2}).value() + BytesOf<int32_t>({2, 3}));
     WriteFloats("w-1.npy", {2}, {0.5f, 1});
     WriteFloats("w-2.npy", {1}, {2});
     WriteFloats("w-3.npy", {2}, {3, 4});
@@ -44,7 +40,7 @@ class ConcatenatedTest : public ::testing::Test {
     ASSERT_TRUE(WriteFileAtomically(&fs_, "/d/" + name, contents).ok());
   }
   void WriteFloats(const std::string& name, const Shape& shape, const std::vector<float>& values) {
-    Write(name, EncodeNpyHeader(v1::DT_FLOAT, shape).value() + Bytes(values));
+    Write(name, EncodeNpyHeader(v1::DT_FLOAT, shape).value() + BytesOf(values));
   }
   absl::StatusOr<std::unique_ptr<Dataset>> Open(const std::string& source) {
     config::v1::InputConfig config;

@@ -8,6 +8,7 @@
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/bundle/bundle_writer.h"
 #include "lockstep/common/checkpoint/formats/tensor_file.h"
+#include "lockstep/common/io/testing/bytes_of.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/common/tensor/tensor.h"
 
@@ -16,20 +17,15 @@ namespace {
 
 using ::testing::ElementsAre;
 
-template <typename T>
-std::string Bytes(const std::vector<T>& values) {
-  return std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
-}
-
 class Float32ReaderTest : public ::testing::Test {
  protected:
   Float32ReaderTest() {
     auto writer = BundleWriter::Create(&fs_, "c").value();
-    EXPECT_TRUE(writer->Add("b", v1::DT_BFLOAT16, {2}, Bytes<uint16_t>({0x3f80, 0xc040})).ok());
-    EXPECT_TRUE(writer->Add("d", v1::DT_DOUBLE, {2, 1}, Bytes<double>({1.0 / 3, 1e300})).ok());
-    EXPECT_TRUE(writer->Add("f", v1::DT_FLOAT, {1}, Bytes<float>({2.5f})).ok());
-    EXPECT_TRUE(writer->Add("h", v1::DT_HALF, {1}, Bytes<uint16_t>({0x3800})).ok());
-    EXPECT_TRUE(writer->Add("i", v1::DT_INT64, {}, Bytes<int64_t>({7})).ok());
+    EXPECT_TRUE(writer->Add("b", v1::DT_BFLOAT16, {2}, BytesOf<uint16_t>({0x3f80, 0xc040})).ok());
+    EXPECT_TRUE(writer->Add("d", v1::DT_DOUBLE, {2, 1}, BytesOf<double>({1.0 / 3, 1e300})).ok());
+    EXPECT_TRUE(writer->Add("f", v1::DT_FLOAT, {1}, BytesOf<float>({2.5f})).ok());
+    EXPECT_TRUE(writer->Add("h", v1::DT_HALF, {1}, BytesOf<uint16_t>({0x3800})).ok());
+    EXPECT_TRUE(writer->Add("i", v1::DT_INT64, {}, BytesOf<int64_t>({7})).ok());
     EXPECT_TRUE(writer->Finish().ok());
     const auto source = BundleReader::Open(&fs_, "c").value();
     EXPECT_TRUE(
@@ -58,7 +54,7 @@ TEST_F(Float32ReaderTest, FloatsOfAFileOfWeightsAreFloat32) {
   EXPECT_THAT(Floats(*reader, "f"), ElementsAre(2.5f));
   EXPECT_THAT(Floats(*reader, "h"), ElementsAre(0.5f));
   EXPECT_EQ(reader->Describe("i")->dtype, v1::DT_INT64);
-  EXPECT_EQ(reader->Read("i")->bytes(), Bytes<int64_t>({7}));
+  EXPECT_EQ(reader->Read("i")->bytes(), BytesOf<int64_t>({7}));
   EXPECT_TRUE(reader->Verify().ok());
   EXPECT_TRUE(absl::IsNotFound(reader->Read("none").status()));
 }

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/checkpoint/formats/npy.h"
 #include "lockstep/common/checkpoint/formats/npz_writer.h"
+#include "lockstep/common/io/testing/bytes_of.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/common/tensor/shape.h"
 #include "lockstep/worker/data/formats/open_dataset.h"
@@ -19,11 +20,6 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-template <typename T>
-std::string Bytes(const std::vector<T>& values) {
-  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
-}
 
 class NumpyTest : public ::testing::Test {
  protected:
@@ -71,7 +67,7 @@ class NumpyTest : public ::testing::Test {
   }
   // Reads a feature that is `content`, with two labels.
   Batch ReadFeature(v1::DataType dtype, const std::string& content) {
-    WriteNpz({{"x", dtype, {2, 2}, content}, {"y", v1::DT_INT64, {2}, Bytes<int64_t>({0, 1})}});
+    WriteNpz({{"x", dtype, {2, 2}, content}, {"y", v1::DT_INT64, {2}, BytesOf<int64_t>({0, 1})}});
     return Read("npz { file: 'a.npz' }");
   }
 
@@ -81,9 +77,9 @@ class NumpyTest : public ::testing::Test {
 };
 
 TEST_F(NumpyTest, ReadsFeaturesLabelsAndWeights) {
-  WriteNpz({{"images", v1::DT_FLOAT, {3, 1, 2}, Bytes<float>({1, 2, 3, 4, 5, 6})},
-            {"classes", v1::DT_UINT8, {3, 1}, Bytes<uint8_t>({2, 0, 4})},
-            {"weights", v1::DT_DOUBLE, {3}, Bytes<double>({0.5, 0, 2})}});
+  WriteNpz({{"images", v1::DT_FLOAT, {3, 1, 2}, BytesOf<float>({1, 2, 3, 4, 5, 6})},
+            {"classes", v1::DT_UINT8, {3, 1}, BytesOf<uint8_t>({2, 0, 4})},
+            {"weights", v1::DT_DOUBLE, {3}, BytesOf<double>({0.5, 0, 2})}});
   const auto dataset = Open("npz { file: 'a.npz' features: 'images' labels: 'classes' weights: 'weights' }");
   ASSERT_TRUE(dataset.ok()) << dataset.status();
   EXPECT_EQ((*dataset)->spec().features_shape, Shape({1, 2}));
@@ -98,23 +94,23 @@ TEST_F(NumpyTest, ReadsFeaturesLabelsAndWeights) {
 }
 
 TEST_F(NumpyTest, TypesBecomeNumbersOrIds) {
-  EXPECT_THAT(ReadFeature(v1::DT_DOUBLE, Bytes<double>({0.1, -1e30, 0, 7})).features.flat<float>(),
+  EXPECT_THAT(ReadFeature(v1::DT_DOUBLE, BytesOf<double>({0.1, -1e30, 0, 7})).features.flat<float>(),
               ElementsAre(0.1f, -1e30f, 0, 7));
-  EXPECT_THAT(ReadFeature(v1::DT_HALF, Bytes<uint16_t>({0x3c00, 0xc000, 0, 1})).features.flat<float>(),
+  EXPECT_THAT(ReadFeature(v1::DT_HALF, BytesOf<uint16_t>({0x3c00, 0xc000, 0, 1})).features.flat<float>(),
               ElementsAre(1, -2, 0, 5.9604645e-08f));
-  EXPECT_THAT(ReadFeature(v1::DT_UINT8, Bytes<uint8_t>({0, 255, 51, 0})).features.flat<float>(),
+  EXPECT_THAT(ReadFeature(v1::DT_UINT8, BytesOf<uint8_t>({0, 255, 51, 0})).features.flat<float>(),
               ElementsAre(0, 1, 0.2f, 0));
-  EXPECT_THAT(ReadFeature(v1::DT_BOOL, Bytes<uint8_t>({0, 1, 1, 0})).features.flat<float>(), ElementsAre(0, 1, 1, 0));
-  EXPECT_THAT(ReadFeature(v1::DT_INT64, Bytes<int64_t>({0, -1, 2147483647, 5})).features.flat<int32_t>(),
+  EXPECT_THAT(ReadFeature(v1::DT_BOOL, BytesOf<uint8_t>({0, 1, 1, 0})).features.flat<float>(), ElementsAre(0, 1, 1, 0));
+  EXPECT_THAT(ReadFeature(v1::DT_INT64, BytesOf<int64_t>({0, -1, 2147483647, 5})).features.flat<int32_t>(),
               ElementsAre(0, -1, 2147483647, 5));
-  EXPECT_THAT(ReadFeature(v1::DT_INT16, Bytes<int16_t>({0, -1, 300, 5})).features.flat<int32_t>(),
+  EXPECT_THAT(ReadFeature(v1::DT_INT16, BytesOf<int16_t>({0, -1, 300, 5})).features.flat<int32_t>(),
               ElementsAre(0, -1, 300, 5));
   EXPECT_EQ(spec_.features_dtype, v1::DT_INT32);
 }
 
 TEST_F(NumpyTest, FloatLabelsAreTargets) {
-  WriteNpy("x.npy", v1::DT_FLOAT, {2}, Bytes<float>({1, 2}));
-  WriteNpy("y.npy", v1::DT_DOUBLE, {2, 2}, Bytes<double>({1, 2, 3, 4}));
+  WriteNpy("x.npy", v1::DT_FLOAT, {2}, BytesOf<float>({1, 2}));
+  WriteNpy("y.npy", v1::DT_DOUBLE, {2, 2}, BytesOf<double>({1, 2, 3, 4}));
   const Batch batch = Read("npy { features: 'x.npy' labels: 'y.npy' }", "normalization { mean: 1 stddev: 2 }");
   EXPECT_EQ(spec_.features_shape, Shape({1}));
   EXPECT_EQ(spec_.labels_shape, Shape({2}));
@@ -123,9 +119,9 @@ TEST_F(NumpyTest, FloatLabelsAreTargets) {
 }
 
 TEST_F(NumpyTest, LargeFeaturesStayOnDiskAndAreVerified) {
-  const std::string content = Bytes<float>({1, 2, 3, 4, 5, 6, 7, 8});
+  const std::string content = BytesOf<float>({1, 2, 3, 4, 5, 6, 7, 8});
   WriteNpy("x.npy", v1::DT_FLOAT, {4, 2}, content);
-  WriteNpy("y.npy", v1::DT_INT32, {4}, Bytes<int32_t>({0, 1, 0, 1}));
+  WriteNpy("y.npy", v1::DT_INT32, {4}, BytesOf<int32_t>({0, 1, 0, 1}));
   config::v1::InputConfig::Npy npy;
   npy.set_features("/d/x.npy");
   npy.set_labels("/d/y.npy");
@@ -145,7 +141,7 @@ TEST_F(NumpyTest, LargeFeaturesStayOnDiskAndAreVerified) {
 }
 
 TEST_F(NumpyTest, LabelsMayBeOptional) {
-  WriteNpz({{"x", v1::DT_FLOAT, {2, 1}, Bytes<float>({1, 2})}});
+  WriteNpz({{"x", v1::DT_FLOAT, {2, 1}, BytesOf<float>({1, 2})}});
   const absl::Status status = ErrorOf("npz { file: 'a.npz' }");
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_EQ(status.message(), "/d/a.npz has no array y, it has x");
@@ -161,13 +157,13 @@ TEST_F(NumpyTest, LabelsMayBeOptional) {
 
 TEST_F(NumpyTest, TheDigestIsOfTheExamples) {
   const auto digest = [&](v1::DataType dtype, const std::string& x, const std::vector<int64_t>& y) {
-    WriteNpz({{"x", dtype, {2, 1}, x}, {"y", v1::DT_INT64, {2}, Bytes(y)}});
+    WriteNpz({{"x", dtype, {2, 1}, x}, {"y", v1::DT_INT64, {2}, BytesOf(y)}});
     return Open("npz { file: 'a.npz' }").value()->digest().crc32c();
   };
-  const std::string x = Bytes<float>({1, 2});
+  const std::string x = BytesOf<float>({1, 2});
   const uint32_t first = digest(v1::DT_FLOAT, x, {0, 1});
   EXPECT_EQ(digest(v1::DT_FLOAT, x, {0, 1}), first);
-  EXPECT_NE(digest(v1::DT_FLOAT, Bytes<float>({2, 1}), {0, 1}), first);
+  EXPECT_NE(digest(v1::DT_FLOAT, BytesOf<float>({2, 1}), {0, 1}), first);
   EXPECT_NE(digest(v1::DT_FLOAT, x, {1, 0}), first);
   EXPECT_NE(digest(v1::DT_INT32, x, {0, 1}), first);
 }
@@ -180,24 +176,24 @@ TEST_F(NumpyTest, WhatIsNoExampleIsAnError) {
     return std::string(status.message());
   };
   constexpr absl::StatusCode kInvalid = absl::StatusCode::kInvalidArgument;
-  const Array x = {"x", v1::DT_FLOAT, {2, 1}, Bytes<float>({1, 2})};
-  const Array y = {"y", v1::DT_INT64, {2}, Bytes<int64_t>({0, 1})};
-  const Array w = {"w", v1::DT_FLOAT, {2}, Bytes<float>({1, 1})};
+  const Array x = {"x", v1::DT_FLOAT, {2, 1}, BytesOf<float>({1, 2})};
+  const Array y = {"y", v1::DT_INT64, {2}, BytesOf<int64_t>({0, 1})};
+  const Array w = {"w", v1::DT_FLOAT, {2}, BytesOf<float>({1, 1})};
   EXPECT_EQ(error({x, y}, kInvalid), "/d/a.npz has no array w, it has x, y");
-  EXPECT_EQ(error({x, {"y", v1::DT_INT64, {1}, Bytes<int64_t>({0})}, w}),
+  EXPECT_EQ(error({x, {"y", v1::DT_INT64, {1}, BytesOf<int64_t>({0})}, w}),
             "/d/a.npz: y has the shape [1], /d/a.npz: x has 2 examples");
-  EXPECT_EQ(error({x, {"y", v1::DT_INT64, {2}, Bytes<int64_t>({0, -1})}, w}),
+  EXPECT_EQ(error({x, {"y", v1::DT_INT64, {2}, BytesOf<int64_t>({0, -1})}, w}),
             "/d/a.npz: y: example 1 has the class -1, must be 0 or greater");
-  EXPECT_THAT(error({x, {"y", v1::DT_INT64, {2}, Bytes<int64_t>({0, int64_t{1} << 32})}, w}),
+  EXPECT_THAT(error({x, {"y", v1::DT_INT64, {2}, BytesOf<int64_t>({0, int64_t{1} << 32})}, w}),
               HasSubstr("a number that is not an integer of 32 bits"));
-  EXPECT_EQ(error({x, {"y", v1::DT_INT64, {2, 2}, Bytes<int64_t>({0, 1, 0, 1})}, w}, kInvalid),
+  EXPECT_EQ(error({x, {"y", v1::DT_INT64, {2, 2}, BytesOf<int64_t>({0, 1, 0, 1})}, w}, kInvalid),
             "/d/a.npz: y is int64[2,2], must be a class an example, or float32 targets");
-  EXPECT_EQ(error({x, y, {"w", v1::DT_FLOAT, {2}, Bytes<float>({1, -1})}}),
+  EXPECT_EQ(error({x, y, {"w", v1::DT_FLOAT, {2}, BytesOf<float>({1, -1})}}),
             "/d/a.npz: w: example 1 has the weight -1, must be 0 or greater");
-  EXPECT_THAT(error({{"x", v1::DT_DOUBLE, {2}, Bytes<double>({1, 1e300})}, y, w}),
+  EXPECT_THAT(error({{"x", v1::DT_DOUBLE, {2}, BytesOf<double>({1, 1e300})}, y, w}),
               HasSubstr("/d/a.npz: x: example 1 has a number that is not finite in float32"));
   EXPECT_THAT(error({{"x", v1::DT_FLOAT, {0, 3}, ""}, y, w}, kInvalid), HasSubstr("with one at least"));
-  EXPECT_THAT(error({{"x", v1::DT_FLOAT, {}, Bytes<float>({1})}, y, w}, kInvalid),
+  EXPECT_THAT(error({{"x", v1::DT_FLOAT, {}, BytesOf<float>({1})}, y, w}, kInvalid),
               HasSubstr("x is float32[], must be"));
 }
 

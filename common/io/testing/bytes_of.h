@@ -1,0 +1,17 @@
+#ifndef LOCKSTEP_COMMON_IO_TESTING_BYTES_OF_H_
+#define LOCKSTEP_COMMON_IO_TESTING_BYTES_OF_H_
+
+#include <string>
+#include <vector>
+
+namespace lockstep {
+
+// Returns the numbers as they lie in memory, for the contents of files in tests.
+template <typename T>
+std::string BytesOf(const std::vector<T>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
+}
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_COMMON_IO_TESTING_BYTES_OF_H_
