@@ -91,6 +91,23 @@ TEST_F(ConcatenatedTest, TheDigestKnowsTheOrderOfTheParts) {
   EXPECT_NE((*Open(kAll))->digest().crc32c(), before);
 }
 
+TEST_F(ConcatenatedTest, TheFilesTogetherAreHeldOrNot) {
+  const auto change_of_file = [this] {
+    const auto dataset = Open(kAll);
+    EXPECT_TRUE(dataset.ok()) << dataset.status();
+    fs_.FlipBits("/d/x-2.npy", 128, 1);
+    Batch batch;
+    const absl::Status changed = (*dataset)->Read({2}, &batch);
+    fs_.FlipBits("/d/x-2.npy", 128, 1);
+    return changed;
+  };
+  // Headers of 128 bytes, and numbers of 16, 8 and 16 bytes.
+  options_.held_bytes = 3 * 128 + 40;
+  EXPECT_EQ(change_of_file(), absl::OkStatus());
+  --options_.held_bytes;
+  EXPECT_THAT(std::string(change_of_file().message()), HasSubstr("/d/x-2.npy: example 0 at byte 128 is no longer"));
+}
+
 TEST_F(ConcatenatedTest, NamesThePartOfAnotherForm) {
   WriteFloats("x-3.npy", {2, 1}, {6, 7});
   EXPECT_THAT(std::string(Open(kAll).status().message()),

@@ -94,16 +94,31 @@ absl::StatusOr<std::vector<std::vector<std::string>>> PartsOf(const std::vector<
   return parts;
 }
 
-// Opens each part with the paths of its fields.
-absl::StatusOr<std::unique_ptr<Dataset>> OpenParts(
-    const std::vector<FileField>& fields, const DatasetOptions& options,
-    absl::FunctionRef<absl::StatusOr<std::unique_ptr<Dataset>>(const std::vector<std::string>& paths)> open) {
+// Returns the number of bytes that each part may hold in memory, so that together they hold at most
+// `options.held_bytes`.
+uint64_t HeldBytes(const std::vector<std::vector<std::string>>& parts, const DatasetOptions& options) {
+  if (parts.size() == 1) return options.held_bytes;
+  uint64_t bytes = 0;
+  for (const std::vector<std::string>& paths : parts) {
+    const auto file = options.fs->NewRandomAccessFile(paths[0]);
+    // An error is reported when the part is opened.
+    if (file.ok()) bytes += (*file)->size();
+  }
+  return bytes <= options.held_bytes ? options.held_bytes : 0;
+}
+
+// Opens each part with the paths of its fields, the features first, and the number of bytes that it may hold in memory.
+using OpenPart =
+    absl::FunctionRef<absl::StatusOr<std::unique_ptr<Dataset>>(const std::vector<std::string>& paths, uint64_t)>;
+absl::StatusOr<std::unique_ptr<Dataset>> OpenParts(const std::vector<FileField>& fields, const DatasetOptions& options,
+                                                   OpenPart open) {
   ASSIGN_OR_RETURN(const auto parts, PartsOf(fields, options));
   if (parts.empty()) return absl::InvalidArgumentError(absl::StrCat(fields[0].name, " is missing"));
+  const uint64_t held_bytes = HeldBytes(parts, options);
   std::vector<std::unique_ptr<Dataset>> datasets;
   std::vector<std::string> names;
   for (const std::vector<std::string>& paths : parts) {
-    ASSIGN_OR_RETURN(std::unique_ptr<Dataset> dataset, open(paths));
+    ASSIGN_OR_RETURN(std::unique_ptr<Dataset> dataset, open(paths, held_bytes));
     datasets.push_back(std::move(dataset));
     names.push_back(paths[0]);
   }
@@ -112,8 +127,10 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenParts(
 
 absl::StatusOr<std::unique_ptr<Dataset>> OpenIdx(const config::v1::InputConfig::Idx& idx,
                                                  const Normalization& normalization, const DatasetOptions& options) {
-  return OpenParts({{"idx.images", idx.images()}, {"idx.labels", idx.labels()}}, options, [&](const auto& paths) {
-    return OpenIdxDataset(options.fs, paths[0], paths[1], {normalization, {options.index_directory, options.progress}});
+  const std::vector<FileField> fields = {{"idx.images", idx.images()}, {"idx.labels", idx.labels()}};
+  return OpenParts(fields, options, [&](const auto& paths, uint64_t held_bytes) {
+    return OpenIdxDataset(options.fs, paths[0], paths[1],
+                          {normalization, {options.index_directory, options.progress}, held_bytes});
   });
 }
 
@@ -123,7 +140,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenNumpy(const config::v1::InputConfig
   numpy.checksum = {options.index_directory, options.progress};
   numpy.labels_optional = options.labels_optional;
   if (split.has_npz()) {
-    return OpenParts({{"npz.file", split.npz().file()}}, options, [&](const auto& paths) {
+    return OpenParts({{"npz.file", split.npz().file()}}, options, [&](const auto& paths, uint64_t) {
       config::v1::InputConfig::Npz npz = split.npz();
       npz.set_file(paths[0]);
       return OpenNpzDataset(options.fs, npz, numpy);
@@ -132,11 +149,12 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenNumpy(const config::v1::InputConfig
   const std::vector<FileField> fields = {{"npy.features", split.npy().features()},
                                          {"npy.labels", split.npy().labels()},
                                          {"npy.weights", split.npy().weights()}};
-  return OpenParts(fields, options, [&](const auto& paths) {
+  return OpenParts(fields, options, [&](const auto& paths, uint64_t held_bytes) {
     config::v1::InputConfig::Npy npy;
     npy.set_features(paths[0]);
     npy.set_labels(paths[1]);
     npy.set_weights(paths[2]);
+    numpy.held_bytes = held_bytes;
     return OpenNpyDataset(options.fs, npy, numpy);
   });
 }

@@ -1,10 +1,12 @@
 #ifndef LOCKSTEP_WORKER_DATA_REGISTRY_DATASET_OPTIONS_H_
 #define LOCKSTEP_WORKER_DATA_REGISTRY_DATASET_OPTIONS_H_
 
+#include <cstdint>
 #include <functional>
 #include <string>
 
 #include "lockstep/common/io/file_system.h"
+#include "lockstep/worker/data/records/array_rows.h"
 #include "lockstep/worker/data/records/record_scanner.h"
 
 namespace lockstep {
@@ -21,6 +23,9 @@ struct DatasetOptions {
   // Directory that keeps, from run to run, the positions of records in csv, libsvm and tfrecord files, and the
   // checksums of these and of large idx files. If empty, every process reads such a file once at its start.
   std::string index_directory;
+  // The most bytes of features that a split of npy or uncompressed idx files holds in memory, in all of its files. If
+  // they have more, they stay on disk.
+  uint64_t held_bytes = ArrayRows::kHeldBytes;
   // Called periodically while a file is read for the first time. May be null.
   std::function<void(const IndexProgress&)> progress;
 };
