@@ -53,19 +53,24 @@ std::string FromVarints(absl::string_view packed, uint64_t elements) {
   return bytes;
 }
 
-// Returns the paths of all shards if `path` is PREFIX-00001-of-00002 or PREFIX-?????-of-00002, otherwise none.
-std::vector<std::string> ShardsOf(absl::string_view path) {
+// Returns the paths of all shards if `path` is PREFIX-00001-of-00002 or PREFIX-?????-of-00002, otherwise none. Returns
+// InvalidArgument for a shard that the checkpoint cannot have.
+absl::StatusOr<std::vector<std::string>> ShardsOf(absl::string_view path) {
   constexpr size_t kEndSize = 15;  // "-00001-of-00002"
-  if (path.size() <= kEndSize) return {};
+  std::vector<std::string> shards;
+  if (path.size() <= kEndSize) return shards;
   const absl::string_view prefix = path.substr(0, path.size() - kEndSize);
   const absl::string_view end = path.substr(prefix.size());
   const auto is_number = [](absl::string_view text) { return absl::c_all_of(text, absl::ascii_isdigit); };
-  int count;
+  int number = 0, count;
   if (end[0] != '-' || (!is_number(end.substr(1, 5)) && end.substr(1, 5) != "?????") || end.substr(6, 4) != "-of-" ||
       !is_number(end.substr(10)) || !absl::SimpleAtoi(end.substr(10), &count)) {
-    return {};
+    return shards;
   }
-  std::vector<std::string> shards;
+  if (absl::SimpleAtoi(end.substr(1, 5), &number) && number >= count) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, " is no shard of a checkpoint: of ", count, " shards, the first has the number 0"));
+  }
   for (int i = 0; i < count; ++i) shards.push_back(absl::StrFormat("%s-%05d-of-%05d", prefix, i, count));
   return shards;
 }
@@ -80,7 +85,7 @@ bool EndsAsTable(FileSystem* fs, const std::string& path) {
 
 // Returns the paths of the files that `path` means, of which some may be absent.
 absl::StatusOr<std::vector<std::string>> FilesOf(FileSystem* fs, const std::string& path) {
-  std::vector<std::string> shards = ShardsOf(path);
+  ASSIGN_OR_RETURN(std::vector<std::string> shards, ShardsOf(path));
   if (!shards.empty()) return shards;
   ASSIGN_OR_RETURN(const bool exists, fs->Exists(path));
   auto first = MatchFiles(fs, absl::StrCat(path, "-00000-of-?????"));
@@ -94,7 +99,7 @@ absl::StatusOr<std::vector<std::string>> FilesOf(FileSystem* fs, const std::stri
     return absl::InvalidArgumentError(absl::StrCat(path, " has shards of several checkpoints, ",
                                                    absl::StrJoin(*first, " and "), "; write one of these names"));
   }
-  shards = ShardsOf((*first)[0]);
+  ASSIGN_OR_RETURN(shards, ShardsOf((*first)[0]));
   return shards.empty() ? std::vector<std::string>{path} : shards;
 }
 

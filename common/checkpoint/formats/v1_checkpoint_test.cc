@@ -131,6 +131,16 @@ TEST_F(ShardsTest, AMissingShardIsNamed) {
               HasSubstr("/net-00000-of-00002"));
 }
 
+TEST_F(ShardsTest, RefusesAShardBeyondTheCount) {
+  v1::SavedTensorSlices other;
+  AddMeta("c", 1, &other);
+  Write("/net-00002-of-00002", other, {});
+  ASSERT_TRUE(IsV1Checkpoint(&fs_, "/net-00002-of-00002"));
+  const absl::Status status = V1CheckpointReader::Open(&fs_, "/net-00002-of-00002").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("/net-00002-of-00002 is no shard of a checkpoint: of 2 shards"));
+}
+
 TEST_F(ShardsTest, ShardsOfTwoCheckpointsAreNotMixed) {
   v1::SavedTensorSlices other;
   AddMeta("w", 3, &other);
