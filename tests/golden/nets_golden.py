@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Writes nets_golden.txt: the logits of tf_slim's nets, scaled down in width, for weights that a formula makes.
+"""Writes nets_golden.txt: the logits of tf_slim's nets, scaled down in width, for weights that a formula makes. With
+--full, writes nets_golden_full.txt: some logits of the nets with all filters and 1000 classes.
 
-Each line: name, width, image size, classes, and the logits of two images. train/slim/nets/nets_test.cc makes the same
-weights and images. Needs `pip install tensorflow tf-slim tf_keras`. MobileNet v1, which tf_slim 1.1 lacks, is written with its layers, as tensorflow/models has it.
+Each line: name, width, image size, classes, and logits of two images. If there are fewer than the nets have, they are
+evenly spread from the first on. train/slim/nets/nets_test.cc makes the same weights and images. Needs `pip install tensorflow tf-slim tf_keras`. MobileNet v1, which tf_slim 1.1 lacks, is written with its layers, as tensorflow/models has it.
 """
 
 import sys
@@ -20,8 +21,10 @@ tf1 = tf.compat.v1
 sys.modules["tf_keras.legacy_tf_layers"] = legacy_tf_layers
 for module in (convolutional, core, normalization, pooling):
     sys.modules[module.__name__.replace(".src", "")] = module
-CLASSES = 7
+FULL = sys.argv[1:] == ["--full"]
+CLASSES = 1000 if FULL else 7
 SIZE = 224
+MOST_LOGITS = 20
 
 
 def numbers(name, count):
@@ -126,12 +129,13 @@ def main():
                                ("resnet_v1_50", resnet, 1 / 16), ("mobilenet_v1", mobilenet, 1 / 4)):
         with tf.Graph().as_default(), tf1.Session() as session:
             images = tf1.constant(numbers("images", 2 * SIZE * SIZE * 3).reshape(2, SIZE, SIZE, 3))
-            logits = build(images, width)
+            logits = build(images, 1 if FULL else width)
             for variable in tf1.global_variables():
                 variable.load(value(variable.op.name, variable.shape.as_list()), session)
             result = session.run(logits).reshape(-1)
             print(name, sum(int(np.prod(v.shape.as_list())) for v in tf1.global_variables()), result, file=sys.stderr)
-        lines.append(" ".join([name, repr(width), str(SIZE), str(CLASSES)] + ["%.9g" % x for x in result]))
+        shown = result[::max(1, len(result) // MOST_LOGITS)]
+        lines.append(" ".join([name, repr(1.0 if FULL else width), str(SIZE), str(CLASSES)] + ["%.9g" % x for x in shown]))
     print("\n".join(lines))
 
 
