@@ -31,6 +31,7 @@ constexpr absl::string_view kLabelNames[] = {"label",   "labels",   "class",    
 constexpr absl::string_view kMissing[] = {"", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "?"};
 // The category of missing texts.
 constexpr char kMissingCategory[] = "missing";
+constexpr char kWriteNumbers[] = "; write a point for decimals, and nothing between thousands";
 
 constexpr int64_t kBatch = 32;
 constexpr int64_t kEpochs = 30;
@@ -43,7 +44,14 @@ struct Contents {
   int64_t missing = 0;
   bool are_numbers = true;
   bool are_integers = true;
+  // All would be numbers without their commas.
+  bool have_commas = false;
 };
+
+std::string WithoutCommas(std::string text) {
+  text.erase(std::remove(text.begin(), text.end(), ','), text.end());
+  return text;
+}
 
 Contents ContentsOf(const CsvSample& sample, size_t column) {
   Contents contents;
@@ -59,6 +67,8 @@ Contents ContentsOf(const CsvSample& sample, size_t column) {
     contents.are_integers = contents.are_integers && absl::SimpleAtoi(text, &integer);
   }
   if (contents.are_numbers) return contents;
+  contents.have_commas = std::all_of(contents.values.begin(), contents.values.end(),
+                                     [](const auto& value) { return IsNumber(WithoutCommas(value.first)); });
   // Among words, such a text is one of them.
   for (const auto& row : sample.rows) {
     const std::string& text = row[column];
@@ -67,6 +77,12 @@ Contents ContentsOf(const CsvSample& sample, size_t column) {
     ++contents.values[text];
   }
   return contents;
+}
+
+// Returns true if a column of the header line cannot be found by its name.
+bool IsAmbiguous(const CsvSample& sample, size_t column) {
+  const std::string& name = sample.names[column];
+  return sample.has_header && !name.empty() && std::count(sample.names.begin(), sample.names.end(), name) > 1;
 }
 
 std::string NameOf(const CsvSample& sample, size_t column) {
@@ -116,6 +132,12 @@ bool AreClassesFromZero(const Contents& contents) {
 
 absl::StatusOr<ColumnGuess> GuessLabel(const CsvSample& sample, size_t index, int64_t* classes) {
   const Contents contents = ContentsOf(sample, index);
+  if (IsAmbiguous(sample, index)) {
+    return absl::InvalidArgumentError(absl::StrCat("the header line names ", NameOf(sample, index), " twice"));
+  }
+  if (contents.have_commas) {
+    return absl::InvalidArgumentError(absl::StrCat(NameOf(sample, index), " has numbers with commas", kWriteNumbers));
+  }
   ColumnGuess guess;
   guess.column.set_name(sample.names[index]);
   if (contents.missing > 0) guess.column.mutable_missing()->set_skip(true);
@@ -197,6 +219,14 @@ ColumnGuess GuessFeature(const CsvSample& sample, size_t index, bool* has_id) {
     *has_id = true;
     guess.column.set_type(Csv::ID);
     guess.reason = "identifies rows: predict writes it, no feature";
+    return guess;
+  }
+  if (sample.has_header && (sample.names[index].empty() || IsAmbiguous(sample, index))) {
+    guess.reason = sample.names[index].empty() ? "left out: it has no name" : "left out: its name is there twice";
+    return guess;
+  }
+  if (contents.have_commas) {
+    guess.reason = absl::StrCat("left out: its numbers have commas", kWriteNumbers);
     return guess;
   }
   if (values == 0 || (values == 1 && contents.missing == 0)) {

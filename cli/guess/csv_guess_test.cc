@@ -98,6 +98,30 @@ TEST_F(CsvGuessTest, ATableMayHaveNoHeaderLine) {
   EXPECT_EQ(csv.column(1).type(), Csv::SKIP);
 }
 
+TEST_F(CsvGuessTest, ANameThatIsThereTwiceIsAHeaderToo) {
+  const std::string text = Rows("a,b,,b,y,\n", 30, [](int i) { return absl::StrCat(i, ".5,1,2,3,", i % 2, ","); });
+  const CsvSample sample = Sample(text);
+  EXPECT_TRUE(sample.has_header);
+  const auto guess = GuessColumns(sample, "");
+  ASSERT_TRUE(guess.ok()) << guess.status();
+  EXPECT_EQ(guess->label, 4u);
+  EXPECT_EQ(guess->columns[1].reason, "left out: its name is there twice");
+  EXPECT_EQ(guess->columns[2].reason, "left out: it has no name");
+  EXPECT_EQ(GuessColumns(sample, "b").status().message(), "the header line names b twice");
+  EXPECT_EQ(Guess(text).input().split(0).csv().column_size(), 2);
+}
+
+TEST_F(CsvGuessTest, NumbersWithCommasAreNoWords) {
+  const CsvSample sample = Sample(Rows("a;b;y\n", 30, [](int i) { return absl::StrCat(i, ",5;", i, ".5;", i % 2); }));
+  const auto guess = GuessColumns(sample, "");
+  ASSERT_TRUE(guess.ok()) << guess.status();
+  EXPECT_EQ(guess->columns[0].reason,
+            "left out: its numbers have commas; write a point for decimals, and nothing between thousands");
+  EXPECT_EQ(guess->columns[1].column.type(), Csv::FLOAT);
+  EXPECT_EQ(GuessColumns(sample, "a").status().message(),
+            "a has numbers with commas; write a point for decimals, and nothing between thousands");
+}
+
 TEST_F(CsvGuessTest, NamesWhatCannotBeGuessed) {
   const CsvSample sample = Sample("a,b\n1,2\n3,4\n");
   EXPECT_EQ(GuessColumns(sample, "c").status().message(), "--label=c is not a column; there are a, b");

@@ -77,15 +77,34 @@ char GuessSeparator(absl::string_view data, bool at_end) {
   return best;
 }
 
-// A header line has different names, none of which is a number.
-bool LooksLikeHeader(const std::vector<std::string>& row) {
+// Returns true if each name is another one. Empty names do not count: pandas leaves that of its index empty, and a
+// separator may end each line.
+bool AllDiffer(const std::vector<std::string>& row) {
   std::set<std::string> names;
-  for (size_t i = 0; i < row.size(); ++i) {
-    // pandas leaves the name of its index empty, and a separator may end each line.
-    if (row[i].empty() && i > 0 && i + 1 < row.size()) return false;
-    if (IsNumber(row[i]) || !names.insert(row[i]).second) return false;
+  return std::all_of(row.begin(), row.end(),
+                     [&](const std::string& name) { return name.empty() || names.insert(name).second; });
+}
+
+// Returns true if a column has numbers alone in the rows behind the first.
+bool HasNumbersBelow(const Rows& rows, size_t width) {
+  for (size_t column = 0; column < width; ++column) {
+    int64_t numbers = 0, others = 0;
+    for (size_t i = 1; i < rows.size(); ++i) {
+      if (rows[i].size() != width || rows[i][column].empty()) continue;
+      ++(IsNumber(rows[i][column]) ? numbers : others);
+    }
+    if (numbers > 0 && others == 0) return true;
   }
-  return true;
+  return false;
+}
+
+// A header line has no number. Its names are different, or stand above numbers.
+bool HasHeader(const Rows& rows, size_t width) {
+  const std::vector<std::string>& first = rows.front();
+  if (first.size() != width || std::any_of(first.begin(), first.end(), IsNumber)) return false;
+  const auto is_empty = [](const std::string& name) { return name.empty(); };
+  const bool has_gap = width > 2 && std::any_of(first.begin() + 1, first.end() - 1, is_empty);
+  return (AllDiffer(first) && !has_gap) || HasNumbersBelow(rows, width);
 }
 
 }  // namespace
@@ -110,7 +129,7 @@ absl::StatusOr<CsvSample> SampleCsv(FileSystem* fs, const std::string& path) {
                                                    " fields; it needs two columns and two rows"));
   }
   sample.is_whole = used == file->size();
-  sample.has_header = rows.front().size() == width && LooksLikeHeader(rows.front());
+  sample.has_header = HasHeader(rows, width);
   sample.names.resize(width);
   if (sample.has_header) {
     sample.names = rows.front();

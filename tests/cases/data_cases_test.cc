@@ -39,7 +39,7 @@ const Case kCases[] = {
     {"checkpoint_v1", kRefused,
      "vgg_16.ckpt: the file has no vgg_16.ckpt.index beside it, and it is no checkpoint of TensorFlow's format V1"},
     {"csv_bom_no_header", kRead, "train: 20 examples of float32[2], 2 classes"},
-    {"csv_decimal_comma", kRefused, "expected a finite number; it has a decimal comma, write a point"},
+    {"csv_decimal_comma", kRefused, "expected a finite number; it has a comma: write a point for decimals"},
     {"csv_gz", kRead, "train: 20 examples of float32[2], 2 classes"},
     {"csv_header_again", kRefused, "data.csv:12: column \"a\" is \"a\""},
     {"csv_latin1_category", kRead, "train: 20 examples"},

@@ -40,14 +40,14 @@ std::string Shown(absl::string_view text) {
   return absl::StrCat("\"", absl::CHexEscape(text), "\", which is not UTF-8 and is read as Latin-1");
 }
 
-// "0,5": a decimal comma.
-bool HasDecimalComma(absl::string_view text) {
-  const size_t comma = text.find(',');
-  std::string with_point(text.substr(0, kShownBytes));
-  if (comma == absl::string_view::npos || comma >= with_point.size()) return false;
-  with_point[comma] = '.';
+// Returns true for "0,5" and "1,234.5".
+bool IsNumberWithCommas(absl::string_view text) {
+  std::string without(text.substr(0, kShownBytes));
+  const auto end = std::remove(without.begin(), without.end(), ',');
+  if (end == without.end()) return false;
+  without.erase(end, without.end());
   float number = 0;
-  return absl::SimpleAtof(with_point, &number);
+  return absl::SimpleAtof(without, &number);
 }
 
 absl::Status Damaged(const CsvColumn& column, absl::string_view text, absl::string_view expected) {
@@ -57,8 +57,9 @@ absl::Status Damaged(const CsvColumn& column, absl::string_view text, absl::stri
         expected, "; a column may have missing { default: \"...\" }", column.is_feature() ? ", mean: true" : "",
         " or skip: true, and on_damage: SKIP_AND_COUNT leaves out damaged lines"));
   }
-  return absl::DataLossError(absl::StrCat("column \"", column.name, "\" is ", Shown(text), ", expected ", expected,
-                                          HasDecimalComma(text) ? "; it has a decimal comma, write a point" : ""));
+  return absl::DataLossError(absl::StrCat(
+      "column \"", column.name, "\" is ", Shown(text), ", expected ", expected,
+      IsNumberWithCommas(text) ? "; it has a comma: write a point for decimals, nothing between thousands" : ""));
 }
 
 absl::Status ParseNumber(const CsvColumn& column, absl::string_view text, float* out) {

@@ -247,7 +247,8 @@ TEST_F(CsvTest, AMissingFieldHasAMeaningPerColumn) {
       "t.csv:3: column \"a\" is empty, expected a finite number; a column may have missing { default: \"...\" }, "
       "mean: true or skip: true");
   ExpectError("a,y\n0.5,0\n\"0,5\",1\n", "column { name: 'a' }" + label, absl::StatusCode::kDataLoss,
-              "column \"a\" is \"0,5\", expected a finite number; it has a decimal comma");
+              "column \"a\" is \"0,5\", expected a finite number; it has a comma: write a point for decimals, nothing "
+              "between thousands");
 }
 
 TEST_F(CsvTest, StandardizesByTheStatisticsOfItsRows) {
