@@ -84,6 +84,15 @@ TEST_F(AddressFileTest, HasTheAddressWhileTheChiefLivesAndAMarkWhenTheRunIsOver)
   EXPECT_EQ(Contents(), "finished\n");
 }
 
+TEST_F(AddressFileTest, TheLogSaysWhoseAddressItIs) {
+  AddressFile file = New();
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(file.Write("0.0.0.0:2222").ok());
+  EXPECT_THAT(
+      testing::internal::GetCapturedStderr(),
+      HasSubstr("/run/chief says that the chief is at grpc://node-7:2222; --advertise=HOST names another host"));
+}
+
 TEST_F(AddressFileTest, SaysWhyARunFailed) {
   AddressFile file = New();
   EXPECT_TRUE(file.End(absl::InvalidArgumentError("the loss of step 5 is not finite")).ok());
