@@ -67,7 +67,8 @@ std::vector<Part> Parts(const v1::RunStatus& status) {
                       ? std::string("restoring")
                       : absl::StrCat("restoring ", std::string(Basename(status.checkpoint())))}};
     case v1::RunStatus::FINISHED:
-      return {{0, absl::StrCat("finished at step ", StepText(status))}};
+      return {{0, absl::StrCat("finished at step ", StepText(status), status.message().empty() ? "" : ": ",
+                               status.message())}};
     case v1::RunStatus::FAILED:
       return {{0, absl::StrCat("failed at step ", StepText(status), ": ", status.message())}};
     default:

@@ -50,6 +50,8 @@ TEST(ProgressLineTest, NamesThePhaseWhenItIsNotTraining) {
   EXPECT_EQ(ProgressLine(StatusOf(""), 100), "waiting for the first worker");
   EXPECT_EQ(ProgressLine(StatusOf("phase: RESTORING checkpoint: 'a/model.ckpt-7'"), 100), "restoring model.ckpt-7");
   EXPECT_EQ(ProgressLine(StatusOf("phase: FINISHED global_step: 10 total_steps: 10"), 100), "finished at step 10/10");
+  EXPECT_EQ(ProgressLine(StatusOf("phase: FINISHED global_step: 7 total_steps: 7 message: 'no more input'"), 100),
+            "finished at step 7/7: no more input");
   EXPECT_EQ(ProgressLine(StatusOf("phase: FAILED global_step: 3 total_steps: 10 message: 'loss is nan'"), 100),
             "failed at step 3/10: loss is nan");
 }

@@ -128,6 +128,11 @@ v1::RunStatus Chief::GetStatus() const {
   const int64_t total = training != nullptr ? training->sync()->total_steps() : config.training().steps();
   status.set_total_steps(total == RunTarget::kUnbounded ? 0 : total);
   if (training != nullptr) training->FillStatus(&status);
+  if (training != nullptr && status.phase() == v1::RunStatus::FINISHED) {
+    const std::string recorded = run_.history.target().reason();
+    // Without a logdir nothing is recorded.
+    status.set_message(recorded.empty() ? training->sync()->end_reason() : recorded);
+  }
   if (status.phase() == v1::RunStatus::WAITING_FOR_MODEL)
     status.set_message("waiting for a worker to declare the model");
   if (status.phase() == v1::RunStatus::TRAINING && status.worker_size() == 0) status.set_message("waiting for workers");

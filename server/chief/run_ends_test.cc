@@ -294,9 +294,11 @@ TEST_F(RunEndsTest, AnEndOfTheInputIsOnRecordBeforeAnyoneHearsOfIt) {
   }
   // A chief that starts now has no workers that could repeat the end.
   EXPECT_EQ(Record().end().step(), 2);
+  EXPECT_EQ(Record().end().reason(), "the input has ended");
   worker_.reset();
   waiter.join();
   EXPECT_TRUE(status.ok()) << status;
+  EXPECT_EQ(chief_->GetStatus().message(), "the input has ended");
 }
 
 TEST_F(RunEndsTest, AStopWhileTheModelIsDeclaredEndsTheWaitForIt) {

@@ -361,7 +361,7 @@ absl::Status Training::RecordEnd(int64_t step) {
   RunHistory* const history = options_.history;
   if (step >= history->target().total_steps() && !history->in_doubt()) return absl::OkStatus();
   RETURN_IF_ERROR(history->CheckOwned());
-  return history->EndAt(step, "the input, a slot's report, a loss that is not finite or the lack of workers ended it");
+  return history->EndAt(step, sync_->end_reason());
 }
 
 absl::Status Training::SaveUntilDeadline() {

@@ -272,6 +272,11 @@ int64_t SyncReplicas::total_steps() const {
   return machine_.total_steps();
 }
 
+std::string SyncReplicas::end_reason() const {
+  MutexLock lock(&mutex_);
+  return end_reason_;
+}
+
 void SyncReplicas::Stop() {
   Outbox outbox;
   {

@@ -112,6 +112,8 @@ class SyncReplicas : private StepConnection::Owner {
   void EndAt(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
   // The global step at which it ends.
   int64_t total_steps() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Why the run has ended before its last step without a call of EndAt; empty otherwise.
+  std::string end_reason() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Blocks until the RunEvents::OnCommitted of every step that is committed has returned; false when that has not come
   // by `deadline`. Must not be called from OnCommitted.
@@ -173,8 +175,10 @@ class SyncReplicas : private StepConnection::Owner {
   absl::Status Finish(StepConnection* connection, const StepFrame& frame, const absl::Status& summed,
                       const std::shared_ptr<StepSums>& sums, StepMachine::FrameResult* result, Outbox* outbox)
       ABSL_LOCKS_EXCLUDED(mutex_);
+  // `why` is the reason if the frame ends the run.
   absl::Status End(StepConnection* connection, const StepFrame& frame, const absl::Status& summed,
-                   const StepMachine::FrameResult& result, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+                   const StepMachine::FrameResult& result, const std::string& why, Outbox* outbox)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::Status CheckHeldLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void BeginStep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -216,6 +220,7 @@ class SyncReplicas : private StepConnection::Owner {
   // Segments of the next values that workers were woken for.
   size_t announced_segments_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string finish_message_ ABSL_GUARDED_BY(mutex_);
+  std::string end_reason_ ABSL_GUARDED_BY(mutex_);
   struct Changes {
     int holders = 0;                   // HoldForChange less ReleaseAfterChange
     CondVar not_running;               // no step is in progress

@@ -80,13 +80,15 @@ absl::Status SyncReplicas::Finish(StepConnection* connection, const StepFrame& f
   } else {
     result->wanted = sums != nullptr && !frame.end;
   }
+  std::string why = "the input has ended";
   if (options_.non_finite == Options::NonFinite::kEnds && !result->failure.ok()) {
+    why = std::string(result->failure.message());
     const int64_t step = (stages_ ? shard_->step() : frame.step) + 1;
     outbox->events.push_back({RunEvent::kEndsNonFinite, step, connection->name_, "", result->failure});
     result->failure = absl::OkStatus();
     result->input_ended = true;
   }
-  return End(connection, frame, summed, *result, outbox);
+  return End(connection, frame, summed, *result, why, outbox);
 }
 
 absl::Status SyncReplicas::Begin(StepConnection* connection, const StepFrame& frame, StepMachine::FrameStart* start,
@@ -154,7 +156,7 @@ absl::Status SyncReplicas::Sum(StepConnection* connection, const StepFrame& fram
 }
 
 absl::Status SyncReplicas::End(StepConnection* connection, const StepFrame& frame, const absl::Status& summed,
-                               const StepMachine::FrameResult& result, Outbox* outbox) {
+                               const StepMachine::FrameResult& result, const std::string& why, Outbox* outbox) {
   connection->AssertHeld();
   const absl::Time now = options_.clock->Now();
   const uint64_t session = connection->session_;
@@ -169,6 +171,7 @@ absl::Status SyncReplicas::End(StepConnection* connection, const StepFrame& fram
     effects = machine_.OnSummed(session, result, now);
     status = effects.status;
   }
+  if (effects.complete && result.input_ended) end_reason_ = why;
   if (!status.ok() && !connection->closed_) rates_.OnRejected(session);
   if (effects.contributed) {
     rates_.OnContributed(session, effects.contributed->result, effects.contributed->took);
@@ -212,6 +215,7 @@ void SyncReplicas::Commit(absl::Time now, Outbox* outbox) {
   rates_.MoveMarks(shard_->step(), now);
   times_.OnCommitted(shard_->step(), now);
   StepEffects effects = machine_.OnCommitted(committed.stop, now);
+  if (committed.stop) end_reason_ = "the report of a slot asked for it";
   told.last = effects.complete;
   const bool begins = std::exchange(effects.begin, false);
   Take(effects, outbox);

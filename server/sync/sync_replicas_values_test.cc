@@ -155,6 +155,7 @@ TEST_F(SyncReplicasValuesTest, WhatIsNotFiniteMayEndTheRunBeforeItsStep) {
   EXPECT_EQ(completions_, 1);
   EXPECT_EQ(sync_->step(), 1);
   EXPECT_EQ(sync_->total_steps(), 1);
+  EXPECT_EQ(sync_->end_reason(), "the loss of step 2 is not finite (slot 1, computed by worker-2)");
   EXPECT_EQ(store_->values(), values);
   sync_->Finish("");
   for (FrameWorker* worker : {a.get(), b.get()}) {

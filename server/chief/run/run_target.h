@@ -34,6 +34,8 @@ class RunTarget {
   int64_t total_steps() const { return end_ ? end_->step() : configured_; }
   // The configured end, ignoring any requested end.
   int64_t configured() const { return configured_; }
+  // Why the run ends before its configured end; empty if it does not.
+  std::string reason() const { return end_ ? end_->reason() : ""; }
 
   // Notes a request to end at `step`; a later step than the present target changes nothing. The first reason stays,
   // because an end may later turn out to come one step earlier. Returns true if the record changes.
