@@ -42,7 +42,6 @@ namespace {
 constexpr absl::Duration kStatusPeriod = absl::Milliseconds(500);
 constexpr absl::Duration kEvaluationPeriod = absl::Seconds(2);
 constexpr absl::Duration kStatusTimeout = absl::Seconds(2);
-constexpr int kShownLogLines = 10;
 
 struct RunFlags {
   ConfigFlags config;
@@ -191,9 +190,9 @@ int CheckFailed(absl::string_view command, const absl::Status& status, std::ostr
   return PrintError(command, status.message(), ExitCodeOfCheck(status), err);
 }
 
-int ReportEnd(const RunReport& report, absl::string_view command, absl::Time began, std::ostream& out,
-              std::ostream& err) {
-  const absl::Status status = report.Finished(Clock::Real()->Now() - began, out);
+int ReportEnd(const RunReport& report, absl::string_view command, const absl::StatusOr<RunReport::End>& end,
+              absl::Time began, std::ostream& out, std::ostream& err) {
+  const absl::Status status = end.ok() ? report.Finished(*end, Clock::Real()->Now() - began, out) : end.status();
   return status.ok() ? kExitDone : PrintError(command, status.message(), kExitFailed, err);
 }
 
@@ -230,15 +229,8 @@ int RunProcesses(FileSystem* fs, RunFlags flags, const config::v1::RunSpec& conf
   const auto outcome = Supervise(*std::move(options), &processes, page ? &*page : nullptr, config, logdir,
                                  flags.processes.security.tls_dir, out);
   if (!outcome.ok()) return Failed(kCommand, outcome.status(), err);
-  if (outcome->exit_code == kExitDone) return ReportEnd(**report, kCommand, began, out, err);
-  if (!outcome->message.empty()) err << kCommand << ": " << outcome->message << "\n";
-  if (!outcome->log_path.empty()) {
-    const std::string lines = LastLines(fs, outcome->log_path, outcome->log_offset, kShownLogLines);
-    // If the disk is full, the log is empty.
-    if (!lines.empty()) err << "the last lines of " << outcome->log_path << ":\n" << lines;
-  }
-  if (outcome->exit_code == kExitTerminated) out << "stopped; the same command resumes from the last checkpoint\n";
-  return outcome->exit_code;
+  if (outcome->exit_code == kExitDone) return ReportEnd(**report, kCommand, (*report)->RecordedEnd(), began, out, err);
+  return ReportOutcome(fs, kCommand, *outcome, out, err);
 }
 
 int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flags, const config::v1::RunSpec& config,
@@ -258,7 +250,10 @@ int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flag
   options.change_settings = flags.config.changes_settings();
   options.new_run = flags.new_run;
   absl::optional<BackgroundEvaluation> evaluation;
+  // The last one is the status at the end.
+  v1::RunStatus last;
   options.on_status = [&](const v1::RunStatus& status) {
+    last = status;
     for (const std::string& line : evaluation->TakeLines()) out << progress.Say(line);
     out << progress.Show(status, Clock::Real()->Now()) << std::flush;
   };
@@ -273,9 +268,11 @@ int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flag
     evaluation.reset();
   }
   out << progress.Finish() << std::flush;
-  if (end.status.ok()) return ReportEnd(**report, command, began, out, err);
+  if (end.status.ok()) {
+    return ReportEnd(**report, command, RunReport::End{last.global_step(), last.message()}, began, out, err);
+  }
   if (!absl::IsCancelled(end.status)) return PrintError(command, end.status.message(), end.exit_code, err);
-  out << "stopped; the same command resumes from the last checkpoint\n";
+  out << "stopped: a signal was received; the same command resumes from the last checkpoint\n";
   return end.exit_code;
 }
 

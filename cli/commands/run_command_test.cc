@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include <sstream>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/cli/commands/commands.h"
@@ -20,8 +22,10 @@
 namespace lockstep {
 namespace {
 
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr char kConfig[] = R"(
   model {
@@ -126,6 +130,10 @@ class RunCommandTest : public ::testing::Test {
     }
     return text;
   }
+  static std::string LastLineOf(const std::string& output) {
+    const std::vector<std::string> lines = absl::StrSplit(output, '\n', absl::SkipEmpty());
+    return lines.empty() ? "" : lines.back();
+  }
   std::string Digest(const std::string& logdir) {
     std::ostringstream out, err;
     EXPECT_EQ(Inspect(fs_, {"--digest", logdir}, out, err), 0) << err.str();
@@ -176,7 +184,7 @@ TEST_F(RunCommandTest, SavesACheckpointWhenItIsStopped) {
   ASSERT_TRUE(Await("  loss "));
   kill(run, SIGINT);
   EXPECT_EQ(Wait(run), 143) << shown_;
-  EXPECT_THAT(shown_, HasSubstr("stopped; the same command resumes from the last checkpoint"));
+  EXPECT_THAT(shown_, EndsWith("\nstopped: SIGINT was received; the same command resumes from the last checkpoint\n"));
   std::ostringstream out, err;
   EXPECT_EQ(Inspect(fs_, {Path("run")}, out, err), 0) << err.str();
 }
@@ -188,8 +196,9 @@ TEST_F(RunCommandTest, SaysWhenTheLastStepOfAStopIsNotSaved) {
   ASSERT_EQ(fs_->Rename(Path("run"), Path("moved")), absl::OkStatus());
   kill(run, SIGINT);
   EXPECT_EQ(Wait(run), 1) << shown_;
-  EXPECT_THAT(shown_, Not(HasSubstr("stopped; the same command")));
-  EXPECT_THAT(shown_, HasSubstr("chief ended with exit code 1 before its last step was saved"));
+  EXPECT_THAT(shown_, Not(HasSubstr("the same command resumes")));
+  EXPECT_THAT(LastLineOf(shown_),
+              StartsWith("lockstep run: chief ended with exit code 1 before its last step was saved"));
 }
 
 TEST_F(RunCommandTest, SaysWhenTheLastStepOfAStopInOneProcessIsNotSaved) {
@@ -239,8 +248,9 @@ TEST_F(RunCommandTest, WaitsForTheChiefOfAKilledRunThatStillSaves) {
 TEST_F(RunCommandTest, ShowsTheLogOfTheProcessThatFailed) {
   EXPECT_EQ(Run({logdir_}), 0) << err_.str();
   EXPECT_EQ(Run({logdir_, "--steps=400", "--seed=2"}), 2);
-  EXPECT_THAT(err_.str(), HasSubstr("lockstep run: chief ended with exit code 2"));
-  EXPECT_THAT(err_.str(), HasSubstr("training.seed"));
+  EXPECT_THAT(LastLineOf(err_.str()),
+              StartsWith("lockstep run: chief ended with exit code 2: the logdir holds a run "));
+  EXPECT_THAT(LastLineOf(err_.str()), HasSubstr("training.seed"));
   EXPECT_THAT(err_.str(), Not(HasSubstr("saved"))) << "of the run before";
 }
 

@@ -7,8 +7,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "lockstep/cli/commands/errors.h"
 #include "lockstep/cli/launcher/process_table.h"
 #include "lockstep/cli/launcher/programs.h"
@@ -210,17 +212,16 @@ absl::StatusOr<Launcher::Outcome> Supervise(Launcher::Options options, std::ostr
   return *launcher.outcome();
 }
 
-// Prints the outcome; returns the exit code.
-int Report(FileSystem* fs, const TaskProcesses& processes, const Launcher::Outcome& outcome, std::ostream& out,
-           std::ostream& err) {
-  if (!outcome.message.empty()) err << processes.name << ": " << outcome.message << "\n";
-  // The first worker's output is shown already.
-  if (!outcome.log_path.empty() && !absl::EndsWith(outcome.log_path, "/worker-0.log")) {
-    const std::string lines = LastLines(fs, outcome.log_path, outcome.log_offset, kShownLogLines);
-    if (!lines.empty()) err << "the last lines of " << outcome.log_path << ":\n" << lines;
+// Returns ": " and the last message that the process wrote of its own failure, if that is the last of `lines`.
+std::string LastWords(absl::string_view lines, absl::string_view process) {
+  absl::string_view line = absl::StripSuffix(lines, "\n");
+  line = absl::StripLeadingAsciiWhitespace(line.substr(line.rfind('\n') + 1));
+  // An error in a log is "E1127 08:57:58.123456 17 file.cc:1] chief: text". Before the log begins it is "chief: text".
+  if (absl::StartsWith(line, "E")) {
+    const size_t end = line.find("] ");
+    if (end != absl::string_view::npos) line.remove_prefix(end + 2);
   }
-  if (outcome.exit_code == kExitTerminated) out << "stopped; the same command resumes from the last checkpoint\n";
-  return outcome.exit_code;
+  return absl::ConsumePrefix(&line, absl::StrCat(process, ": ")) ? absl::StrCat(": ", line) : "";
 }
 
 }  // namespace
@@ -271,6 +272,23 @@ absl::StatusOr<std::string> MakeTemporaryDirectory() {
   return path;
 }
 
+int ReportOutcome(FileSystem* fs, absl::string_view command, const Launcher::Outcome& outcome, std::ostream& out,
+                  std::ostream& err) {
+  if (outcome.exit_code == kExitTerminated) {
+    out << "stopped: " << outcome.message << "; the same command resumes from the last checkpoint\n";
+    return outcome.exit_code;
+  }
+  std::string lines;
+  if (!outcome.log_path.empty()) lines = LastLines(fs, outcome.log_path, outcome.log_offset, kShownLogLines);
+  // If the disk is full, the log is empty.
+  if (!lines.empty()) err << "the last lines of " << outcome.log_path << ":\n" << lines;
+  if (!outcome.message.empty()) {
+    const std::string process = outcome.message.substr(0, outcome.message.find(' '));
+    err << command << ": " << outcome.message << LastWords(lines, process) << "\n";
+  }
+  return outcome.exit_code;
+}
+
 int RunTaskProcesses(FileSystem* fs, const TaskProcesses& processes, std::ostream& out, std::ostream& err) {
   std::string directory;
   if (processes.has_logs || processes.task.role == Role::kChief) {
@@ -284,9 +302,11 @@ int RunTaskProcesses(FileSystem* fs, const TaskProcesses& processes, std::ostrea
     return PrintError(processes.name, options.status().message(), wrong ? kExitBadConfiguration : kExitFailed, err);
   }
   if (processes.has_logs) out << "lockstep: logs are in " << directory << "\n" << std::flush;
-  const auto outcome = Supervise(*options, out);
+  auto outcome = Supervise(*options, out);
   if (!outcome.ok()) return PrintError(processes.name, outcome.status().message(), kExitFailed, err);
-  const int exit_code = Report(fs, processes, *outcome, out, err);
+  // The first worker's output is shown already.
+  if (absl::EndsWith(outcome->log_path, "/worker-0.log")) outcome->log_path.clear();
+  const int exit_code = ReportOutcome(fs, processes.name, *outcome, out, err);
   if (!processes.has_logs && !directory.empty()) {
     for (const char* file : {"chief.port", "chief.sock", "address"}) unlink(JoinPath(directory, file).c_str());
     rmdir(directory.c_str());  // It stays if a program declared a run in it.

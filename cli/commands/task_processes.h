@@ -88,6 +88,11 @@ struct TaskProcesses {
   bool has_logs = false;
 };
 
+// Prints the outcome of processes that `command` has run, with the end of the log of one that failed. The last line
+// says why they ended. Returns the exit code.
+int ReportOutcome(FileSystem* fs, absl::string_view command, const Launcher::Outcome& outcome, std::ostream& out,
+                  std::ostream& err);
+
 // Runs the processes until all have ended, and prints what happens to them. Returns the exit code. Must be called
 // before any other thread exists.
 int RunTaskProcesses(FileSystem* fs, const TaskProcesses& processes, std::ostream& out, std::ostream& err);

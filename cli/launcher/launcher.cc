@@ -169,7 +169,7 @@ void Launcher::OnLateChiefEnd(const ProcessExit& exit, const RestartPolicy::Deci
   const absl::Duration grace = chief_.told ? absl::ZeroDuration() : kGrace;
   StopWorkersAt(options_.clock->Now() + (programs_continue ? options_.worker_grace : grace));
   if (decision.action == RestartPolicy::Decision::kFinished) {
-    if (!end_.message.empty()) options_.say(end_.message);
+    if (!end_.message.empty() && end_.exit_code != kExitTerminated) options_.say(end_.message);
     end_ = {};
   } else if (decision.action == RestartPolicy::Decision::kStopped) {
     return;
@@ -205,7 +205,7 @@ void Launcher::OnDeclarerEnd(const Child& worker) {
   if (!declared_) return Fail(worker, kExitFailed, "ended without declaring a run: it made no worker");
   if (options_.other_workers) return;
   // If the run is over, the chief ends by itself, and a stop changes nothing. Otherwise the programs have left it.
-  End(Stopped(""));
+  End(Stopped("the program has left the run"));
   StopChiefAt(options_.clock->Now() + kGrace);
 }
 
@@ -246,7 +246,7 @@ void Launcher::OnSignal(int signal) {
         End({kExitRetryable, "chief was not running; the same command resumes from its last checkpoint",
              chief_.log_path, chief_.log_offset});
       } else if (!ending_) {
-        End(Stopped(""));
+        End(Stopped(absl::StrCat(SignalText(signal), " was received")));
       }
       StopChiefAt(options_.clock->Now());
       break;

@@ -62,8 +62,9 @@ class Launcher {
   };
   struct Outcome {
     int exit_code = 0;
-    // Why the run failed, in one line, and the log of the process that failed; empty if none failed.
+    // Why the run failed or was stopped, in one line; empty if it has finished.
     std::string message;
+    // The log of the process that failed; empty if none failed.
     std::string log_path;
     // Offset in the log at which the process began to write when it was last started.
     uint64_t log_offset = 0;

@@ -361,7 +361,7 @@ TEST_F(LauncherTest, TellsTheChiefToStopAndTheWorkersWhenItHasSaved) {
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM", "worker-1 TERM"));
   EndProcess("worker-1", kExitTerminated);
   EXPECT_EQ(ExitCode(), kExitTerminated);
-  EXPECT_EQ(launcher_->outcome()->message, "");
+  EXPECT_EQ(launcher_->outcome()->message, "SIGINT was received");
 }
 
 TEST_F(LauncherTest, PassesARequestToSaveOnToTheChiefAlone) {

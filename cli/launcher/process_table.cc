@@ -42,10 +42,14 @@ absl::Status Error(absl::string_view what, const std::string& path, int error) {
 
 }  // namespace
 
+std::string SignalText(int signal) {
+  const char* name = sigabbrev_np(signal);
+  return name != nullptr ? absl::StrCat("SIG", name) : absl::StrCat("signal ", signal);
+}
+
 std::string ExitText(const ProcessExit& exit) {
-  if (exit.signal == 0) return absl::StrCat("ended with exit code ", exit.exit_code);
-  const char* name = sigabbrev_np(exit.signal);
-  return name != nullptr ? absl::StrCat("was killed by SIG", name) : absl::StrCat("was killed by signal ", exit.signal);
+  return exit.signal == 0 ? absl::StrCat("ended with exit code ", exit.exit_code)
+                          : absl::StrCat("was killed by ", SignalText(exit.signal));
 }
 
 absl::StatusOr<int> PosixProcessTable::Start(const ProcessSpec& spec) {

@@ -23,6 +23,9 @@ struct ProcessExit {
   int signal = 0;
 };
 
+// Returns "SIGTERM", or "signal 35" for a signal without a name.
+std::string SignalText(int signal);
+
 // "ended with exit code 1", "was killed by SIGKILL".
 std::string ExitText(const ProcessExit& exit);
 

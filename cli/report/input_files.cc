@@ -21,7 +21,9 @@ absl::Status CheckInputFiles(FileSystem* fs, const config::v1::RunSpec& config) 
       }
       const absl::StatusOr<bool> exists = fs->Exists(file);
       if (!exists.ok()) return InField(field, exists.status());
-      if (!*exists) return absl::NotFoundError(absl::StrCat(field, ": there is no file ", file, WhyAbsent(fs, file)));
+      if (*exists) continue;
+      const char* const kind = config.input().split(i).has_images() ? "folder " : "file ";
+      return absl::NotFoundError(absl::StrCat(field, ": there is no ", kind, file, WhyAbsent(fs, file)));
     }
   }
   return absl::OkStatus();

@@ -64,53 +64,60 @@ std::string RunReport::Beginning(const std::string& processes) const {
                       warm_start_.empty() ? "" : "\n", warm_start_);
 }
 
-std::string RunReport::ReasonOfEnd(int64_t step) const {
-  if (input_steps_ && step >= *input_steps_) {
-    return absl::StrCat(": the input has ended, input.epochs is ", config_.input().epochs());
-  }
-  if (step >= config_.training().steps()) return "";
+absl::StatusOr<RunReport::End> RunReport::RecordedEnd() const {
+  End end;
+  ASSIGN_OR_RETURN(const absl::optional<std::string> newest, LatestCheckpoint(fs_, logdir_));
+  if (newest.has_value()) end.step = StepOfCheckpoint(*newest).value_or(0);
   const auto record = ReadRunRecord(fs_, logdir_);
-  const bool has_reason = record.ok() && record->has_value() && !(*record)->end().reason().empty();
-  return absl::StrCat(": ",
-                      has_reason ? (*record)->end().reason() : "an earlier end was requested, or a loss was not finite",
-                      "; the chief's log has more");
+  if (record.ok() && record->has_value()) end.reason = (*record)->end().reason();
+  return end;
 }
 
-absl::Status RunReport::Finished(absl::Duration elapsed, std::ostream& out) const {
-  int64_t steps = config_.training().steps();
-  if (!logdir_.empty()) {
-    ASSIGN_OR_RETURN(const absl::optional<std::string> newest, LatestCheckpoint(fs_, logdir_));
-    if (newest.has_value()) steps = StepOfCheckpoint(*newest).value_or(steps);
+std::string RunReport::ReasonOf(const End& end) const {
+  const int64_t steps = config_.training().steps();
+  const bool is_early = end.step < steps;
+  if (input_steps_ && end.step >= *input_steps_ && (is_early || steps == 0)) {
+    return absl::StrCat("the input has ended, input.epochs is ", config_.input().epochs());
   }
+  if (!end.reason.empty()) return end.reason;
+  return is_early ? "an earlier end was requested" : "all steps are done";
+}
+
+std::string RunReport::LastLine(const End& end, absl::Duration elapsed) const {
   if (was_finished()) {
-    out << "finished at step " << first_step_
-        << " already; to continue: --steps=MORE, to start over: --logdir=ANOTHER\n";
-  } else {
-    const double rate = (steps - first_step_) / std::max(1e-9, absl::ToDoubleSeconds(elapsed));
-    out << "finished at step " << steps << " in " << RemainingTimeText(elapsed) << " (" << QuantityText(rate)
-        << " steps/s from start to end)" << ReasonOfEnd(steps) << "\n";
+    return absl::StrCat("finished at step ", first_step_,
+                        " already; to continue: --steps=MORE, to start over: --logdir=ANOTHER\n");
   }
-  absl::optional<std::string> checkpoint;
-  if (!logdir_.empty()) {
-    ASSIGN_OR_RETURN(checkpoint, LatestCheckpoint(fs_, logdir_));
-  }
-  if (evaluator_ != nullptr && checkpoint.has_value()) {
-    ASSIGN_OR_RETURN(const RunEvaluator::Evaluation evaluation, evaluator_->EvaluateCheckpoint(*checkpoint));
-    out << EvaluationText(evaluator_->split(), evaluation.result) << "\n";
-    if (config_.evaluation().every_steps() > 0) {
-      ASSIGN_OR_RETURN(const auto events,
-                       EventWriterCache::OfProcess()->Get(fs_, Clock::Real(), JoinPath(logdir_, "eval")));
-      WriteEvaluation(evaluation, events.get());
-    }
-  } else {
+  const double rate = static_cast<double>(end.step - first_step_) / std::max(1e-9, absl::ToDoubleSeconds(elapsed));
+  return absl::StrCat("finished at step ", end.step, " in ", RemainingTimeText(elapsed), " (", QuantityText(rate),
+                      " steps/s from start to end): ", ReasonOf(end), "\n");
+}
+
+absl::Status RunReport::Evaluate(const absl::optional<std::string>& checkpoint, std::ostream& out) const {
+  if (evaluator_ == nullptr || !checkpoint.has_value()) {
     out << "not evaluated: " << (evaluator_ == nullptr ? not_evaluated_ : absl::StrCat(logdir_, " has no checkpoint"))
         << "\n";
+    return absl::OkStatus();
   }
-  if (checkpoint.has_value()) {
-    out << "checkpoint  " << *checkpoint << "   (./lockstep inspect " << logdir_ << ")\n"
+  ASSIGN_OR_RETURN(const RunEvaluator::Evaluation evaluation, evaluator_->EvaluateCheckpoint(*checkpoint));
+  out << EvaluationText(evaluator_->split(), evaluation.result) << "\n";
+  if (config_.evaluation().every_steps() == 0) return absl::OkStatus();
+  ASSIGN_OR_RETURN(const auto events,
+                   EventWriterCache::OfProcess()->Get(fs_, Clock::Real(), JoinPath(logdir_, "eval")));
+  WriteEvaluation(evaluation, events.get());
+  return absl::OkStatus();
+}
+
+absl::Status RunReport::Finished(const End& end, absl::Duration elapsed, std::ostream& out) const {
+  absl::StatusOr<absl::optional<std::string>> checkpoint = absl::optional<std::string>();
+  if (!logdir_.empty()) checkpoint = LatestCheckpoint(fs_, logdir_);
+  const absl::Status evaluated = checkpoint.ok() ? Evaluate(*checkpoint, out) : checkpoint.status();
+  if (checkpoint.ok() && checkpoint->has_value()) {
+    out << "checkpoint  " << **checkpoint << "   (./lockstep inspect " << logdir_ << ")\n"
         << "summaries   tensorboard --logdir=" << logdir_ << "\n";
   }
-  return absl::OkStatus();
+  out << LastLine(end, elapsed);
+  return evaluated;
 }
 
 std::string DefaultLogdir(const std::string& config_path) {

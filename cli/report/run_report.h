@@ -31,15 +31,25 @@ class RunReport {
   // Returns one line: what is trained, where and from which step; further lines describe a warm start.
   std::string Beginning(const std::string& processes) const;
 
-  // Call after the last step. Evaluates the newest checkpoint and prints the metrics and the paths of the results.
-  // Errors are those of the evaluation.
-  absl::Status Finished(absl::Duration elapsed, std::ostream& out) const;
+  // The end of a run that has finished.
+  struct End {
+    int64_t step = 0;
+    // Why it ended before its last step; may be empty, also if it did.
+    std::string reason;
+  };
+  // Reads the end from the logdir.
+  absl::StatusOr<End> RecordedEnd() const;
+
+  // Call after the last step. Evaluates the newest checkpoint and prints the metrics, the paths of the results and, in
+  // the last line, why the run has ended. Errors are those of the evaluation; the last line is printed even then.
+  absl::Status Finished(const End& end, absl::Duration elapsed, std::ostream& out) const;
 
  private:
   RunReport(FileSystem* fs, const config::v1::RunSpec& config, std::string logdir);
 
-  // Returns why a run ended at `step`, ": the input has ended", for the end of a sentence; empty at its last step.
-  std::string ReasonOfEnd(int64_t step) const;
+  std::string ReasonOf(const End& end) const;
+  std::string LastLine(const End& end, absl::Duration elapsed) const;
+  absl::Status Evaluate(const absl::optional<std::string>& checkpoint, std::ostream& out) const;
 
   FileSystem* const fs_;
   const config::v1::RunSpec config_;
