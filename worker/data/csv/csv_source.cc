@@ -23,6 +23,7 @@ using Column = config::v1::InputConfig::Csv::Column;
 using Csv = config::v1::InputConfig::Csv;
 
 constexpr size_t kMaxHeaderBytes = 4 << 20;
+constexpr int64_t kMaxColumns = kMaxHeaderBytes;
 // Names of a header line shown in an error, and bytes of each.
 constexpr size_t kShownNames = 6;
 constexpr size_t kShownBytes = 40;
@@ -116,6 +117,14 @@ absl::StatusOr<std::vector<CsvColumn>> MatchHeader(const CsvSource& source, cons
 
 // Returns the columns of files without a header line. If `without_answers`, omits label, targets and weight.
 absl::StatusOr<std::vector<CsvColumn>> ColumnsInOrder(const Csv& config, bool without_answers) {
+  int64_t count = 0;
+  for (const Column& column : config.column()) {
+    if (column.count() > kMaxColumns - count) {
+      return absl::InvalidArgumentError(absl::StrCat("a csv column has the count ", column.count(), ", and ", count,
+                                                     " are before it; at most ", kMaxColumns, " columns are read"));
+    }
+    count += std::max<int64_t>(1, column.count());
+  }
   std::vector<CsvColumn> columns;
   for (const Column& column : config.column()) {
     ASSIGN_OR_RETURN(const CsvColumn made, MakeCsvColumn(column));

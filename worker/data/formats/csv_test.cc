@@ -105,6 +105,13 @@ TEST_F(CsvTest, ReadsColumnsByTheirNames) {
   EXPECT_THAT(batch.weights.flat<float>(), ElementsAre(2, 0.5));
 }
 
+TEST_F(CsvTest, RefusesMoreColumnsThanALineHas) {
+  for (const char* columns : {"column { count: 1000000000000 }", "column { count: 4194304 } column { count: 1 }"}) {
+    ExpectError("1,0\n", absl::StrCat("no_header: true ", columns, " column { type: LABEL }"),
+                absl::StatusCode::kInvalidArgument, "at most 4194304 columns are read");
+  }
+}
+
 TEST_F(CsvTest, ReadsColumnsInOrderWithoutAHeader) {
   const Batch batch = Read("1;x;0.5\n2;y;1.5\n",
                            "no_header: true separator: ';' column { type: LABEL } column { type: SKIP } "
