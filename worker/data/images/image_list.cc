@@ -92,13 +92,21 @@ absl::StatusOr<ImageList> ListImages(FileSystem* fs, const std::string& folder, 
           absl::StrCat(JoinPath(folder, name), " is the folder of no class; the classes are ", Shown(list.classes)));
     }
   }
+  std::vector<std::string> empty;
   for (size_t i = 0; i < list.classes.size(); ++i) {
     const std::string& name = list.classes[i];
     if (!std::binary_search(folders.begin(), folders.end(), name)) {
       LOG(WARNING) << folder << " has no folder " << name << ": no images of that class";
       continue;
     }
+    const size_t before = list.files.size();
     RETURN_IF_ERROR(AddImages(fs, folder, absl::StrCat(name, "/"), static_cast<int32_t>(i), &list.files));
+    if (classes.empty() && list.files.size() == before) empty.push_back(name);
+  }
+  if (!list.files.empty() && !empty.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(folder, " has folders without images: ", Shown(empty),
+                     "; remove them, or list the classes in images.class_name if they are classes"));
   }
   if (!list.files.empty()) return list;
   return absl::NotFoundError(absl::StrCat(folder, " has no images in its ", folders.size(), " folders"));

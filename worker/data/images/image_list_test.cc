@@ -55,6 +55,15 @@ TEST(ImageListTest, RefusesWhatIsNoClass) {
   EXPECT_THAT(std::string(ListImages(&fs, "/q", {}, false).status().message()), HasSubstr("/q/a/deep is a folder"));
 }
 
+TEST(ImageListTest, AFolderWithoutImagesIsNoClassUnasked) {
+  MemoryFileSystem fs;
+  Put(&fs, "/p/a/1.png");
+  Put(&fs, "/p/b/notes.txt");
+  EXPECT_THAT(std::string(ListImages(&fs, "/p", {}, false).status().message()),
+              HasSubstr("/p has folders without images: b; remove them, or list"));
+  EXPECT_THAT(ListImages(&fs, "/p", {"a", "b"}, false).value().classes, ElementsAre("a", "b"));
+}
+
 TEST(ImageListTest, SaysThatImagesAreMissing) {
   MemoryFileSystem fs;
   Put(&fs, "/p/a/notes.txt");
