@@ -3,12 +3,14 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "lockstep/common/base/process/process.h"
+#include "lockstep/common/base/utf8.h"
 
 namespace lockstep {
 
 int PrintError(absl::string_view command, absl::string_view message, int exit_code, std::ostream& err) {
   for (absl::string_view line : absl::StrSplit(absl::StripSuffix(message, "\n"), '\n')) {
-    err << command << ": " << line << "\n";
+    // The line may have bytes of a file.
+    err << command << ": " << Printable(line) << "\n";
   }
   return exit_code;
 }

@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// Prints "<command>: <line>" for each line of the message; returns `exit_code`.
+// Prints "<command>: <line>" for each line of the message, Printable; returns `exit_code`.
 int PrintError(absl::string_view command, absl::string_view message, int exit_code, std::ostream& err);
 
 // Returns the exit code for an error of reading a user's input: 2 if the name is wrong or absent, 1 for damage and the

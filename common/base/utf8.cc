@@ -1,5 +1,6 @@
 #include "lockstep/common/base/utf8.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -28,6 +29,13 @@ size_t CharacterSize(absl::string_view text) {
   return is_overlong || IsSurrogate(code) || code > kGreatestCodePoint ? 0 : size;
 }
 
+bool IsControl(absl::string_view character) {
+  const auto first = static_cast<unsigned char>(character[0]);
+  // U+0080 to U+009F have two bytes.
+  if (first == 0xc2) return static_cast<unsigned char>(character[1]) < 0xa0;
+  return (first < 0x20 && first != '\t') || first == 0x7f;
+}
+
 }  // namespace
 
 bool IsUtf8(absl::string_view text) {
@@ -47,6 +55,22 @@ std::string ToUtf8(absl::string_view text, size_t max_bytes) {
     if (out.size() + taken > max_bytes) break;
     absl::StrAppend(&out, size == 0 ? absl::string_view("?") : text.substr(0, size));
     text.remove_prefix(taken);
+  }
+  return out;
+}
+
+std::string Printable(absl::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const size_t size = CharacterSize(text);
+    const absl::string_view taken = text.substr(0, std::max<size_t>(size, 1));
+    if (size == 0 || IsControl(taken)) {
+      for (const char c : taken)
+        absl::StrAppend(&out, "\\x", absl::Hex(static_cast<unsigned char>(c), absl::kZeroPad2));
+    } else {
+      absl::StrAppend(&out, taken);
+    }
+    text.remove_prefix(taken.size());
   }
   return out;
 }

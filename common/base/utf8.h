@@ -14,6 +14,10 @@ bool IsUtf8(absl::string_view text);
 // question mark.
 std::string ToUtf8(absl::string_view text, size_t max_bytes);
 
+// Returns `text` for a terminal: each byte that is not part of a character, and the bytes of each control character
+// except tab, become \x1b and the like.
+std::string Printable(absl::string_view text);
+
 }  // namespace lockstep
 
 #endif  // LOCKSTEP_COMMON_BASE_UTF8_H_

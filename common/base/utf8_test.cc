@@ -31,5 +31,13 @@ TEST(Utf8Test, CutsBetweenCharactersAndReplacesWhatIsNone) {
   EXPECT_EQ(ToUtf8("", 0), "");
 }
 
+TEST(Utf8Test, ControlCharactersArePrintedAsNumbers) {
+  EXPECT_EQ(Printable("caf\xc3\xa9\t'x' \xf0\x9f\x98\x80"), "caf\xc3\xa9\t'x' \xf0\x9f\x98\x80");
+  EXPECT_EQ(Printable(absl::string_view("a\0b", 3)), "a\\x00b");
+  EXPECT_EQ(Printable("\x1b[2J\x7f\n"), "\\x1b[2J\\x7f\\x0a");
+  EXPECT_EQ(Printable("\xc2\x9b\xc2\xa0"), "\\xc2\\x9b\xc2\xa0");
+  EXPECT_EQ(Printable("caf\xe9"), "caf\\xe9");
+}
+
 }  // namespace
 }  // namespace lockstep

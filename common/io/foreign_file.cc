@@ -14,16 +14,21 @@ struct Signature {
   const char* advice;
 };
 
+constexpr char kZlib[] = "it is compressed with zlib, as TensorFlow's ZLIB records are: write it with GZIP or without";
+
 // Longer than one zero byte, hence the explicit sizes.
 constexpr Signature kSignatures[] = {
     {{"\x1f\x8b", 2}, "it is gzipped: gunzip it"},
     {{"\x28\xb5\x2f\xfd", 4}, "it is compressed with zstd: unzstd it"},
+    {{"\x78\x01", 2}, kZlib},
+    {{"\x78\x9c", 2}, kZlib},
     {{"BZh", 3}, "it is compressed with bzip2: bunzip2 it"},
     {{"\xfd"
       "7zXZ\0",
       6},
      "it is compressed with xz: unxz it"},
-    {{"PK\x03\x04", 4}, "it is a ZIP archive, or an Excel workbook: unzip it, or save it as CSV"},
+    {{"PK\x03\x04", 4},
+     "it is a ZIP archive, such as npz, Excel or PyTorch files: use npz, or save it as CSV or safetensors"},
     {{"\xd0\xcf\x11\xe0", 4}, "it is an old Excel workbook: save it as CSV"},
     {{"7z\xbc\xaf", 4}, "it is a 7z archive: unpack it"},
     {{"PAR1", 4}, "it is a Parquet file: write it as CSV or npz, with pandas for example"},

@@ -139,6 +139,14 @@ TEST_F(DataCases, InspectShowsATypeThatIsNotRead) {
   EXPECT_EQ(Call(Inspect, {Path("w.safetensors")}).exit_code, 0);
 }
 
+TEST_F(DataCases, AnErrorShowsControlCharactersAsNumbers) {
+  Copy("csv_bom_no_header");
+  ASSERT_EQ(WriteFileAtomically(FileSystem::Real(), Path("data.csv"), "\x1b[2J,1,0\n"), absl::OkStatus());
+  const Result check = Call(CheckCommand, {Path("c.textproto")});
+  EXPECT_EQ(check.exit_code, kRefused);
+  EXPECT_THAT(check.err, HasSubstr("column \"a\" is \"\\x1b[2J\", expected a finite number"));
+}
+
 TEST_F(DataCases, APipeIsRefusedWithoutWaiting) {
   Copy("data_is_a_pipe");
   ASSERT_EQ(mkfifo(Path("d.csv").c_str(), 0600), 0);

@@ -57,7 +57,7 @@ void TensorSlice::CopyInto(const char* content, const Shape& shape, size_t eleme
 }
 
 std::string TensorSlice::ToString() const {
-  std::string text;
+  std::string text = start_.empty() ? "()" : "";
   for (size_t d = 0; d < start_.size(); ++d) {
     absl::StrAppend(&text, d > 0 ? ":" : "", start_[d], ",", length_[d]);
   }

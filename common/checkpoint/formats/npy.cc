@@ -5,13 +5,14 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/utf8.h"
+#include "lockstep/common/io/foreign_file.h"
 #include "lockstep/common/io/little_endian.h"
 #include "lockstep/common/tensor/dtype.h"
 
@@ -149,9 +150,9 @@ absl::StatusOr<v1::DataType> ParseType(absl::string_view descr, absl::string_vie
   const auto known =
       std::find_if(std::begin(kTypes), std::end(kTypes), [&](const NumpyType& t) { return t.code == code; });
   if (!is_string || known == std::end(kTypes)) {
-    return absl::UnimplementedError(absl::StrCat(
-        name, " has elements of the type ", absl::CHexEscape((is_string ? type : descr).substr(0, kShownTypeBytes)),
-        ", which is not read; numbers and booleans are", SavedInstead(code)));
+    return absl::UnimplementedError(absl::StrCat(name, " has elements of the type ",
+                                                 Printable((is_string ? type : descr).substr(0, kShownTypeBytes)),
+                                                 ", which is not read; numbers and booleans are", SavedInstead(code)));
   }
   if (type[0] == '>' && SizeOf(known->dtype) > 1) {
     return absl::UnimplementedError(
@@ -165,7 +166,10 @@ struct Extent {
   size_t text = 0, header = 0;
 };
 absl::StatusOr<Extent> FindHeader(absl::string_view start, absl::string_view name) {
-  if (start.substr(0, kMagic.size()) != kMagic) return Damaged(name, "it does not begin with \\x93NUMPY");
+  if (start.substr(0, kMagic.size()) != kMagic) {
+    const std::string foreign = ForeignFormat(start.substr(0, kForeignHeadBytes));
+    return Damaged(name, absl::StrCat("it does not begin with \\x93NUMPY", foreign.empty() ? "" : "; ", foreign));
+  }
   const bool is_known = start.size() > 7 && start[6] >= 1 && start[6] <= 3 && start[7] == 0;
   if (start.size() > 7 && !is_known) {
     return Damaged(name, absl::StrCat("version ", static_cast<int>(static_cast<uint8_t>(start[6])), ".",
@@ -199,7 +203,8 @@ absl::StatusOr<NpyHeader> ParseNpyHeader(absl::string_view start, absl::string_v
   const bool parses = ParseFields(text, &fields) && ParseShape(fields.shape, &dims) &&
                       (fields.fortran_order == "True" || fields.fortran_order == "False");
   if (!parses) {
-    return Damaged(name, absl::StrCat("its header is ", absl::CHexEscape(text.substr(0, 3 * kShownTypeBytes))));
+    return Damaged(name, absl::StrCat("its header is ", Printable(absl::StripTrailingAsciiWhitespace(text).substr(
+                                                            0, 3 * kShownTypeBytes))));
   }
   NpyHeader header;
   header.header_bytes = extent.header;

@@ -98,8 +98,9 @@ absl::Status SafetensorsReader::ReadHeader() {
   const uint64_t begin = kLengthBytes + size;
   JsonScanner scanner(header);
   const auto unexpected = [&] {
-    return Damaged(absl::StrCat("the header at byte ", kLengthBytes + header.size() - scanner.rest().size(), " has ",
-                                absl::CHexEscape(scanner.rest().substr(0, kShownBytes))));
+    const absl::string_view rest = scanner.rest();
+    return Damaged(absl::StrCat("the header at byte ", kLengthBytes + header.size() - rest.size(),
+                                rest.empty() ? " ends" : " has ", Printable(rest.substr(0, kShownBytes))));
   };
   // The reference implementation rejects white space before the brace.
   if (header.empty() || header[0] != '{' || !scanner.TakeChar('{')) return unexpected();

@@ -15,6 +15,7 @@
 #include "lockstep/common/checkpoint/formats/npz_writer.h"
 #include "lockstep/common/checkpoint/formats/safetensors.h"
 #include "lockstep/common/checkpoint/formats/v1_checkpoint.h"
+#include "lockstep/common/io/foreign_file.h"
 #include "lockstep/common/tensor/dtype.h"
 
 namespace lockstep {
@@ -101,10 +102,10 @@ absl::StatusOr<bool> TensorsExist(FileSystem* fs, const std::string& path) {
 
 absl::Status NoSuchCheckpoint(FileSystem* fs, const std::string& path, const std::string& logdir) {
   std::string text = absl::StrCat("there is no checkpoint ", path);
-  if (fs->NewRandomAccessFile(path).ok()) {
+  if (const auto file = fs->NewRandomAccessFile(path); file.ok()) {
     absl::StrAppend(&text, ": the file has no ", IndexPath(Basename(path)),
                     " beside it, and it is no checkpoint of TensorFlow's format V1",
-                    IsV1(fs, path) ? "; here only format V2 can be used" : "");
+                    IsV1(fs, path) ? "; here only format V2 can be used" : "", ForeignFormatOf(**file));
   }
   const bool is_name = Basename(path) == path && !logdir.empty();
   const std::string directory = is_name ? logdir : std::string(Dirname(path));

@@ -51,6 +51,15 @@ TEST_F(TensorFileTest, EveryFormatKeepsNamesTypesShapesAndBytes) {
   }
 }
 
+TEST_F(TensorFileTest, AFileOfAnotherFormatIsNamed) {
+  ASSERT_TRUE(fs_.CreateDirectory("/d").ok());
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "/d/w.pth", "PK\x03\x04").ok());
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "/d/w.h5", "\x89HDF").ok());
+  EXPECT_THAT(std::string(NoSuchCheckpoint(&fs_, "/d/w.pth", "").message()),
+              HasSubstr("; it is a ZIP archive, such as "));
+  EXPECT_THAT(std::string(NoSuchCheckpoint(&fs_, "/d/w.h5", "").message()), HasSubstr("; it is an HDF5 file: "));
+}
+
 TEST_F(TensorFileTest, WhatFailsLeavesTheOldFile) {
   const auto source = OpenTensors(&fs_, "c").value();
   ASSERT_TRUE(WriteFileAtomically(&fs_, "old.npz", "old").ok());

@@ -67,6 +67,7 @@ std::string KeysOf(const v1::Example& example) {
     keys.push_back(absl::StrCat("\"", absl::CHexEscape(key.substr(0, kShownBytes)), "\""));
   }
   std::sort(keys.begin(), keys.end());
+  if (keys.empty()) return "it has none";
   const size_t count = keys.size();
   keys.resize(std::min(count, kShownKeys));
   return absl::StrCat("it has ", count, ": ", absl::StrJoin(keys, ", "), count > kShownKeys ? ", ..." : "");

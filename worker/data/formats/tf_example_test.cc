@@ -183,6 +183,7 @@ TEST_F(TfExampleTest, SaysWhatIsWrongWithARecord) {
   const std::string label = "int64_list { value: 1 }";
   ExpectDataLoss("", "0: holds no record");
   ExpectDataLoss(Record("", label), "0: record at byte 0: the example has no feature \"image\"");
+  ExpectDataLoss(Record("", ""), "the example has no feature \"image\"; it has none");
   ExpectDataLoss(Record("bytes_list { value: 'abc' }", label), "\"image\" has 3 bytes, its shape [1,2,1] needs 2");
   ExpectDataLoss(Record("bytes_list { value: 'ab' }", ""), "no feature \"label\"");
   ExpectDataLoss(Record("bytes_list { value: 'ab' }", "int64_list { value: [1, 2] }"), "\"label\" has 2 integers");
