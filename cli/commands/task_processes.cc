@@ -224,6 +224,13 @@ std::string LastWords(absl::string_view lines, absl::string_view process) {
   return absl::ConsumePrefix(&line, absl::StrCat(process, ": ")) ? absl::StrCat(": ", line) : "";
 }
 
+// Removes a directory in which no process left a log. It stays if a program declared a run in it.
+void RemoveTemporaryDirectory(const std::string& directory) {
+  if (directory.empty()) return;
+  for (const char* file : {"chief.port", "chief.sock", "address"}) unlink(JoinPath(directory, file).c_str());
+  rmdir(directory.c_str());
+}
+
 }  // namespace
 
 const absl::Duration kChiefEnd = kEndingLimit + absl::Seconds(5);
@@ -298,6 +305,7 @@ int RunTaskProcesses(FileSystem* fs, const TaskProcesses& processes, std::ostrea
   }
   auto options = LauncherOptions(fs, processes, directory);
   if (!options.ok()) {
+    RemoveTemporaryDirectory(directory);
     const bool wrong = absl::IsInvalidArgument(options.status());
     return PrintError(processes.name, options.status().message(), wrong ? kExitBadConfiguration : kExitFailed, err);
   }
@@ -307,10 +315,7 @@ int RunTaskProcesses(FileSystem* fs, const TaskProcesses& processes, std::ostrea
   // The first worker's output is shown already.
   if (absl::EndsWith(outcome->log_path, "/worker-0.log")) outcome->log_path.clear();
   const int exit_code = ReportOutcome(fs, processes.name, *outcome, out, err);
-  if (!processes.has_logs && !directory.empty()) {
-    for (const char* file : {"chief.port", "chief.sock", "address"}) unlink(JoinPath(directory, file).c_str());
-    rmdir(directory.c_str());  // It stays if a program declared a run in it.
-  }
+  if (!processes.has_logs) RemoveTemporaryDirectory(directory);
   return exit_code;
 }
 

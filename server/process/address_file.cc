@@ -70,8 +70,8 @@ absl::Status CheckAdvertise(absl::string_view advertise) {
   if (HasPort(advertise) || HasPort(absl::StrCat(InBrackets(advertise), ":1"))) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("--advertise takes a host or HOST:PORT that workers reach the chief by, not \"", advertise, "\""));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "--advertise takes a host, HOST:PORT or unix:PATH by which workers reach the chief, not \"", advertise, "\""));
 }
 
 }  // namespace

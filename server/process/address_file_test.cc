@@ -49,6 +49,9 @@ TEST(AdvertisedMasterTest, RefusesWhatNobodyCouldReach) {
   for (const char* advertise : {"a b", " ", "grpc://", "grpc://a/b", "unix:", "a,b", "a:port", "file:/x"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(AdvertisedMaster("0.0.0.0:2222", advertise, "node-7").status())) << advertise;
   }
+  EXPECT_THAT(
+      std::string(AdvertisedMaster("0.0.0.0:2222", "a b", "node-7").status().message()),
+      HasSubstr("--advertise takes a host, HOST:PORT or unix:PATH by which workers reach the chief, not \"a b\""));
   EXPECT_THAT(std::string(AdvertisedMaster("unix:/s", "node-7", "node-7").status().message()),
               HasSubstr("needs a port, but the chief listens only on unix:/s"));
 }

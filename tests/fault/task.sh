@@ -143,6 +143,12 @@ refuses "a program that does not exist" 1 "worker-0 ended with exit code 127" LO
 refuses "a chief that stays away" 138 "worker-0 ended with exit code 138" LOCKSTEP_MASTER="${at}" \
   LOCKSTEP_CHIEF_WAIT_SECONDS=0.1 -- --max_restarts=0
 
+long="${WORK}/$(printf 'x%.0s' {1..100})"
+mkdir "${long}"
+refuses "a directory too deep for a socket" 2 "set TMPDIR to a shorter path" TMPDIR="${long}" LOCKSTEP_INSECURE=false \
+  LOCKSTEP_TLS_DIR="${WORK}/chief-kit" LOCKSTEP_ROLE=chief LOCKSTEP_MASTER="file:${WORK}/nobody" -- "${CONFIG}"
+expect "directories that the refused task left" "" "$(ls "${long}")"
+
 expect "directories of the tasks that are left" "" "$(find "${WORK}" -maxdepth 1 -name 'lockstep-*')"
 ((failures == 0)) || echo "${failures} failures"
 ((failures == 0))
