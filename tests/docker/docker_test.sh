@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Runs a real cluster in containers: a chief and three workers on a private network. During the run, one worker is
 # killed, one loses its network, the chief is killed and then gets another logdir, and all are stopped and started
-# again. The final checkpoint must be identical to that of one process without a socket. The last line is "N passed, N
-# failed". Everything that the test creates is removed.
+# again. The final checkpoint must be identical to that of one process without a socket. Meanwhile the runs of
+# docker/policies.yml end at their last step. The last line is "N passed, N failed". Everything that the test creates is
+# removed.
 # Usage: tests/docker/docker_test.sh [--full]   --full compiles inside the image on every host
 set -euo pipefail
 
@@ -23,19 +24,27 @@ else
 fi
 
 project="lockstep-test-$$"
-export LOCKSTEP_IMAGE="${project}" LOCKSTEP_CONFIG="${root}/tests/docker/config.textproto" LOCKSTEP_DATA="${root}/proto"
 work="$(mktemp -d)"
+# A chief lingers for workers that start at its end; here all have started.
+export LOCKSTEP_IMAGE="${project}" LOCKSTEP_CONFIG="${work}/run.textproto" LOCKSTEP_DATA="${root}/proto" LOCKSTEP_LINGER_SECONDS=3
 passed=0
 failed=0
 prebuilt=0
 
 compose() { "${compose_command[@]}" -p "${project}" -f docker/docker-compose.yml "$@"; }
+policies() {
+  LOCKSTEP_CONFIG="${work}/policies.textproto" "${compose_command[@]}" -p "${project}-policies" -f docker/policies.yml "$@"
+}
+
+# write_config FILE STEPS: the run ends at this step. A container that mounts the file sees the new contents.
+write_config() { sed "s/^training { steps: [0-9]*/training { steps: $2/" tests/docker/config.textproto >"$1"; }
 
 clean_up() {
   docker rm -f "${project}-alone" "${project}-chief" "${project}-worker-0" "${project}-worker-1" >/dev/null 2>&1 || true
   docker network rm "${project}-program" >/dev/null 2>&1 || true
   docker volume rm "${project}-program" >/dev/null 2>&1 || true
   compose down --volumes --remove-orphans --timeout 5 >/dev/null 2>&1 || true
+  policies down --volumes --timeout 5 >/dev/null 2>&1 || true
   docker image rm -f "${LOCKSTEP_IMAGE}" >/dev/null 2>&1 || true
   docker image prune -f --filter "label=lockstep.prebuilt=${project}" >/dev/null 2>&1 || true
   rm -rf "${work}"
@@ -142,14 +151,18 @@ done
 check "the image says its version" run_in_image --version
 
 say "starting a chief and three workers"
-docker run -d --name "${project}-alone" --network=none -v "${LOCKSTEP_CONFIG}:/run.textproto:ro" --entrypoint sh \
-  "${LOCKSTEP_IMAGE}" -c 'lockstep local /run.textproto --logdir=/tmp/alone >&2 && lockstep inspect --digest /tmp/alone' >/dev/null
+# More steps than any machine computes during the disturbances. When they are over, the run gets its last step.
+write_config "${LOCKSTEP_CONFIG}" 10000000
 compose up -d --no-build --scale worker=3 >"${work}/up.log" 2>&1 || { cat "${work}/up.log"; give_up "compose up"; }
 chief="$(container chief)"
 workers=("$(container worker 1)" "$(container worker 2)" "$(container worker 3)")
-# Slows the workers down, so that the run outlasts the disturbances on a fast machine.
+# Slows the workers down, since one process has to compute as many steps.
 docker update --cpus 0.1 "${workers[@]}" >/dev/null
 network="$(docker inspect --format '{{range $name, $n := .NetworkSettings.Networks}}{{$name}}{{end}}' "${chief}")"
+
+readonly policy_steps=400
+write_config "${work}/policies.textproto" "${policy_steps}"
+policies up -d --no-build >"${work}/up.log" 2>&1 || { cat "${work}/up.log"; give_up "compose up of docker/policies.yml"; }
 
 check "the chief does not run as root" [ "$(docker exec "${chief}" id -u)" != 0 ]
 check "the cluster trains" wait_for 60 step_is_at_least 100
@@ -220,12 +233,16 @@ for id in "${workers[@]}"; do
 done
 stopped="$(docker logs "${chief}" 2>&1 | sed -n 's/.*stopped at step \([0-9]*\), saved .*/\1/p' | tail -n 1)"
 check "it has saved its last step, ${stopped:-none}, after ${now}" [ "${stopped:-0}" -ge "${now}" ]
+last=$((${stopped:-0} + 100))
+write_config "${LOCKSTEP_CONFIG}" "${last}"
+docker run -d --name "${project}-alone" --network=none -v "${LOCKSTEP_CONFIG}:/run.textproto:ro" --entrypoint sh \
+  "${LOCKSTEP_IMAGE}" -c 'lockstep local /run.textproto --logdir=/tmp/alone >&2 && lockstep inspect --digest /tmp/alone' >/dev/null
 compose start >/dev/null 2>&1
 check "it resumes from that step" wait_for 60 restored "${stopped:-0}"
 check "and trains" wait_for 60 step_is_at_least $((stopped + 10))
 
 docker update --cpus 2 "${workers[@]}" >/dev/null
-check "every container ends when the last step is done" wait_for 300 all_have_exited "${chief}" "${workers[@]}"
+check "every container ends when step ${last} is done" wait_for 300 all_have_exited "${chief}" "${workers[@]}"
 for id in "${chief}" "${workers[@]}"; do
   check "$(state "${id}" .Name) ended with 0" [ "$(state "${id}" .State.ExitCode)" == 0 ]
 done
@@ -237,6 +254,19 @@ alone=""
 [[ "$(timeout 300 docker wait "${project}-alone")" == 0 ]] && alone="$(docker logs "${project}-alone" 2>/dev/null | digest)"
 say "cluster ${cluster:-none}, one process ${alone:-none}"
 check "the weights are those of one process" [ -n "${cluster}" -a "${cluster}" == "${alone}" ]
+
+# The chiefs and workers of docker/policies.yml have long ended.
+mapfile -t ids < <(policies ps -aq 2>/dev/null || policies ps -q)
+check "docker/policies.yml has eight containers" [ "${#ids[@]}" == 8 ]
+check "they end" wait_for 60 all_have_exited "${ids[@]}"
+for id in "${ids[@]}"; do
+  check "$(state "${id}" .Name) ended with 0" [ "$(state "${id}" .State.ExitCode)" == 0 ]
+done
+for policy in async:ASYNC first:FIRST_ARRIVALS; do
+  id="$(policies ps -q "${policy%:*}-chief")"
+  check "the policy of ${policy%:*} is ${policy#*:}" says "${id}" "policy ${policy#*:}: "
+  check "its run ends at step ${policy_steps}" says "${id}" "finished at step ${policy_steps}"
+done
 
 # Runs a user's program, built on this host: its chief, which also computes, and two workers, one of which is killed and
 # restarted.
