@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# Runs the commands of docs/cluster.md and compares what they print with the page (page_commands.py). The page's machines
+# "one" and "two" are network namespaces with names of their own, joined by a cable, and see one disk, /srv. Slurm's three
+# nodes are on the first machine. Needs root; where CI is true it fails without root or Slurm, elsewhere it skips.
+# Usage: cluster_page_test.sh CHIEF LOCKSTEP PAGE
+set -uo pipefail
+
+# Debian's daemons and ip are there; Bazel's PATH lacks it.
+export PATH="${PATH}:/usr/sbin"
+if [[ "$(id -u)" != 0 ]] || ! command -v slurmctld >/dev/null || ! command -v munged >/dev/null; then
+  echo "SKIPPED: needs root and Slurm: apt-get install slurm-wlm munge"
+  [[ "${CI:-}" != true ]]
+  exit
+fi
+if [[ "${1:-}" != --inside ]]; then
+  exec unshare --net --uts --mount --propagation private "$0" --inside "$@"
+fi
+shift
+
+LOCKSTEP="$(readlink -f "$2")"
+LOCKSTEP_CHIEF_BINARY="$(readlink -f "$1")"
+readonly LOCKSTEP FILES="${PWD}" PAGE="$3"
+export LOCKSTEP_CHIEF_BINARY PYTHONDONTWRITEBYTECODE=1
+# shellcheck source=tests/fault/expectations.sh
+source "${FILES}/tests/fault/expectations.sh"
+# shellcheck source=deploy/slurm/cluster.sh
+source "${FILES}/deploy/slurm/cluster.sh"
+trap 'end_cluster; cleanup' EXIT
+
+# Plugs the machines together.
+make_machines() {
+  hostname one
+  unshare --net --uts sleep infinity &
+  two=$!
+  pids+=("${two}")
+  disown
+  printf '127.0.0.1 localhost\n192.0.2.1 one n1 n2 n3\n192.0.2.2 two\n' >"${WORK}/hosts"
+  mount --bind "${WORK}/hosts" /etc/hosts && mount -t tmpfs tmpfs /srv && ip link set lo up || return
+  await "the second machine is there" 5 namespace_differs
+  nsenter --target "${two}" --uts hostname two
+  ip link add cable type veth peer name cable netns "${two}" && ip address add 192.0.2.1/24 dev cable &&
+    ip link set cable up && nsenter --target "${two}" --net ip link set lo up &&
+    nsenter --target "${two}" --net ip address add 192.0.2.2/24 dev cable &&
+    nsenter --target "${two}" --net ip link set cable up
+}
+namespace_differs() { [[ "$(readlink "/proc/${two}/ns/uts")" != "$(readlink /proc/self/ns/uts)" ]]; }
+
+# Lays out what the page expects in the folder of its commands.
+make_folder() {
+  mkdir -p /srv/lockstep/bin
+  cd /srv/lockstep || return
+  # The launcher script finds the chief without building it here.
+  cat >lockstep <<LAUNCHER
+#!/bin/bash
+if [[ "\$1" == chief ]]; then exec "${LOCKSTEP_CHIEF_BINARY}" "\${@:2}"; fi
+exec "${LOCKSTEP}" "\$@"
+LAUNCHER
+  chmod 755 lockstep
+  ln -s "${PWD}/lockstep" bin/lockstep
+  ln -s "${FILES}/examples" "${FILES}/deploy" .
+  sed 's/^training { steps: [0-9]*/training { steps: 60/' "${FILES}/tests/fault/matrix.textproto" >run.textproto
+  export PATH="${PWD}/bin:${PATH}"
+}
+
+make_machines || {
+  echo "no namespaces can be made here"
+  exit 1
+}
+start_cluster || {
+  tail -n 20 "${WORK}"/{munged,slurmctld,n1}.log
+  exit 1
+}
+make_folder || exit
+python3 "${FILES}/deploy/pages/page_commands.py" "${FILES}/${PAGE}" "two=${two}" || failures=$((failures + 1))
+((failures == 0))
