@@ -1,6 +1,6 @@
 /* Lockstep for programs in C and in every language that can call it: a worker whose model the program computes, and
  * reads of runs and checkpoints. The chief is a program of its own: `lockstep chief`, chief_main. liblockstep.so
- * exports these functions and nothing else.
+ * exports these functions, those of kernels.h, and nothing else.
  *
  * Results. A function that can fail returns a lockstep_code. lockstep_error() then has the reason, in one sentence for
  * a person. No argument ends the process: a null pointer, an id that was freed or a number out of range is an error.
