@@ -66,7 +66,7 @@ class HttpServer {
 
   const Options options_;
   MHD_Daemon* daemon_ = nullptr;
-  // Of the replies that are being sent. Used by the server's thread, and by the destructor after it.
+  // Bytes of the replies in flight. Used by the server's thread, and by the destructor after it.
   size_t unsent_bytes_ = 0;
   std::string url_;
   int port_ = 0;

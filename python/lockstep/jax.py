@@ -118,7 +118,7 @@ def train(loss_fn: Callable[[Params, Any, jax.Array], Any], params: Params, run:
   variables = [lockstep.Variable(name, value.shape) for name, value in zip(tree.names, tree.values)]
   initial = None if run.initial is not None else dict(zip(tree.names, tree.values))
   began = False
-  # Of the last slot. The canary is none: its values are random.
+  # The last slot's values. The canary is not a slot of the run: its values are random.
   leaves: List[Any] = list(tree.values)
   with lockstep.Worker(variables, run, examples=examples, data_digest=data_digest, master=master, name=name,
                        framework=_framework(), initial=initial) as worker:

@@ -135,6 +135,25 @@ def train_torch(cluster, kind, deaths, on_slot=lambda slot: None, threads=1, set
       slot.done(loss, weight=(labels != ignored).sum(), loss_again=loss)
 
 
+def portable_cross_entropy():
+  return lockstep.torch.portable(nn.CrossEntropyLoss())
+
+
+def train_portable(cluster, kind, deaths, threads=1, make_loss=portable_cross_entropy):
+  torch.set_num_threads(threads)
+  model = lockstep.torch.portable(make_model(kind))
+  loss_of = make_loss()
+  x, y = map(torch.from_numpy, examples())
+  doom = Doom(cluster.directory, deaths)
+  with lockstep.torch.Worker(model, declare(cluster.directory), examples=EXAMPLES, master=cluster.master) as worker:
+    for slot in worker:
+      doom.at(slot.step)
+      scores, labels = model(x[slot.indices]), y[slot.indices]
+      loss = loss_of(scores, labels)
+      loss.backward()
+      slot.done(loss, accuracy=(scores.argmax(1) == labels).float().mean())
+
+
 def train_jax(cluster, kind, deaths, on_batch=lambda: None):
   del kind
   lockstep.jax.deterministic()
@@ -157,8 +176,12 @@ def train_jax(cluster, kind, deaths, on_batch=lambda: None):
 
 
 def run_process(directory, name, function, arguments, options):
-  """The body of a forked process. Its id goes to the file `name`, and its error, if any, to `name`.error."""
+  """The body of a forked process. Its id goes to the file `name`, and its error, if any, to `name`.error.
+
+  The option `environment` has variables that libraries read when they are loaded.
+  """
   global lockstep
+  os.environ.update(options.pop("environment", {}))
   (directory / name).write_text(str(os.getpid()))
   try:
     # Not imported before a fork: the library must not be used in a forked process's child.
@@ -278,6 +301,37 @@ class BitsTest(unittest.TestCase):
 
   def test_perceptron_with_dropout(self):
     self.check_kind("mlp")
+
+
+@unittest.skipIf(FRAMEWORK == "jax", "torch")
+class PortableTest(unittest.TestCase):
+  """Workers with other instruction sets and threads share a run of a portable model."""
+
+  # The fewest instructions that torch and Lockstep can do with.
+  LEAST = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "LOCKSTEP_TARGET": "avx2"}
+
+  def digest_of(self, workers, deaths):
+    with Cluster("cnn") as cluster:
+      for i, options in enumerate(workers):
+        cluster.start(f"w{i}", train_portable, cluster, "cnn", deaths, **options)
+      if deaths:
+        self.assertEqual(cluster.end_of("w0")[0], -signal.SIGKILL)
+        cluster.start("again", train_portable, cluster, "cnn", deaths)
+      cluster.expect_end_of_chief()
+      return cluster.digest()
+
+  def test_workers_may_differ(self):
+    alone = self.digest_of([{}], {})
+    mixed = [{"threads": 2, "environment": self.LEAST}, {}]
+    self.assertEqual(self.digest_of(mixed, {9: ("w0", signal.SIGKILL)}), alone)
+    self.assertEqual(self.digest_of(mixed[:1], {}), alone)
+
+  def test_operation_of_torch_is_named(self):
+    with Cluster("cnn") as cluster:
+      cluster.start("worker", train_portable, cluster, "cnn", {}, make_loss=nn.CrossEntropyLoss)
+      code, error = cluster.end_of("worker")
+      self.assertEqual(code, 1)
+      self.assertIn("ModelError: the slot computes with torch's own _log_softmax, whose bits depend on the", error)
 
 
 @unittest.skipIf(FRAMEWORK == "jax", "torch")

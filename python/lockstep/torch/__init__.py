@@ -10,7 +10,8 @@
 
 from lockstep.torch._framework import deterministic
 from lockstep.torch._loader import Loader
+from lockstep.torch._portable import portable
 from lockstep.torch._weights import load_into, state_dict
 from lockstep.torch._worker import Slot, Worker
 
-__all__ = ["Loader", "Slot", "Worker", "deterministic", "load_into", "state_dict"]
+__all__ = ["Loader", "Slot", "Worker", "deterministic", "load_into", "portable", "state_dict"]

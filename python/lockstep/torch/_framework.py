@@ -8,6 +8,8 @@ from typing import Dict, Literal, Optional
 
 import torch
 
+from lockstep.torch._portable import is_portable
+
 # Each variable alone is not enough: ATen, oneDNN and MKL choose their kernels separately.
 _CAPS = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_CBWR": "COMPATIBLE"}
 _MKL_COMPATIBLE = 3  # MKL_CBWR_COMPATIBLE in mkl_service.h
@@ -52,11 +54,17 @@ def deterministic(threads: int = 1, isa: Literal["avx2", "native"] = "avx2") -> 
 
 
 def framework(model: torch.nn.Module) -> Dict[str, str]:
-  """Returns name, version and settings of what computes, as lockstep.Worker's `framework` has them."""
+  """Returns name, version and settings of what computes, as lockstep.Worker's `framework` has them.
+
+  A portable model does not depend on the settings that choose kernels of torch.
+  """
   compiled = any(
       isinstance(module, torch._dynamo.eval_frame.OptimizedModule) or module._compiled_call_impl is not None
       for module in model.modules())
   tiny = torch.tensor(1e-40)  # Not normal in float32: 0 where such numbers are flushed.
+  flushes = _text(float(tiny + tiny) == 0.0)
+  if is_portable(model):
+    return {"name": "PyTorch", "version": torch.__version__, "portable": "true", "flush_denormal": flushes}
   settings = {
       "name": "PyTorch",
       "version": torch.__version__,
@@ -66,7 +74,7 @@ def framework(model: torch.nn.Module) -> Dict[str, str]:
       "onednn": os.environ.get("ONEDNN_MAX_CPU_ISA", "default"),
       "mkl_path": {None: "absent", _MKL_COMPATIBLE: "compatible"}.get(_mkl_branch(), "default"),
       "float32_matmul_precision": torch.get_float32_matmul_precision(),
-      "flush_denormal": _text(float(tiny + tiny) == 0.0),
+      "flush_denormal": flushes,
       "compiled": _text(compiled),
   }
   gpus = {torch.cuda.get_device_name(tensor.device) for tensor in model.parameters() if tensor.is_cuda}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from types import TracebackType
-from typing import Any, Generator, Iterator, List, Optional, Tuple, Type, Union
+from typing import Any, ContextManager, Generator, Iterator, List, Optional, Tuple, Type, Union
 
 import numpy as np
 import torch
@@ -14,6 +15,8 @@ from lockstep._advice import check_beginning
 from lockstep.torch._framework import framework
 from lockstep.torch._loader import Address, Loader
 from lockstep.torch._model import Buffers, ModelTensors, Unused
+from lockstep.torch._operations import OnlyExactOperations
+from lockstep.torch._portable import is_portable
 from lockstep.torch._seeds import seed_all
 from lockstep.torch._weights import load_into
 
@@ -143,8 +146,12 @@ class Worker:
 
   def _all_slots(self) -> Generator[Slot, None, None]:
     last: Optional[Tuple[int, bool]] = None
-    # What the model began with, until it holds values of the run. Those of the canary are random.
+    # The values that the model began with, until it holds values of the run. The canary's values are random.
     began: Optional[List[np.ndarray]] = list(self._tensors.initial().values())
+    # The first slot tells for all: a check costs about as much as the slot.
+    operations: ContextManager[Any] = contextlib.nullcontext()
+    if is_portable(self._model):
+      operations = OnlyExactOperations()  # type: ignore[no-untyped-call]
     with self._tensors.batch_statistics():
       try:
         for slot in self._core:
@@ -159,7 +166,9 @@ class Worker:
             began = None
           batch = self._loader.batch(slot.step, slot.index, self._address) if self._loader is not None else None
           seed_all(slot.seed)
-          yield Slot(slot, self._tensors, batch)
+          with operations:
+            yield Slot(slot, self._tensors, batch)
+          operations = contextlib.nullcontext()
       except lockstep.Refused as error:
         raise _with_advice(error) from None
     result = self._core._result  # None after stop(). pylint: disable=protected-access

@@ -78,8 +78,9 @@ void ConvInputGradient::Compute(ComputeContext* compute, int64_t batch, const fl
   PackKernel(kernel);
   const int64_t output_size = geometry_.y.output * geometry_.x.output * filters_;
   const int64_t input_size = geometry_.y.input * geometry_.x.input * geometry_.channels;
-  const int64_t grain = (batch + kGroups - 1) / kGroups;
-  if (padded_.needed()) padded_.Reserve(kGroups);
+  // At least 1, also without images.
+  const int64_t grain = std::max<int64_t>(1, compute->threads() == 1 ? batch : (batch + kGroups - 1) / kGroups);
+  if (padded_.needed()) padded_.Reserve((batch + grain - 1) / grain);
   compute->ParallelRanges(batch, grain, [&](int64_t begin, int64_t end) {
     for (int64_t image = begin; image < end; ++image) {
       const float* gradient = output_gradient + image * output_size;
