@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Sourced by ./lockstep: the benchmarks, and what those against PyTorch, TensorFlow and oneDNN need.
-# Reads ROOT, CACHE and BIN and calls say, open_log, to_log, logged, install_packages and run_target of the caller.
+# Reads ROOT, CACHE and BIN and calls say, open_log, to_log, logged, install_packages, build_targets and run_target of
+# the caller.
 
 # Makes the virtual environment of the peers, again when its recipe has changed; oneDNN is Debian's.
 prepare_peers() {
@@ -22,6 +23,7 @@ run_bench() {
   for word in "$@"; do
     if [[ "${word}" == --peers ]]; then
       prepare_peers
+      build_targets //capi:liblockstep.so
       defaults=("--json=${CACHE}/bench-peers.json" "--peer_python=${CACHE}/peers/bin/python3"
         "--peer_scripts=${ROOT}/tests/benchmark/peers")
     fi

@@ -21,7 +21,7 @@ struct ModelBenchmarkOptions {
 };
 
 // Compares forward and backward passes of the models of model_exchange.h on one thread with PyTorch's, in its faster
-// memory format.
+// memory format. Compares PyTorch's also with PyTorch whose layers are Lockstep's (lockstep.torch.portable()).
 absl::Status MeasureModels(const ModelBenchmarkOptions& options, const Peers& peers, Report* report);
 
 // Compares the matrix products of the perceptron on one thread with oneDNN's sgemm.

@@ -119,8 +119,9 @@ Exchange SyncReplicasExchange(const Peers& peers, const TrainingSpec& training) 
           }};
 }
 
-Exchange TorchModelExchange(const Peers& peers, const std::string& name, int64_t batch, bool channels_last) {
-  return Alone(Command(peers, "models.py", {name, absl::StrCat(batch), channels_last ? "nhwc" : "nchw"}));
+Exchange TorchModelExchange(const Peers& peers, const std::string& name, int64_t batch, TorchLayers layers) {
+  const char* const words[] = {"nchw", "nhwc", "portable"};
+  return Alone(Command(peers, "models.py", {name, absl::StrCat(batch), words[static_cast<int>(layers)]}));
 }
 
 Exchange OneDnnExchange(const Peers& peers, int64_t batch) {

@@ -24,8 +24,10 @@ Exchange DdpExchange(const Peers& peers, const TrainingSpec& training);
 // TensorFlow with a parameter server, and workers with SyncReplicasOptimizer.
 Exchange SyncReplicasExchange(const Peers& peers, const TrainingSpec& training);
 
-// The step of ModelExchange in PyTorch. Images are in NCHW format, or in NHWC format if `channels_last`.
-Exchange TorchModelExchange(const Peers& peers, const std::string& name, int64_t batch, bool channels_last);
+// The step of ModelExchange in PyTorch: with its own layers and images in either format, or with the layers of
+// lockstep.torch.portable().
+enum class TorchLayers { kNchw, kNhwc, kPortable };
+Exchange TorchModelExchange(const Peers& peers, const std::string& name, int64_t batch, TorchLayers layers);
 
 // The step of ProductExchange with oneDNN's sgemm.
 Exchange OneDnnExchange(const Peers& peers, int64_t batch);

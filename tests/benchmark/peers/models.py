@@ -1,30 +1,23 @@
 """Runs forward and backward passes of a model in PyTorch on one thread: gradients of all variables, no optimizer.
 
-    models.py softmax|mlp|cnn BATCH nchw|nhwc
+    models.py softmax|mlp|cnn BATCH nchw|nhwc|portable
+
+With "portable", the layers are those of lockstep.torch.portable(), from this tree.
 """
+import pathlib
 import sys
 
 import torch
 from torch import nn
-from torch.nn import functional as F
 
 import exchange
 
 
-class Cnn(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.conv1 = nn.Conv2d(1, 32, 3, padding=1)
-        self.norm1 = nn.BatchNorm2d(32)
-        self.conv2 = nn.Conv2d(32, 64, 3, padding=1)
-        self.norm2 = nn.BatchNorm2d(64)
-        self.hidden = nn.Linear(64 * 7 * 7, 128)
-        self.logits = nn.Linear(128, exchange.CLASSES)
-
-    def forward(self, x):
-        x = F.max_pool2d(F.relu(self.norm1(self.conv1(x))), 2)
-        x = F.max_pool2d(F.relu(self.norm2(self.conv2(x))), 2)
-        return self.logits(F.relu(self.hidden(x.flatten(1))))
+def cnn():
+    layers = []
+    for inputs, filters in (1, 32), (32, 64):
+        layers += [nn.Conv2d(inputs, filters, 3, padding=1), nn.BatchNorm2d(filters), nn.ReLU(), nn.MaxPool2d(2)]
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(64 * 7 * 7, 128), nn.ReLU(), nn.Linear(128, exchange.CLASSES))
 
 
 def mlp():
@@ -33,23 +26,28 @@ def mlp():
 
 
 def main():
-    name, batch, memory_format = sys.argv[1:]
+    name, batch, layers = sys.argv[1:]
     torch.set_num_threads(1)
     torch.manual_seed(1)
+    loss = nn.CrossEntropyLoss()
     if name == "cnn":
-        layout = {"nchw": torch.contiguous_format, "nhwc": torch.channels_last}[memory_format]
-        model = Cnn().to(memory_format=layout)
+        layout = torch.channels_last if layers == "nhwc" else torch.contiguous_format
+        model = cnn().to(memory_format=layout)
         x = torch.randn(int(batch), 1, 28, 28).to(memory_format=layout)
     else:
         model = {"softmax": lambda: nn.Linear(exchange.PIXELS, exchange.CLASSES), "mlp": mlp}[name]()
         x = torch.randn(int(batch), exchange.PIXELS)
     y = torch.randint(0, exchange.CLASSES, (int(batch),))
+    if layers == "portable":
+        sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "python"))
+        from lockstep.torch import portable
+        model, loss = portable(model), portable(loss)
     parameters = list(model.parameters())
 
     def step():
         for parameter in parameters:
             parameter.grad = None
-        F.cross_entropy(model(x), y).backward()
+        loss(model(x), y).backward()
 
     step()
     exchange.serve(step)
