@@ -41,8 +41,8 @@ struct SessionOptions : RunStorage {
   // The folder with ca.crt, tls.crt and tls.key (docs/security.md) for all addresses but unix sockets. Empty: that of
   // LOCKSTEP_TLS_DIR; if that is empty too, in plain text.
   std::string tls_dir;
-  // The chief may listen in plain text where other machines can reach it, and trusts whoever reaches it with the run.
-  // LOCKSTEP_INSECURE allows this, too.
+  // Allows the chief to listen in plain text on an address that other machines can reach. It then trusts every peer
+  // that can connect. LOCKSTEP_INSECURE has the same effect.
   bool insecure = false;
   // The chief: its checkpoints are <logdir>/<checkpoint_basename>-<step>. A name without a directory.
   std::string checkpoint_basename = "model.ckpt";

@@ -13,9 +13,9 @@
 
 namespace lockstep {
 
-// Asynchronous training: each contribution makes a step as soon as it is whole. Each worker has an input stream, and
-// computes with the values that are current when its token is sent. A batch counts once, whoever computed it and
-// however often: of two contributions to one batch the first counts.
+// Asynchronous training: each contribution makes a step as soon as it is whole. Each worker has an input stream. It
+// computes with the newest values at the time when its token is sent. Each batch counts once: of several contributions
+// to one batch, the policy takes the first.
 //
 // With a bound on the staleness, a worker whose contributions since it joined are more than that ahead of the slowest
 // worker's waits. A worker that joins starts level with the slowest one. A silent worker holds up no other. Pure; not

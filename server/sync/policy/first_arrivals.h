@@ -17,7 +17,7 @@ namespace lockstep {
 // The policy of TensorFlow's SyncReplicasOptimizer: the first R contributions whose tokens carry the present step make
 // an update, and all others are stale. A worker that has contributed takes a token from a queue, and waits if that is
 // empty; every update adds max(R, T) tokens that carry its step, whatever has become of earlier ones. Each worker has
-// an input stream. It computes with the values that are current when its token is sent, which may be newer than the
+// an input stream. It computes with the newest values at the time when its token is sent, which may be newer than the
 // token.
 //
 // Unlike in the original, a token of a worker that is gone or silent returns to the queue, with the present step, and
