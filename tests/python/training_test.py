@@ -2,6 +2,7 @@
 
 Usage: training_test.py torch|jax CHIEF LOCKSTEP   (the binaries)
 Each worker is a process forked from this one, which has imported the framework and computed nothing.
+With LOCKSTEP_TORCH_DEVICE=cuda, BitsTest and ContractTest train on a GPU.
 """
 
 import collections
@@ -121,8 +122,9 @@ def train_torch(cluster, kind, deaths, on_slot=lambda slot: None, threads=1, set
                 **model_changes):
   """Trains on examples with labels other than `ignored`; a slot's weight is their number."""
   lockstep.torch.deterministic(threads)
-  model = make_model(kind, **model_changes)
-  x, y = map(torch.from_numpy, examples())
+  device = os.environ.get("LOCKSTEP_TORCH_DEVICE", "cpu")
+  model = make_model(kind, **model_changes).to(device)
+  x, y = (torch.from_numpy(array).to(device) for array in examples())
   doom = Doom(cluster.directory, deaths)
   with lockstep.torch.Worker(model, declare(cluster.directory, settings), examples=EXAMPLES,
                              master=cluster.master) as worker:

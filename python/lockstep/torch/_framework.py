@@ -28,7 +28,7 @@ def _mkl_branch() -> Optional[int]:
 def deterministic(threads: int = 1, isa: Literal["avx2", "native"] = "avx2") -> None:
   """Makes torch compute the same bits in every process that calls this with the same arguments.
 
-  Sets the number of threads, torch.use_deterministic_algorithms(True) and, with isa="avx2", the variables that keep
+  Sets the number of threads, torch.use_deterministic_algorithms(True), for GPUs what that needs, and, with isa="avx2", the variables that keep
   ATen, oneDNN and MKL to kernels that AMD and Intel processors with AVX2 share. MKL's cap makes matrix products about
   2.2 times slower. isa="native" leaves the kernels to the processor: then all workers need the same kind of processor.
   Every setting becomes a part of the run's contract: a worker with another one is refused, and the refusal names it.
@@ -49,6 +49,8 @@ def deterministic(threads: int = 1, isa: Literal["avx2", "native"] = "avx2") -> 
     branch = _mkl_branch()
     if branch not in (None, _MKL_COMPATIBLE):
       raise RuntimeError(f"{_LATE}: MKL has chosen its code path {branch} already")
+  os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # Without it cuBLAS, once in use, would be refused.
+  torch.backends.cudnn.benchmark = False
   torch.set_num_threads(threads)
   torch.use_deterministic_algorithms(True)
 
@@ -79,7 +81,14 @@ def framework(model: torch.nn.Module) -> Dict[str, str]:
   }
   gpus = {torch.cuda.get_device_name(tensor.device) for tensor in model.parameters() if tensor.is_cuda}
   if gpus:
-    settings["gpu"] = ", ".join(sorted(gpus))
+    settings.update({
+        "gpu": ", ".join(sorted(gpus)),
+        "cuda": str(torch.version.cuda),
+        "cudnn": str(torch.backends.cudnn.version()),  # type: ignore[no-untyped-call]
+        "cudnn_benchmark": _text(torch.backends.cudnn.benchmark),
+        "cudnn_tf32": _text(torch.backends.cudnn.allow_tf32),
+        "cublas_workspace": os.environ.get("CUBLAS_WORKSPACE_CONFIG", "default"),
+    })
   return settings
 
 

@@ -68,6 +68,10 @@ class ModelTensors:
         self._constants.append(named)
     self._memory: Dict[Tuple[int, int], torch.Tensor] = {}
     self._versions: List[int] = []
+    # Page-locked memory for what is on a GPU: a copy to or from other memory goes through such memory of the driver's.
+    self._pinned = [torch.empty(tensor.shape, dtype=torch.float32, pin_memory=True) if tensor.is_cuda else None
+                    for _, tensor in self._trained + self._updated]
+    self._gpus = {tensor.device for _, tensor in self._trained + self._updated if tensor.is_cuda}
 
   def _add_parameter(self, named: _Named) -> None:
     name, parameter = named
@@ -136,16 +140,32 @@ class ModelTensors:
       same_values: the values are those of the last call; parameters that were left alone since are not copied again.
       slots_before: the slots of the run before this one, for layers that count their batches.
     """
+    self._await_copies()  # Those of a slot that did not come to its gradients.
     with torch.no_grad():
       for i, (_, tensor) in enumerate(self._trained):
         if not same_values or tensor._version != self._versions[i]:
-          tensor.copy_(self._tensor_at(i, values[i]))
+          self._write(i, tensor, values[i])
         tensor.grad = None
       for i, (_, tensor) in enumerate(self._updated, len(self._trained)):
-        tensor.copy_(self._tensor_at(i, values[i]))
+        self._write(i, tensor, values[i])
       for counter in self._counters:
         counter.fill_(slots_before)
     self._versions = [tensor._version for _, tensor in self._trained + self._constants]
+
+  def _write(self, i: int, tensor: torch.Tensor, value: np.ndarray) -> None:
+    source, pinned = self._tensor_at(i, value), self._pinned[i]
+    if pinned is not None:
+      source = pinned.copy_(source)
+    tensor.copy_(source, non_blocking=True)
+
+  def _read(self, i: int, tensor: torch.Tensor) -> np.ndarray:
+    """Returns the tensor's memory, or for one on a GPU a copy, which is complete after _await_copies()."""
+    pinned = self._pinned[i]
+    return (tensor.detach().cpu() if pinned is None else pinned.copy_(tensor.detach(), non_blocking=True)).numpy()
+
+  def _await_copies(self) -> None:
+    for gpu in self._gpus:
+      torch.cuda.current_stream(gpu).synchronize()
 
   def _tensor_at(self, i: int, value: np.ndarray) -> torch.Tensor:
     """Returns a view of a variable's value. torch.from_numpy() would warn that the memory is read-only."""
@@ -160,7 +180,8 @@ class ModelTensors:
     return tensor
 
   def gradients(self) -> List[Optional[np.ndarray]]:
-    """Returns one gradient for each variable, None for buffers. The arrays share the tensors' memory.
+    """Returns one gradient for each variable, None for buffers. They share memory with the tensors, or, if those
+    are on a GPU, with the next call of begin().
 
     Raises:
       ModelError: a gradient is missing or unexpected, or the loop changed a tensor that is not the loop's to change.
@@ -169,9 +190,11 @@ class ModelTensors:
     for name, tensor in self._constants:
       if tensor.grad is not None:
         raise lockstep.ModelError(f'"{name}" is frozen (requires_grad=False) but has a gradient')
-    return [*[self._gradient(*named) for named in self._trained], *[None] * len(self._updated)]
+    gradients = [self._gradient(i, *named) for i, named in enumerate(self._trained)]
+    self._await_copies()
+    return [*gradients, *[None] * len(self._updated)]
 
-  def _gradient(self, name: str, tensor: torch.Tensor) -> np.ndarray:
+  def _gradient(self, i: int, name: str, tensor: torch.Tensor) -> np.ndarray:
     gradient = tensor.grad
     if gradient is None:
       if self._unused == "zeros":
@@ -180,7 +203,7 @@ class ModelTensors:
                                 'unused="zeros" to the Worker if that is meant')
     if gradient.layout != torch.strided:
       raise lockstep.ModelError(f'"{name}" has a sparse gradient; build its layer with sparse=False')
-    return gradient.detach().cpu().numpy()
+    return self._read(i, gradient)
 
   def _check_unchanged(self) -> None:
     for (name, tensor), version in zip(self._trained, self._versions):
@@ -194,4 +217,6 @@ class ModelTensors:
 
   def updates(self) -> List[np.ndarray]:
     """Returns the values of the buffers that are variables, in their order."""
-    return [tensor.detach().cpu().numpy() for _, tensor in self._updated]
+    values = [self._read(i, tensor) for i, (_, tensor) in enumerate(self._updated, len(self._trained))]
+    self._await_copies()
+    return values
