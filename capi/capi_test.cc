@@ -248,7 +248,7 @@ TEST(CApiTest, AWorkerOfAnotherRunOrFrameworkIsRefused) {
   lockstep_worker_free(first);
 }
 
-TEST(CApiTest, IndicesAndSeedsOfOtherSlotsAreThoseThatComeLater) {
+TEST(CApiTest, ReturnsIndicesAndSeedsOfLaterSlots) {
   const auto chief = NewChief("");
   const lockstep_id worker = NewWorker(chief->address());
   const lockstep_slot slot = FirstSlot(worker);

@@ -34,7 +34,7 @@ float InTheDocumentedOrder(const std::vector<float>& s) {
   return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
 
-TEST(ElementwiseTest, PenaltiesAreTheDocumentedChainsOnEveryTarget) {
+TEST(ElementwiseTest, PenaltiesMatchTheChainsOnAllTargets) {
   for (const int64_t size : Sizes()) {
     const std::vector<float> w = RandomFloats(size, 3);
     std::vector<float> absolute(8), squares(8);
@@ -50,7 +50,7 @@ TEST(ElementwiseTest, PenaltiesAreTheDocumentedChainsOnEveryTarget) {
   }
 }
 
-TEST(ElementwiseTest, PenaltyGradientsAreTheRoundedOnesOnEveryTarget) {
+TEST(ElementwiseTest, PenaltyGradientsMatchOnAllTargets) {
   for (const int64_t size : Sizes()) {
     std::vector<float> w = RandomFloats(size, 4);
     for (int64_t i = 0; i < size; i += 5) w[i] = i % 2 == 0 ? 0.0f : -0.0f;

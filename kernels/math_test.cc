@@ -115,7 +115,7 @@ TEST(MathTest, TheEndsOfTheRange) {
   });
 }
 
-TEST(MathTest, ANumbersResultDoesNotDependOnItsPlace) {
+TEST(MathTest, ResultsDoNotDependOnPosition) {
   std::vector<float> x;
   for (int i = 1; i <= 37; ++i) x.push_back(0.1f * static_cast<float>(i));
   for (const Function f : {ExpOf, LogOf, TanhOf, SigmoidOf}) {

@@ -41,7 +41,7 @@ TEST(NormalizeTest, BytesBecomeTheRoundedQuotients) {
   }
 }
 
-TEST(NormalizeTest, ANumberWhoseReciprocalDoesNotDoDivides) {
+TEST(NormalizeTest, UnsuitableReciprocalsDivide) {
   // Its reciprocal is infinite.
   const ByteNormalization tiny(0.0f, 1e-39f);
   EXPECT_FALSE(tiny.multiplies);

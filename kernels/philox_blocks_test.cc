@@ -18,7 +18,7 @@ TEST(PhiloxBlocksTest, BlocksAreThePublishedOnes) {
             (std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
 }
 
-TEST(PhiloxBlocksTest, EveryTargetHasTheBitsOfOneBlockAtATime) {
+TEST(PhiloxBlocksTest, TargetsMatchOneBlockAtATime) {
   constexpr uint32_t kUntouched = 0x12345678;
   // Counters whose lower half overflows within a vector, and one that overflows as a whole.
   for (const uint64_t first : {0ull, 5ull, 0xFFFFFFF0ull, 0xFFFFFFFDull, 0x7FFFFFFFFFFFFFFEull, ~0ull - 20}) {

@@ -1,5 +1,7 @@
 #!/usr/bin/env bash
 # Compares how many comments and sentences have expressions that plain English avoids with the numbers in english.txt.
-# check_english.py documents the arguments.
+# check_english.py documents the arguments. Prints tests whose names have more than 45 characters, and fails if there are any.
 set -euo pipefail
-exec python3 "$(dirname "$(readlink -f "$0")")/check_english.py" "$@"
+cd "$(dirname "$(readlink -f "$0")")/.."
+if git grep -nE 'TEST(_F|_P)?\([A-Za-z0-9_]+, [A-Za-z0-9_]{46,}\)' -- '*.cc'; then exit 1; fi
+exec python3 tools/check_english.py "$@"

@@ -42,7 +42,7 @@ class CommandsTest : public ::testing::Test {
   const std::string config_ = JoinPath(directory_, "clusters.textproto");
 };
 
-TEST_F(CommandsTest, TrainsInThisProcessThenEvaluatesAndPredicts) {
+TEST_F(CommandsTest, TrainsThenEvaluatesAndPredicts) {
   const std::string logdir = absl::StrCat("--logdir=", Path("run"));
   const CalledCommand trained = Call(LocalCommand, {config_, logdir});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
@@ -124,7 +124,7 @@ TEST_F(CommandsTest, PredictsTheExamplesOfAFile) {
   EXPECT_THAT(unlike.err, HasSubstr("column \"x\""));
 }
 
-TEST_F(CommandsTest, PredictsAndEvaluatesColumnsInAnotherOrderByTheirNames) {
+TEST_F(CommandsTest, MatchesReorderedColumnsByName) {
   const auto write = [&](const char* name, const char* text) {
     EXPECT_EQ(WriteFileAtomically(fs_, Path(name), text), absl::OkStatus());
     return Path(name);
@@ -157,7 +157,7 @@ TEST_F(CommandsTest, PredictsAndEvaluatesColumnsInAnotherOrderByTheirNames) {
   EXPECT_THAT(evaluated.out, HasSubstr("accuracy 1")) << evaluated.err;
 }
 
-TEST_F(CommandsTest, RefusesToStartFromValuesThatAreNotFinite) {
+TEST_F(CommandsTest, RefusesNonFiniteStartValues) {
   const std::string logdir = absl::StrCat("--logdir=", Path("first"));
   ASSERT_EQ(Call(LocalCommand, {config_, logdir}).exit_code, 0);
   const std::string weights = Path("weights.safetensors");
@@ -181,7 +181,7 @@ TEST_F(CommandsTest, KeepsNothingWithoutALogdir) {
   EXPECT_THAT(trained.out, HasSubstr("not evaluated: nothing was kept"));
 }
 
-TEST_F(CommandsTest, ChecksAConfigurationWithItsDataAndModel) {
+TEST_F(CommandsTest, ChecksConfigurationDataAndModel) {
   const CalledCommand good = Call(CheckCommand, {config_});
   EXPECT_EQ(good.exit_code, 0) << good.err;
   EXPECT_THAT(good.out, ContainsRegex("^train: 600 examples of float32.4., 3 classes, CRC32C [0-9a-f]{8}\n"
@@ -191,7 +191,7 @@ TEST_F(CommandsTest, ChecksAConfigurationWithItsDataAndModel) {
   EXPECT_THAT(good.out, HasSubstr(absl::StrCat(config_, " is good\n")));
 }
 
-TEST_F(CommandsTest, SaysInOneLineWhatIsWrongWithAConfiguration) {
+TEST_F(CommandsTest, ReportsConfigurationErrorInOneLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"--set=training.steps=0", "training.steps"},
       {"--set=training.stps=10", "did you mean \"steps\""},
@@ -224,7 +224,7 @@ TEST_F(CommandsTest, WritesAStartingConfigurationOnce) {
   EXPECT_THAT(again.err, HasSubstr("exists already; it is not overwritten"));
 }
 
-TEST_F(CommandsTest, WritesAConfigurationForATableThatTrains) {
+TEST_F(CommandsTest, WritesTrainableConfigurationForTable) {
   std::string rows = "size,colour,kind\n";
   for (int i = 0; i < 200; ++i)
     absl::StrAppend(&rows, i % 50, ".5,", i % 3 ? "red" : "blue", ",", i % 50 < 25 ? "small" : "large", "\n");
@@ -292,7 +292,7 @@ TEST_F(CommandsTest, RefusesArgumentsThatMakeNoSense) {
   }
 }
 
-TEST_F(CommandsTest, AnExportThatIsNamedCountsBeforeTheLogdirOfTheEnvironment) {
+TEST_F(CommandsTest, ExportFlagOverridesLogdirVariable) {
   setenv("LOCKSTEP_LOGDIR", directory_.c_str(), 1);
   const CalledCommand exported = Call(EvalCommand, {"--export", directory_});
   const CalledCommand both = Call(EvalCommand, {"--export", directory_, "--logdir", directory_});

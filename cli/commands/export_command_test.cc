@@ -44,7 +44,7 @@ class ExportCommandTest : public ::testing::Test {
   std::ostringstream out_, err_;
 };
 
-TEST_F(ExportCommandTest, WritesTheWeightsBesideTheNewestCheckpoint) {
+TEST_F(ExportCommandTest, WritesWeightsNextToNewestCheckpoint) {
   EXPECT_EQ(Run({"d"}), 0) << err_.str();
   EXPECT_EQ(out_.str(), "wrote d/model.ckpt-7.safetensors, 1 variables, 24 bytes, of d/model.ckpt-7\n");
   const auto reader = SafetensorsReader::Open(&fs_, "d/model.ckpt-7.safetensors");
@@ -54,7 +54,7 @@ TEST_F(ExportCommandTest, WritesTheWeightsBesideTheNewestCheckpoint) {
   EXPECT_EQ((*reader)->metadata().at("global_step"), "7");
 }
 
-TEST_F(ExportCommandTest, TheFormatIsThatOfTheFlagOrOfTheFilesName) {
+TEST_F(ExportCommandTest, TakesFormatFromFlagOrFileName) {
   EXPECT_EQ(Run({"d/model.ckpt-7", "--out=weights.npz"}), 0) << err_.str();
   EXPECT_THAT(NamesIn("weights.npz"), ElementsAre("hidden/kernel"));
   EXPECT_EQ(Run({"d/model.ckpt-7.index", "--format=npz"}), 0) << err_.str();
@@ -87,7 +87,7 @@ TEST_F(ExportCommandTest, ConvertsAFileOfWeights) {
   EXPECT_EQ(Run({"w.npz", "--out=w.npz"}), 2);
 }
 
-TEST_F(ExportCommandTest, ExitsWithOneForADamagedCheckpointAndWritesNothing) {
+TEST_F(ExportCommandTest, DamagedCheckpointExitsWithOne) {
   fs_.FlipBits("d/model.ckpt-7.data-00000-of-00001", 3, 1);
   EXPECT_EQ(Run({"d/model.ckpt-7", "--out=w.npz"}), 1);
   EXPECT_THAT(err_.str(), HasSubstr("lockstep export: checkpoint d/model.ckpt-7: variable "));

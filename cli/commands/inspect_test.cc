@@ -98,7 +98,7 @@ TEST_F(InspectTest, EscapesNames) {
   EXPECT_THAT(out(), HasSubstr("\"a\\\"\\\\\\u000a\\u001b\xc3\xa4\""));
 }
 
-TEST_F(InspectTest, NamesDamagedOnesAndTakesTheNextOfADirectory) {
+TEST_F(InspectTest, SkipsDamagedCheckpointsOfADirectory) {
   Save(7);
   Save(8);
   fs_.FlipBits("d/model.ckpt-8.data-00000-of-00001", 3, 1);
@@ -121,7 +121,7 @@ TEST_F(InspectTest, ExitsWithOneForADamagedCheckpoint) {
   EXPECT_THAT(err(), HasSubstr("none of the 1 checkpoints of d can be read"));
 }
 
-TEST_F(InspectTest, ExitsWithOneForADirectoryWithoutCheckpoints) {
+TEST_F(InspectTest, DirectoryWithoutCheckpointsIsAnError) {
   EXPECT_EQ(Run({"d"}), 1);
   EXPECT_EQ(err(), "lockstep inspect: d has no checkpoint\n");
 }

@@ -201,7 +201,7 @@ TEST_F(RunCommandTest, SaysWhenTheLastStepOfAStopIsNotSaved) {
               StartsWith("lockstep run: chief ended with exit code 1 before its last step was saved"));
 }
 
-TEST_F(RunCommandTest, SaysWhenTheLastStepOfAStopInOneProcessIsNotSaved) {
+TEST_F(RunCommandTest, SaysThatAStopDidNotSaveTheLastStep) {
   const pid_t run = Start({logdir_, "--master=", "--steps=100000000", "--set=checkpoint.every_steps=0"});
   ASSERT_TRUE(Await("  loss "));
   ASSERT_EQ(fs_->Rename(Path("run"), Path("moved")), absl::OkStatus());
@@ -234,7 +234,7 @@ TEST_F(RunCommandTest, SavesWhenItsTerminalIsClosed) {
   EXPECT_THAT(ReadAll(Path("run/checkpoint")), Not(HasSubstr("model_checkpoint_path: \"model.ckpt-0\"")));
 }
 
-TEST_F(RunCommandTest, WaitsForTheChiefOfAKilledRunThatStillSaves) {
+TEST_F(RunCommandTest, WaitsForAKilledRunsChiefToSave) {
   ASSERT_EQ(fs_->CreateDirectory(Path("run")), absl::OkStatus());
   auto chief = fs_->LockFile(Path("run/lock"));
   ASSERT_TRUE(chief.ok()) << chief.status();

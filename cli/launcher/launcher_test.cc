@@ -170,7 +170,7 @@ TEST_F(LauncherTest, StartsTheWorkersWhenTheChiefListens) {
   EXPECT_EQ(launcher_->next_poll(), absl::InfiniteFuture());
 }
 
-TEST_F(LauncherTest, ReachesAChiefThatListensEverywhereOverTheLoopback) {
+TEST_F(LauncherTest, ReachesAWildcardChiefOverLoopback) {
   Make(1, "0.0.0.0:0");
   ASSERT_TRUE(launcher_->Start().ok());
   WritePort("4000");
@@ -182,7 +182,7 @@ TEST_F(LauncherTest, ReachesAChiefThatListensEverywhereOverTheLoopback) {
 }
 
 // Another run's chief may listen there, and must not get this run's workers.
-TEST_F(LauncherTest, StartsNoWorkersBeforeItsOwnChiefListensAtAUnixSocket) {
+TEST_F(LauncherTest, WorkersStartOnceTheUnixSocketListens) {
   for (const std::string listen : {"unix:/run/chief.sock", "unix-abstract:chief"}) {
     Make(1, listen);
     ASSERT_TRUE(launcher_->Start().ok());
@@ -206,7 +206,7 @@ TEST_F(LauncherTest, EndsWithZeroWhenTheChiefHasFinished) {
   EXPECT_THAT(said_, IsEmpty());
 }
 
-TEST_F(LauncherTest, NeedsNoWorkersForARunThatIsFinishedAlready) {
+TEST_F(LauncherTest, NeedsNoWorkersForAFinishedRun) {
   Make();
   ASSERT_TRUE(launcher_->Start().ok());
   EndProcess("chief", 0);
@@ -214,7 +214,7 @@ TEST_F(LauncherTest, NeedsNoWorkersForARunThatIsFinishedAlready) {
   EXPECT_EQ(processes_.commands.size(), 1);
 }
 
-TEST_F(LauncherTest, StopsWorkersThatDoNotEndByThemselvesAfterTwoSeconds) {
+TEST_F(LauncherTest, StopsLingeringWorkersAfterTwoSeconds) {
   StartAll();
   EndProcess("chief", 0);
   EndProcess("worker-0", 0);
@@ -244,7 +244,7 @@ TEST_F(LauncherTest, StartsAKilledWorkerAgainSoon) {
   EXPECT_EQ(launcher_->next_poll(), absl::InfiniteFuture());
 }
 
-TEST_F(LauncherTest, StartsAKilledChiefAgainOnThePortThatTheWorkersKnow) {
+TEST_F(LauncherTest, RestartsAKilledChiefOnTheSamePort) {
   StartAll();
   EndProcess("chief", kExitRetryable);
   EXPECT_THAT(said_, ElementsAre("chief ended with exit code 138; starting it again (1 of 10)"));
@@ -253,7 +253,7 @@ TEST_F(LauncherTest, StartsAKilledChiefAgainOnThePortThatTheWorkersKnow) {
   EXPECT_THAT(processes_.Running(), ElementsAre("chief", "worker-0", "worker-1"));
 }
 
-TEST_F(LauncherTest, StartsAChiefAgainThatDiedBeforeItListened) {
+TEST_F(LauncherTest, RestartsAChiefThatNeverListened) {
   Make(1);
   ASSERT_TRUE(launcher_->Start().ok());
   EndProcess("chief", 0, SIGSEGV);
@@ -279,7 +279,7 @@ TEST_F(LauncherTest, GivesUpAProcessThatDiesTooOften) {
   EXPECT_EQ(launcher_->outcome()->log_path, "/log/worker-0.log");
 }
 
-TEST_F(LauncherTest, EndsWithTheExitCodeOfAChiefThatFailed) {
+TEST_F(LauncherTest, ReturnsTheFailedChiefsExitCode) {
   StartAll(1);
   EndProcess("chief", kExitBadConfiguration);
   EndProcess("worker-0", kExitFailed);
@@ -288,7 +288,7 @@ TEST_F(LauncherTest, EndsWithTheExitCodeOfAChiefThatFailed) {
   EXPECT_EQ(launcher_->outcome()->log_path, "/log/chief.log");
 }
 
-TEST_F(LauncherTest, BlamesTheChiefForAFailureThatAWorkerToldFirst) {
+TEST_F(LauncherTest, BlamesTheChiefForAFailureAWorkerSaw) {
   StartAll();
   EndProcess("worker-0", kExitFailed);
   EndProcess("worker-1", kExitFailed);
@@ -311,7 +311,7 @@ TEST_F(LauncherTest, EndsTheRunWhenAWorkerFails) {
   EXPECT_THAT(said_, IsEmpty());
 }
 
-TEST_F(LauncherTest, IsFinishedWhenTheChiefIsEvenIfAWorkerFailedAtTheEnd) {
+TEST_F(LauncherTest, FinishesEvenIfAWorkerFailedAtTheEnd) {
   StartAll();
   EndProcess("worker-0", kExitFailed);
   EndProcess("chief", 0);
@@ -328,7 +328,7 @@ TEST_F(LauncherTest, StartsNobodyAgainWhenTheRunIsOver) {
   EXPECT_THAT(processes_.Running(), ElementsAre("worker-1"));
 }
 
-TEST_F(LauncherTest, GoesOnWithoutAWorkerThatWasToldToStop) {
+TEST_F(LauncherTest, ContinuesWithoutAStoppedWorker) {
   StartAll();
   EndProcess("worker-0", kExitTerminated);
   EXPECT_THAT(said_, ElementsAre("worker-0 was asked to stop; the run continues without it"));
@@ -349,7 +349,7 @@ TEST_F(LauncherTest, EndsTheRunWhenTheChiefWasToldToStop) {
   EXPECT_EQ(ExitCode(), kExitTerminated);
 }
 
-TEST_F(LauncherTest, TellsTheChiefToStopAndTheWorkersWhenItHasSaved) {
+TEST_F(LauncherTest, StopsTheChiefThenTheWorkers) {
   StartAll();
   launcher_->OnSignal(SIGINT);
   EXPECT_THAT(processes_.signals, ElementsAre("chief TERM"));
@@ -364,7 +364,7 @@ TEST_F(LauncherTest, TellsTheChiefToStopAndTheWorkersWhenItHasSaved) {
   EXPECT_EQ(launcher_->outcome()->message, "SIGINT was received");
 }
 
-TEST_F(LauncherTest, PassesARequestToSaveOnToTheChiefAlone) {
+TEST_F(LauncherTest, PassesASaveRequestToTheChiefAlone) {
   StartAll();
   launcher_->OnSignal(SIGUSR1);
   launcher_->OnSignal(SIGUSR2);
@@ -378,7 +378,7 @@ TEST_F(LauncherTest, PassesARequestToSaveOnToTheChiefAlone) {
   EXPECT_EQ(ExitCode(), kExitTerminated);
 }
 
-TEST_F(LauncherTest, ARequestToSaveWithoutAChiefChangesNothing) {
+TEST_F(LauncherTest, SaveRequestWithoutAChiefDoesNothing) {
   StartAll();
   EndProcess("chief", 0, SIGKILL);
   launcher_->OnSignal(SIGUSR1);
@@ -386,7 +386,7 @@ TEST_F(LauncherTest, ARequestToSaveWithoutAChiefChangesNothing) {
   EXPECT_FALSE(launcher_->outcome().has_value());
 }
 
-TEST_F(LauncherTest, KillsAWorkerThatDoesNotStopWithinFiveSeconds) {
+TEST_F(LauncherTest, KillsAWorkerFiveSecondsAfterTheStop) {
   StartAll(1);
   launcher_->OnSignal(SIGINT);
   EndProcess("chief", kExitTerminated);
@@ -409,7 +409,7 @@ TEST_F(LauncherTest, TellsTheWorkersAtOnceWhenNoChiefRuns) {
   EXPECT_THAT(processes_.Running(), IsEmpty());
 }
 
-TEST_F(LauncherTest, FailsWhenTheChiefDoesNotStopWithinItsLimit) {
+TEST_F(LauncherTest, FailsWhenTheChiefExceedsItsStopLimit) {
   StartAll(1);
   launcher_->OnSignal(SIGINT);
   EndProcess("worker-0", kExitTerminated);
@@ -421,7 +421,7 @@ TEST_F(LauncherTest, FailsWhenTheChiefDoesNotStopWithinItsLimit) {
   EXPECT_EQ(launcher_->outcome()->log_path, "/log/chief.log");
 }
 
-TEST_F(LauncherTest, LetsTheChiefSaveThoughTheStopIsRepeated) {
+TEST_F(LauncherTest, RepeatedStopStillLetsTheChiefSave) {
   StartAll(1);
   launcher_->OnSignal(SIGINT);
   launcher_->OnSignal(SIGTERM);
@@ -438,7 +438,7 @@ TEST_F(LauncherTest, LetsTheChiefSaveThoughTheStopIsRepeated) {
   EXPECT_EQ(ExitCode(), kExitTerminated);
 }
 
-TEST_F(LauncherTest, KillsAllAtASecondInterruptAndSaysWhatIsLost) {
+TEST_F(LauncherTest, SecondInterruptKillsAllAndNamesLoss) {
   StartAll(1);
   launcher_->OnSignal(SIGTERM);
   Advance(absl::Seconds(1));
@@ -450,7 +450,7 @@ TEST_F(LauncherTest, KillsAllAtASecondInterruptAndSaysWhatIsLost) {
   EXPECT_EQ(launcher_->outcome()->message, "chief was killed by SIGKILL before its last step was saved");
 }
 
-TEST_F(LauncherTest, LosesNothingAtASecondInterruptAfterTheChiefHasSaved) {
+TEST_F(LauncherTest, InterruptAfterTheSaveLosesNothing) {
   StartAll(1);
   launcher_->OnSignal(SIGINT);
   EndProcess("chief", kExitTerminated);
@@ -471,7 +471,7 @@ TEST_F(LauncherTest, SaysWhenTheChiefIsKilledWhileItSaves) {
   EXPECT_EQ(launcher_->outcome()->message, "chief was killed by SIGKILL before its last step was saved");
 }
 
-TEST_F(LauncherTest, SaysWhenTheChiefCannotSaveItsLastCheckpoint) {
+TEST_F(LauncherTest, ReportsAFailedLastCheckpoint) {
   for (const int code : {kExitFailed, kExitRetryable}) {
     StartAll(0);
     launcher_->OnSignal(SIGINT);
@@ -482,7 +482,7 @@ TEST_F(LauncherTest, SaysWhenTheChiefCannotSaveItsLastCheckpoint) {
   }
 }
 
-TEST_F(LauncherTest, IsFinishedWhenTheLastStepComesBeforeTheStop) {
+TEST_F(LauncherTest, LastStepBeforeTheStopFinishesTheRun) {
   StartAll(1);
   launcher_->OnSignal(SIGINT);
   EndProcess("chief", 0);
@@ -490,7 +490,7 @@ TEST_F(LauncherTest, IsFinishedWhenTheLastStepComesBeforeTheStop) {
   EXPECT_EQ(ExitCode(), 0);
 }
 
-TEST_F(LauncherTest, StopsAFailedRunSoonerOnRequestAndStillFails) {
+TEST_F(LauncherTest, StopEndsAFailedRunSooner) {
   StartAll();
   EndProcess("worker-0", kExitBadConfiguration);
   EXPECT_THAT(processes_.signals, IsEmpty());
@@ -502,7 +502,7 @@ TEST_F(LauncherTest, StopsAFailedRunSoonerOnRequestAndStillFails) {
   EXPECT_EQ(launcher_->outcome()->message, "worker-0 ended with exit code 2");
 }
 
-TEST_F(LauncherTest, TellsAChiefOnlyOnceThatIsSavingAlready) {
+TEST_F(LauncherTest, DoesNotStopASavingChiefTwice) {
   StartAll();
   EndProcess("worker-0", kExitFailed);
   Advance(absl::Seconds(2));
@@ -514,7 +514,7 @@ TEST_F(LauncherTest, TellsAChiefOnlyOnceThatIsSavingAlready) {
   EXPECT_EQ(launcher_->outcome()->message, "worker-0 ended with exit code 1");
 }
 
-TEST_F(LauncherTest, StopsTheWorkersOfAFinishedRunAtOnceOnRequest) {
+TEST_F(LauncherTest, StopsAFinishedRunsWorkersImmediately) {
   StartAll(1);
   EndProcess("chief", 0);
   EXPECT_THAT(processes_.signals, IsEmpty());
@@ -550,7 +550,7 @@ TEST_F(LauncherTest, FailsWhenThePortFileHoldsNoPort) {
   EXPECT_THAT(launcher_->outcome()->message, HasSubstr("wrote \"none\", not a port, to /log/port"));
 }
 
-TEST_F(LauncherTest, StartsTheChiefOfARunThatAWorkerDeclares) {
+TEST_F(LauncherTest, StartsTheChiefOfAWorkerDeclaredRun) {
   StartProgram();
   EXPECT_THAT(processes_.commands,
               ElementsAre("/bin/worker worker-0 file:/run/address", "/bin/worker worker-1 file:/run/address"));
@@ -626,7 +626,7 @@ TEST_F(LauncherTest, StopsWorkersOfAChiefElsewhere) {
   EXPECT_EQ(ExitCode(), 143);
 }
 
-TEST_F(LauncherTest, PassesOnHowWorkersOfAChiefElsewhereFail) {
+TEST_F(LauncherTest, ReportsHowWorkersOfARemoteChiefFail) {
   StartWorkersAlone(2);
   EndProcess("worker-0", 2);
   EXPECT_EQ(ExitCode(), -1);
@@ -641,7 +641,7 @@ TEST_F(LauncherTest, PassesOnHowWorkersOfAChiefElsewhereFail) {
   EXPECT_EQ(ExitCode(), 138);
 }
 
-TEST_F(LauncherTest, ServesWorkersElsewhereWhenItsOwnWereStopped) {
+TEST_F(LauncherTest, ServesRemoteWorkersAfterOwnOnesStop) {
   other_workers_ = true;
   StartAll(1);
   EndProcess("worker-0", 143);
@@ -651,7 +651,7 @@ TEST_F(LauncherTest, ServesWorkersElsewhereWhenItsOwnWereStopped) {
   EXPECT_EQ(ExitCode(), 0);
 }
 
-TEST_F(LauncherTest, ServesWorkersElsewhereWhenItsOwnProgramHasLeft) {
+TEST_F(LauncherTest, ServesRemoteWorkersAfterProgramEnds) {
   other_workers_ = true;
   StartProgram(1);
   Declare();

@@ -36,7 +36,7 @@ class PosixProcessTableTest : public ::testing::Test {
   PosixProcessTable processes_;
 };
 
-TEST_F(PosixProcessTableTest, TellsTheExitCodeAndAppendsTheOutputToTheLog) {
+TEST_F(PosixProcessTableTest, ReturnsExitCodeAndAppendsOutputToLog) {
   const int pid = Start("echo out; echo err >&2; exit 7");
   ProcessExit exit = AwaitExit();
   EXPECT_EQ(exit.pid, pid);
@@ -77,7 +77,7 @@ TEST_F(PosixProcessTableTest, KillsTheChildrenOfAChild) {
   close(ends[0]);
 }
 
-TEST_F(PosixProcessTableTest, GivesAChildItsOwnGroupAndNoBlockedSignals) {
+TEST_F(PosixProcessTableTest, ChildHasOwnGroupAndNoBlockedSignals) {
   sigset_t all, before;
   sigfillset(&all);
   sigprocmask(SIG_BLOCK, &all, &before);
@@ -103,7 +103,7 @@ TEST_F(PosixProcessTableTest, NamesTheLogThatCannotBeWritten) {
   EXPECT_THAT(std::string(pid.status().message()), HasSubstr("/no/such/directory/x.log"));
 }
 
-TEST_F(PosixProcessTableTest, GivesAChildTheSupervisorsOutputWithoutALog) {
+TEST_F(PosixProcessTableTest, ChildWithoutALogInheritsTheOutput) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   const int before = dup(STDOUT_FILENO);

@@ -50,7 +50,7 @@ TEST(RestartPolicyTest, GivesUpAfterTheLastRestart) {
   EXPECT_EQ(decision.text, "ended with exit code 138 after 1 restarts");
 }
 
-TEST(RestartPolicyTest, ForgivesARestartForEveryTenMinutesOfLife) {
+TEST(RestartPolicyTest, ForgivesARestartPerTenMinutesRunning) {
   RestartPolicy policy(2, 0);
   // Daily preemption does not use up the restarts.
   for (int i = 0; i < 100; ++i) {

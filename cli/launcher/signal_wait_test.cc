@@ -22,7 +22,7 @@ TEST(SignalWaitTest, HoldsSignalsBackUntilTheyAreAskedFor) {
   EXPECT_EQ(signals.Wait(absl::ZeroDuration()), absl::nullopt);
 }
 
-TEST(SignalWaitTest, TakesAClosedTerminalForAStopUnlessNohupIgnoresIt) {
+TEST(SignalWaitTest, TerminalCloseStopsUnlessUnderNohup) {
   {
     SignalWait signals;
     raise(SIGHUP);
@@ -55,7 +55,7 @@ TEST(SignalWaitTest, WakesWhenAChildEnds) {
   EXPECT_EQ(waitpid(child, nullptr, 0), child);
 }
 
-TEST(SignalWaitTest, RepeatedStopsDoNotEndAProcessThatIsEnding) {
+TEST(SignalWaitTest, RepeatedStopsDoNotKillDuringTheEnd) {
   {
     SignalWait signals;
     raise(SIGTERM);

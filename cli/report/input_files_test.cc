@@ -14,7 +14,7 @@ config::v1::RunSpec ConfigOf(const char* text) {
   return config;
 }
 
-TEST(InputFilesTest, NamesTheSplitAndTheFileThatIsNotThere) {
+TEST(InputFilesTest, NamesTheSplitAndTheMissingFile) {
   MemoryFileSystem fs;
   ASSERT_TRUE(fs.CreateDirectory("/d").ok());
   ASSERT_TRUE(WriteFileAtomically(&fs, "/d/images", "").ok());

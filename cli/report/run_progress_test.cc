@@ -40,7 +40,7 @@ TEST(RunProgressTest, WritesALineEveryFiveSecondsElsewhere) {
   EXPECT_EQ(progress.Finish(), "");
 }
 
-TEST(RunProgressTest, WritesALineAtEachTenthAndAtEachNewPhase) {
+TEST(RunProgressTest, WritesALineAtEachTenthAndNewPhase) {
   RunProgress progress(false, 80);
   const absl::Time now = absl::UnixEpoch();
   v1::RunStatus waiting;
@@ -56,7 +56,7 @@ TEST(RunProgressTest, WritesALineAtEachTenthAndAtEachNewPhase) {
   EXPECT_EQ(progress.Show(AtStep(400), now), "step 400/1000  0 workers\n");
 }
 
-TEST(RunProgressTest, LeavesItToOthersToSayThatTheRunIsFinished) {
+TEST(RunProgressTest, ShowsNothingForAFinishedRun) {
   v1::RunStatus status = AtStep(1000);
   status.set_phase(v1::RunStatus::FINISHED);
   EXPECT_EQ(RunProgress(true, 80).Show(status, absl::UnixEpoch()), "");

@@ -47,7 +47,7 @@ TEST_F(RunReportTest, TellsTheBeginningAndTheEndOfANewRun) {
             "finished at step 10 in 2s (5 steps/s from start to end): all steps are done\n");
 }
 
-TEST_F(RunReportTest, CountsTheStepsSinceTheCheckpointOfAResumedRun) {
+TEST_F(RunReportTest, CountsStepsSinceAResumedCheckpoint) {
   SaveSignCheckpoint(&fs_, "/run", 6, 1);
   const auto report = NewReport();
   EXPECT_EQ(report->Beginning("1 worker"),
@@ -96,7 +96,7 @@ TEST_F(RunReportTest, TheLastLineFollowsAFailedEvaluation) {
             "finished at step 10 in 2s (5 steps/s from start to end): all steps are done\n");
 }
 
-TEST_F(RunReportTest, FindsAWrongModelAndMissingDataBeforeTraining) {
+TEST_F(RunReportTest, FindsInputErrorsBeforeTraining) {
   config_.mutable_model()->mutable_layer(0)->add_input("nowhere");
   EXPECT_EQ(RunReport::Create(&fs_, config_, "/run").status().code(), absl::StatusCode::kInvalidArgument);
   config_ = SignRunSpec();
@@ -105,7 +105,7 @@ TEST_F(RunReportTest, FindsAWrongModelAndMissingDataBeforeTraining) {
             "input.split[0]: there is no file /data/none.csv");
 }
 
-TEST_F(RunReportTest, WritesTheLastEvaluationBesideThoseDuringTraining) {
+TEST_F(RunReportTest, WritesTheLastEvaluationNextToOthers) {
   config_.mutable_evaluation()->set_every_steps(5);
   const auto report = NewReport();
   SaveSignCheckpoint(&fs_, "/run", 10, 1);

@@ -26,12 +26,12 @@ v1::RunStatus Training() {
     worker { name: "late" session_id: 3 silent_seconds: 12 })");
 }
 
-TEST(ProgressLineTest, ShowsStepLossRatesWorkersAndRemainingTime) {
+TEST(ProgressLineTest, ShowsStepLossRatesWorkersAndTimeLeft) {
   EXPECT_EQ(ProgressLine(Training(), 100),
             "step 1200/4000  loss 0.4123  310 steps/s  39.7k examples/s  3 workers  ETA 9s");
 }
 
-TEST(ProgressLineTest, LeavesOutWhatMattersLeastOnANarrowTerminal) {
+TEST(ProgressLineTest, NarrowTerminalOmitsTheLeastImportant) {
   EXPECT_EQ(ProgressLine(Training(), 76), "step 1200/4000  loss 0.4123  310 steps/s  3 workers  ETA 9s");
   EXPECT_EQ(ProgressLine(Training(), 58), "step 1200/4000  loss 0.4123  310 steps/s  ETA 9s");
   EXPECT_EQ(ProgressLine(Training(), 40), "step 1200/4000  loss 0.4123  ETA 9s");
@@ -153,7 +153,7 @@ no workers
 )");
 }
 
-TEST(StatusJsonTest, NamesFieldsAsTheProtoDoesAndShowsZeros) {
+TEST(StatusJsonTest, NamesFieldsAsTheProtoAndShowsZeros) {
   const std::string json = StatusJson(StatusOf("phase: TRAINING total_steps: 10"));
   EXPECT_NE(json.find("\"phase\": \"TRAINING\""), std::string::npos) << json;
   EXPECT_NE(json.find("\"global_step\": 0,"), std::string::npos) << json;

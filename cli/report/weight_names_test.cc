@@ -40,7 +40,7 @@ TEST_F(WeightNamesTest, LeavesOutWhatOnlyAResumedRunNeeds) {
   EXPECT_THAT(WeightNames(*checkpoint, nullptr), ElementsAre("a/kernel", "a/kernel/gain", "bias"));
 }
 
-TEST_F(WeightNamesTest, TakesTheModelsVariablesWhereTheModelIsKnown) {
+TEST_F(WeightNamesTest, UsesTheKnownModelsVariables) {
   const auto checkpoint = Saved({{"a", {2}}, {"a/b", {2}}, {"a/b/Momentum", {2}}});
   v1::ModelSpec model;
   model.add_variables()->set_name("a/b");

@@ -71,7 +71,7 @@ TEST(PhiloxTest, UniformsHaveTheirMoments) {
   EXPECT_NEAR(variance, 1.0 / 12, 0.002);
 }
 
-TEST(PhiloxTest, StepsSlotsUsesAndSeedsGiveDifferentNumbers) {
+TEST(PhiloxTest, StepSlotUseAndSeedChangeTheNumbers) {
   std::set<Philox::Block> seen;
   int count = 0;
   for (const uint64_t seed : {0, 1}) {

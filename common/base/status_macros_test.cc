@@ -55,7 +55,7 @@ absl::StatusOr<int> Quarter(absl::StatusOr<int> number) {
   return *quarter;
 }
 
-TEST(StatusMacrosTest, AssignOrReturnMovesTheValueOrReturnsTheError) {
+TEST(StatusMacrosTest, AssignOrReturnMovesOrReturnsTheError) {
   EXPECT_EQ(*Quarter(12), 3);
   EXPECT_EQ(Quarter(absl::NotFoundError("no number")).status(), absl::NotFoundError("no number"));
 }

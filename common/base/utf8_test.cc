@@ -21,7 +21,7 @@ TEST(Utf8Test, RefusesWhatIsNone) {
   }
 }
 
-TEST(Utf8Test, CutsBetweenCharactersAndReplacesWhatIsNone) {
+TEST(Utf8Test, CutsBetweenCharactersReplacesBadOnes) {
   EXPECT_EQ(ToUtf8("caf\xc3\xa9", 100), "caf\xc3\xa9");
   EXPECT_EQ(ToUtf8("caf\xc3\xa9", 5), "caf\xc3\xa9");
   EXPECT_EQ(ToUtf8("caf\xc3\xa9", 4), "caf");

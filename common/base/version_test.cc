@@ -19,7 +19,7 @@ TEST(VersionTest, NamesThisBuild) {
   EXPECT_FALSE(build.instruction_set.empty());
 }
 
-TEST(VersionTest, ATestIsNotStampedSoThatItsResultIsThatOfEveryRevision) { EXPECT_EQ(ThisBuild().revision, ""); }
+TEST(VersionTest, ATestIsNotStampedWithARevision) { EXPECT_EQ(ThisBuild().revision, ""); }
 
 TEST(VersionTest, AVersionHasItsRevisionWhenItIsKnown) {
   Build build;

@@ -29,7 +29,7 @@ TEST_F(CheckpointStateTest, IsAbsentBeforeTheFirstCheckpoint) {
 
 // SAVE-29. Deliberately differs from SAVE-26: paths inside the directory are stored relative to it, so that it can be
 // moved.
-TEST_F(CheckpointStateTest, StoresRelativePathsAndReturnsWholeOnes) {
+TEST_F(CheckpointStateTest, StoresRelativePathsReturnsWholeOnes) {
   ASSERT_TRUE(
       WriteCheckpointState(&fs_, "/runs/a", "/runs/a/m-3", {"/runs/a/m-2", "/elsewhere/m-1", "/runs/a/m-3"}).ok());
   EXPECT_EQ(ReadFile(&fs_, "/runs/a/checkpoint").value(),
@@ -43,7 +43,7 @@ TEST_F(CheckpointStateTest, StoresRelativePathsAndReturnsWholeOnes) {
 }
 
 // SAVE-27
-TEST_F(CheckpointStateTest, StoresOnlyTheNameUnderARelativeDirectory) {
+TEST_F(CheckpointStateTest, StoresTheNameUnderARelativeDirectory) {
   ASSERT_TRUE(fs_.CreateDirectory("train").ok());
   ASSERT_TRUE(WriteCheckpointState(&fs_, "train", "train/model-0", {}).ok());
   EXPECT_THAT(ReadFile(&fs_, "train/checkpoint").value(), HasSubstr("model_checkpoint_path: \"model-0\""));
@@ -59,7 +59,7 @@ TEST_F(CheckpointStateTest, AppendsTheNewestWhenItIsNotTheLast) {
 }
 
 // SAVE-30
-TEST_F(CheckpointStateTest, RefusesAFileThatNamesNoNewestCheckpoint) {
+TEST_F(CheckpointStateTest, RefusesAFileWithoutNewestCheckpoint) {
   for (const char* text : {"", "all_model_checkpoint_paths: \"m-1\"\n"}) {
     WriteText(text);
     const absl::Status status = ReadCheckpointState(&fs_, "/runs/a").status();
@@ -82,7 +82,7 @@ TEST_F(CheckpointStateTest, JoinsRelativeEntriesWithTheDirectory) {
   EXPECT_EQ(Read().model_checkpoint_path(), "/runs/a/./model.ckpt-687529");
 }
 
-TEST_F(CheckpointStateTest, ReadsTheTimestampsThatTensorFlowWrites) {
+TEST_F(CheckpointStateTest, ReadsTimestampsOfTensorFlow) {
   WriteText(
       "model_checkpoint_path: \"m-1\"\nall_model_checkpoint_paths: \"m-1\"\n"
       "all_model_checkpoint_timestamps: 1577836800.5\nlast_preserved_timestamp: 1577836800.25\n");
@@ -90,14 +90,14 @@ TEST_F(CheckpointStateTest, ReadsTheTimestampsThatTensorFlowWrites) {
 }
 
 // SAVE-33
-TEST_F(CheckpointStateTest, HasNoLatestCheckpointWhenItsIndexIsMissing) {
+TEST_F(CheckpointStateTest, MissingIndexMeansNoLatestCheckpoint) {
   WriteText("model_checkpoint_path: \"m-1\"\n");
   EXPECT_FALSE(LatestCheckpoint(&fs_, "/runs/a").value().has_value());
   Touch("/runs/a/m-1.index");
   EXPECT_EQ(LatestCheckpoint(&fs_, "/runs/a").value(), "/runs/a/m-1");
 }
 
-TEST_F(CheckpointStateTest, SaysWhenItCannotKnowTheLatestCheckpoint) {
+TEST_F(CheckpointStateTest, ReportsAnUnknowableLatestCheckpoint) {
   WriteText("model_checkpoint_path: \"m-1\"\n");
   Touch("/runs/a/m-1.index");
   FaultyFileSystem faulty(&fs_);

@@ -114,7 +114,7 @@ TEST_F(NewestValidCheckpointTest, FindsUnlistedOnesNewerBeforeOlder) {
   EXPECT_THAT(reported_, ElementsAre(Prefix(100), Prefix(120), Prefix(110), Prefix(90)));
 }
 
-TEST_F(NewestValidCheckpointTest, FindsTheFirstCheckpointThatNobodyListed) {
+TEST_F(NewestValidCheckpointTest, FindsTheFirstUnlistedCheckpoint) {
   Save(9);
   Save(10);
   Save("d/best-99");
@@ -153,7 +153,7 @@ TEST_F(NewestValidCheckpointTest, DoesNotGuessPastABadStateFile) {
 }
 
 // Falling back to an older one would lose work.
-TEST_F(NewestValidCheckpointTest, DoesNotTakeAFailingFileSystemForDamage) {
+TEST_F(NewestValidCheckpointTest, FileSystemFailureIsNotDamage) {
   Save(1);
   Save(2);
   List(2, {1, 2});

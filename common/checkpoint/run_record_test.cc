@@ -38,7 +38,7 @@ TEST_F(RunRecordTest, ADirectoryWithoutARecordIsNoError) {
   EXPECT_FALSE(ReadRunRecord(&fs_, "absent").value().has_value());
 }
 
-TEST_F(RunRecordTest, ARecordOfAnOlderVersionGetsTheDefaults) {
+TEST_F(RunRecordTest, AnOlderRecordGetsTheDefaults) {
   Write("config { optimizer { momentum {} } }");
   const auto record = ReadRunRecord(&fs_, "logs").value();
   EXPECT_EQ(record->config().optimizer().momentum().momentum(), 0.9f);
@@ -53,14 +53,14 @@ TEST_F(RunRecordTest, OverridesComeBeforeDefaults) {
   EXPECT_EQ(record->config().optimizer().adam().beta2(), 0.999f);
 }
 
-TEST_F(RunRecordTest, ARecordThatDoesNotParseIsNamedWithItsLine) {
+TEST_F(RunRecordTest, NamesTheLineOfAnUnparsableRecord) {
   Write("config {\n  training { stepz: 3 }\n}\n");
   const absl::Status status = ReadRunRecord(&fs_, "logs").status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("logs/lockstep.textproto:2:"));
 }
 
-TEST_F(RunRecordTest, AnOverrideOfAFieldThatIsNotThereIsAnError) {
+TEST_F(RunRecordTest, OverridingAnUnknownFieldIsAnError) {
   Write("config {}");
   EXPECT_TRUE(absl::IsInvalidArgument(ReadRunRecord(&fs_, "logs", {"training.stepz=3"}).status()));
 }

@@ -94,7 +94,7 @@ TEST_F(LocatedChiefClientTest, AReadStaysWhereItBegan) {
   EXPECT_THAT(calls_, ElementsAre("ReadVariables b:2", "ReadVariables b:2", "ReadVariables a:1"));
 }
 
-TEST_F(LocatedChiefClientTest, TriesTheTargetsInTheirOrderAndStaysWithTheOneThatAnswers) {
+TEST_F(LocatedChiefClientTest, TriesTargetsInOrderKeepsTheAnswering) {
   answers_["a:1"] = absl::UnavailableError("connection refused");
   const auto client = New("a:1,b:2,c:3");
   ASSERT_TRUE(client->GetRunSpec().ok());

@@ -45,7 +45,7 @@ TEST(ReadAllTest, CallsUntilAllHasCome) {
   EXPECT_EQ(calls[1].position(), 2);
 }
 
-TEST(ReadAllTest, BeginsAgainWhenTheChiefHasEndedTheRead) {
+TEST(ReadAllTest, RestartsAReadThatTheChiefEnded) {
   FakeChiefClient client;
   client.reads = {Half(9, 7, true),  absl::ResourceExhaustedError("cut"),
                   Half(10, 8, true), absl::AbortedError("new"),

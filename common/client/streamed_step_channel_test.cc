@@ -117,7 +117,7 @@ class StreamedStepChannelTest : public ::testing::Test {
   std::unique_ptr<StreamedStepChannel> channel_;
 };
 
-TEST_F(StreamedStepChannelTest, AContributionAndTheRequestForTheNextTokenAreOneFrame) {
+TEST_F(StreamedStepChannelTest, SendsEndAndTokenRequestInOneFrame) {
   script_.sizes.frame_bytes = 1000;
   script_.replies = {{Values(7), TokenFor(7, 3)}, {Finished("done")}};
   ChiefClient::StepOptions options;
@@ -170,7 +170,7 @@ TEST_F(StreamedStepChannelTest, RefusesATokenForSlotsThatThereAreNot) {
   }
 }
 
-TEST_F(StreamedStepChannelTest, LongGradientsAreCutAsTheStreamWantsThem) {
+TEST_F(StreamedStepChannelTest, CutsLongGradientsToTheStreamsSize) {
   script_.sizes.piece_elements = 1;
   script_.replies = {{Values(7), TokenFor(7)}};
   Open();
@@ -182,7 +182,7 @@ TEST_F(StreamedStepChannelTest, LongGradientsAreCutAsTheStreamWantsThem) {
   EXPECT_EQ(script_.sent[2].gradients[0].content.size(), 1);
 }
 
-TEST_F(StreamedStepChannelTest, ValuesThatComeWhileGradientsLeaveAreKept) {
+TEST_F(StreamedStepChannelTest, KeepsValuesReceivedWhileSending) {
   script_.replies = {{Values(7), TokenFor(7)}, {TokenFor(8)}};
   script_.early = {Values(8)};
   Open();
@@ -193,7 +193,7 @@ TEST_F(StreamedStepChannelTest, ValuesThatComeWhileGradientsLeaveAreKept) {
   EXPECT_EQ(assignment->token.step(), 8);
 }
 
-TEST_F(StreamedStepChannelTest, WhatBecameOfAContributionComesOnceWithTheNextToken) {
+TEST_F(StreamedStepChannelTest, ReportsAResultOnceWithTheNextToken) {
   StepReplyFrame result = Values(8);
   result.result = v1::CONTRIBUTION_DUPLICATE;
   script_.replies = {{Values(7), TokenFor(7)}, {result, TokenFor(8)}, {TokenFor(8)}};
@@ -203,7 +203,7 @@ TEST_F(StreamedStepChannelTest, WhatBecameOfAContributionComesOnceWithTheNextTok
   EXPECT_EQ(channel_->AwaitToken()->result, v1::CONTRIBUTION_NONE);
 }
 
-TEST_F(StreamedStepChannelTest, GradientsThatTheStreamStillHoldsAreNotOverwritten) {
+TEST_F(StreamedStepChannelTest, DoesNotOverwriteGradientsBeingSent) {
   script_.hold_memory = true;
   script_.replies = {{Values(7), TokenFor(7)}, {Values(8), TokenFor(8)}};
   Open();
@@ -217,7 +217,7 @@ TEST_F(StreamedStepChannelTest, GradientsThatTheStreamStillHoldsAreNotOverwritte
 }
 
 // Therefore a worker needs only two buffers per variable, not three.
-TEST_F(StreamedStepChannelTest, AValueIsReceivedWhereTheGradientBeforeItWas) {
+TEST_F(StreamedStepChannelTest, ReceivesAValueInItsGradientsPlace) {
   for (int64_t step = 7; step < 12; ++step) script_.replies.push_back({Values(step), TokenFor(step)});
   Open();
   auto assignment = channel_->AwaitToken();
@@ -288,7 +288,7 @@ TEST_F(StreamedStepChannelTest, ACancelledWaitEndsTheContribution) {
   EXPECT_FALSE(channel_->AwaitToken().ok());
 }
 
-TEST_F(StreamedStepChannelTest, EstimatesThatAreHandedOverAreCopiedUnlessTheyAreHeld) {
+TEST_F(StreamedStepChannelTest, CopiesHandedOverEstimatesUnlessHeld) {
   ChiefClient::StepOptions options;
   options.compression.top_k = 0.5;
   AlignedBuffer estimate(32 * sizeof(float)), other(32 * sizeof(float));

@@ -92,7 +92,7 @@ TEST_F(TokenValuesTest, ATokenWithoutItsValuesIsRefused) {
 }
 
 // Replies of a hostile chief: whatever they contain, no access goes outside the variables.
-TEST_F(TokenValuesTest, PiecesThatLieOutsideTheModelAreRefused) {
+TEST_F(TokenValuesTest, RefusesPiecesOutsideTheModel) {
   TokenValues values(&layout_, v1::DT_FLOAT, &buffers_);
   for (const int64_t variable : {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{1} << 40}) {
     for (const int64_t offset : {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{3}, int64_t{1} << 40}) {
@@ -126,7 +126,7 @@ TEST_F(TokenValuesTest, LieInMemoryOfTheChief) {
   EXPECT_FALSE(values.mapped());
 }
 
-TEST_F(TokenValuesTest, AreReadWhereAChiefInThisProcessKeepsThem) {
+TEST_F(TokenValuesTest, ReadsInProcessValuesInPlace) {
   TokenValues values(&layout_, v1::DT_FLOAT, &buffers_);
   StepReplyFrame reply = TokenOf(3);
   reply.handed_over = HandOver(5, 6);
@@ -136,7 +136,7 @@ TEST_F(TokenValuesTest, AreReadWhereAChiefInThisProcessKeepsThem) {
   EXPECT_FALSE(values.mapped());
 }
 
-TEST_F(TokenValuesTest, SixteenBitOnesInThisProcessAreDecodedOnceForEachVersion) {
+TEST_F(TokenValuesTest, DecodesInProcessSixteenBitsOnce) {
   TokenValues values(&layout_, v1::DT_FLOAT, &buffers_);
   std::vector<uint16_t> encoded(static_cast<size_t>(layout_.flat_elements()));
   const float rounded = 1.5f;

@@ -79,7 +79,7 @@ TEST_F(AddressFileTest, RefusesAnythingElse) {
   }
 }
 
-TEST_F(AddressFileTest, AFileThatCannotBeReadIsNotOneThatIsMissing) {
+TEST_F(AddressFileTest, AnUnreadableFileIsNotAMissingOne) {
   const MasterAddress directory = ParseMasterAddress("file:/").value();
   EXPECT_FALSE(FindTargets(FileSystem::Real(), directory).ok());
   EXPECT_FALSE(absl::IsUnavailable(FindTargets(FileSystem::Real(), directory).status()));

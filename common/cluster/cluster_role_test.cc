@@ -78,7 +78,7 @@ TEST(TfConfigTest, NamesTheFieldThatIsWrong) {
   EXPECT_EQ(ErrorOf(R"({"model_dir": 1})"), "TF_CONFIG: model_dir must be a string");
 }
 
-TEST(TfConfigTest, RefusesAMisspeltFieldAndLeavesThoseOfOthers) {
+TEST(TfConfigTest, RefusesOwnMisspeltFieldsOnly) {
   const std::string rest = R"({"worker": ["a:1", "b:1"]}, "task": {"type": "chief"}})";
   EXPECT_EQ(ErrorOf(R"({"clusters": )" + rest), "TF_CONFIG has a \"clusters\"; did you mean \"cluster\"?");
   EXPECT_EQ(ErrorOf(R"({"Cluster": )" + rest), "TF_CONFIG has a \"Cluster\"; did you mean \"cluster\"?");
@@ -119,7 +119,7 @@ TEST(ClusterRoleTest, FollowsKubeflowsTasks) {
   EXPECT_EQ(evaluator->chief_address, "run-chief-0.ns.svc:2222");
 }
 
-TEST(ClusterRoleTest, TheFirstWorkerIsChiefWhereTheClusterNamesNone) {
+TEST(ClusterRoleTest, TheFirstWorkerIsChiefByDefault) {
   const std::string cluster = R"({"cluster": {"ps": ["p:1"], "worker": ["a:1", "b:1"]}, "task": )";
   EXPECT_EQ(RoleOf(cluster + R"({"type": "worker"}})")->role, Role::kChief) << "an absent index is 0";
   const auto second = RoleOf(cluster + R"({"type": "worker", "index": 1}})");
@@ -130,7 +130,7 @@ TEST(ClusterRoleTest, TheFirstWorkerIsChiefWhereTheClusterNamesNone) {
       Role::kChief);
 }
 
-TEST(ClusterRoleTest, AMasterIsChiefUnlessTheEnvironmentIsAnotherThanTheCloud) {
+TEST(ClusterRoleTest, MasterIsChiefInCloudEnvironmentsOnly) {
   const std::string cluster = R"({"cluster": {"master": ["m:1"], "worker": ["a:1"]}, "task": {"type": )";
   EXPECT_EQ(RoleOf(cluster + R"("master"}})")->role, Role::kChief);
   EXPECT_EQ(RoleOf(cluster + R"("master"}, "environment": "cloud"})")->role, Role::kChief);
@@ -171,7 +171,7 @@ TEST(ClusterRoleTest, RefusesWhatItCannotBe) {
               HasSubstr("both a chief and a master"));
 }
 
-TEST(ClusterRoleTest, AddressesLeadToATaskAndSayWhereItListens) {
+TEST(ClusterRoleTest, AddressesNameATaskAndWhereItListens) {
   EXPECT_EQ(MasterOf("a:1"), "grpc://a:1");
   EXPECT_EQ(MasterOf("unix:/tmp/a"), "unix:/tmp/a");
   EXPECT_EQ(MasterOf(""), "");

@@ -53,7 +53,7 @@ TEST_F(ConfigFlagsTest, FilesAreNamedByAbsolutePaths) {
   EXPECT_EQ(config->checkpoint().warm_start(), AbsolutePath("other/model.ckpt-1"));
 }
 
-TEST_F(ConfigFlagsTest, TheWordsGiveAnotherProgramTheSameConfiguration) {
+TEST_F(ConfigFlagsTest, ArgumentsReproduceTheConfiguration) {
   ASSERT_TRUE(Parse({"runs/config", "--steps=20", "--set=input.batch_size=4", "--seed=5"}));
   EXPECT_THAT(flags_.ToWords(),
               ElementsAre(AbsolutePath("runs/config"), "--steps=20", "--seed=5", "--set=input.batch_size=4"));

@@ -21,7 +21,7 @@ config::v1::RunSpec Defaulted(absl::string_view text) {
   return config;
 }
 
-TEST(DefaultsTest, AnEmptyConfigurationGetsThoseOfTheRun) {
+TEST(DefaultsTest, AnEmptyConfigurationGetsTheDefaults) {
   EXPECT_EQ(Defaulted("").ShortDebugString(),
             "training { replicas_to_aggregate: 1 } checkpoint { every_seconds: 600 keep: 5 stop_seconds: 30 } "
             "summary { every_steps: 100 } "
@@ -84,7 +84,7 @@ TEST(DefaultsTest, InputGetsItsNumbers) {
             "normalization { mean: 2 stddev: 1 }");
 }
 
-TEST(DefaultsTest, TheTestSplitIsEvaluatedWhenThereIsOne) {
+TEST(DefaultsTest, TheTestSplitIsEvaluatedIfPresent) {
   EXPECT_EQ(Defaulted("input { split { name: 'test' } }").evaluation().split(), "test");
   EXPECT_EQ(Defaulted("input { split { name: 'train' } }").evaluation().split(), "");
   EXPECT_EQ(Defaulted("input { split { name: 'test' } } evaluation { split: 'dev' }").evaluation().split(), "dev");

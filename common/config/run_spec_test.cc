@@ -114,7 +114,7 @@ bool SameWeights(const config::v1::RunSpec& a, const config::v1::RunSpec& b) {
   return google::protobuf::util::MessageDifferencer::Equals(WeightsConfig(a), WeightsConfig(b));
 }
 
-TEST_F(RunSpecTest, HowTheRunIsCarriedOutDoesNotChangeTheWeights) {
+TEST_F(RunSpecTest, ExecutionSettingsDoNotChangeWeights) {
   for (const char* override :
        {"training.steps=7", "training.startup_delay_steps=3", "checkpoint.every_seconds=1", "checkpoint.keep=0",
         "summary.every_steps=1", "evaluation.every_steps=5", "evaluation.metric=auc", "cluster.lease_seconds=1",

@@ -95,14 +95,14 @@ TEST(SettingsChangeTest, NamesWhatIsWrong) {
   EXPECT_THAT(Error(Spec(), rate), HasSubstr("optimizer.learning_rate.initial is -1"));
 }
 
-TEST(SettingsChangeTest, AStepThatDropsWhatIsLeftOfAnEpochNeedsAWholeOne) {
+TEST(SettingsChangeTest, DroppingTheRestNeedsOneWholeBatch) {
   EXPECT_TRUE(WithSettings(Spec("DROP"), BatchSize(48), 96).ok());
   EXPECT_THAT(Error(Spec("DROP"), BatchSize(49)), HasSubstr("input.batch_size is 49: the split has 96 examples"));
   EXPECT_TRUE(WithSettings(Spec("DROP"), BatchSize(49), absl::nullopt).ok()) << "nobody knows how many there are";
   EXPECT_TRUE(WithSettings(Spec(), BatchSize(49), 96).ok()) << "an epoch follows the other";
 }
 
-TEST(SettingsChangeTest, ARunWhoseInputIsNotConfiguredHasNoBatchSize) {
+TEST(SettingsChangeTest, OwnInputHasNoBatchSize) {
   config::v1::RunSpec own = Spec();
   own.clear_model();
   own.clear_input();

@@ -36,7 +36,7 @@ TEST(CanaryValuesTest, AreTheSameForEver) {
   EXPECT_EQ(Values(7, 2, 0, 3), (std::vector<float>{0x1.506684p+0f, 0x1.999b62p-1f, 0x1.2a0fe6p-1f}));
 }
 
-TEST(CanaryValuesTest, DoNotDependOnThePieceInWhichTheyAreDrawn) {
+TEST(CanaryValuesTest, DoNotDependOnThePiecesDrawn) {
   const std::vector<float> whole = Values(7, 0, 0, 90000);
   for (const int64_t offset : {4, 4096, 65536}) {
     const std::vector<float> rest = Values(7, 0, offset, 90000 - static_cast<size_t>(offset));

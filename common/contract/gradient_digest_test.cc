@@ -62,7 +62,7 @@ float FromBits(uint32_t bits) {
   return value;
 }
 
-TEST(GradientDigestTest, TakesEachNaNAsItIsWhereThatIsAskedFor) {
+TEST(GradientDigestTest, DistinguishesNaNsOnRequest) {
   std::vector<float> values(5000, 1.5f);
   EXPECT_EQ(GradientDigest(values, NaNs::kAsTheyAre), GradientDigest(values));
   values[4000] = -std::numeric_limits<float>::quiet_NaN();

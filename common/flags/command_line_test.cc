@@ -51,7 +51,7 @@ class CommandLineTest : public ::testing::Test {
   std::ostringstream out_, err_;
 };
 
-TEST_F(CommandLineTest, ReadsValuesBehindAnEqualsSignAndInTheNextWord) {
+TEST_F(CommandLineTest, ReadsValuesAfterEqualsSignOrNextWord) {
   EXPECT_EQ(Parse({"--workers=3", "a.textproto", "--steps", "4000", "--rate=1e-3", "--seed=18446744073709551615"}),
             absl::nullopt);
   EXPECT_EQ(config_, "a.textproto");
@@ -92,7 +92,7 @@ TEST_F(CommandLineTest, TakesTheLastOfSeveralSingleValues) {
   EXPECT_EQ(workers_, 4);
 }
 
-TEST_F(CommandLineTest, TakesDashesForUnderscoresAndOneDashForTwo) {
+TEST_F(CommandLineTest, AcceptsDashesAndASingleDash) {
   EXPECT_EQ(Parse({"a", "--max-restarts=4", "-workers=5"}), absl::nullopt);
   EXPECT_EQ(max_restarts_, 4);
   EXPECT_EQ(workers_, 5);
@@ -112,13 +112,13 @@ TEST_F(CommandLineTest, ReadsTimesWithAUnitAndBareSeconds) {
             "lockstep run: --timeout takes a time such as 30s, 500ms or 2m, not \"-1s\"");
 }
 
-TEST_F(CommandLineTest, TakesFlagLikeArgumentsBehindTwoDashes) {
+TEST_F(CommandLineTest, TakesFlagLikeArgumentsAfterTwoDashes) {
   EXPECT_EQ(Parse({"--", "--odd", "-"}), absl::nullopt);
   EXPECT_EQ(config_, "--odd");
   EXPECT_EQ(output_, "-");
 }
 
-TEST_F(CommandLineTest, SuggestsTheNearestFlagForAnUnknownOne) {
+TEST_F(CommandLineTest, SuggestsTheNearestFlagForATypo) {
   EXPECT_EQ(ErrorOf({"a", "--worker=3"}), "lockstep run: no flag --worker; did you mean --workers?");
   EXPECT_EQ(ErrorOf({"a", "--max-restart=3"}), "lockstep run: no flag --max-restart; did you mean --max_restarts?");
   EXPECT_EQ(ErrorOf({"a", "--quietness=3"}), "lockstep run: no flag --quietness; try --help");
@@ -134,12 +134,12 @@ TEST_F(CommandLineTest, NamesTheFlagWhoseValueIsWrong) {
   EXPECT_EQ(steps_, absl::nullopt);
 }
 
-TEST_F(CommandLineTest, NamesTheArgumentThatIsMissingOrTooMany) {
+TEST_F(CommandLineTest, NamesTheMissingOrSurplusArgument) {
   EXPECT_EQ(ErrorOf({}), "lockstep run: CONFIG is missing: the configuration; try --help");
   EXPECT_EQ(ErrorOf({"a", "b", "c"}), "lockstep run: \"c\" is one argument too many after OUTPUT; try --help");
 }
 
-TEST_F(CommandLineTest, HelpWinsOverMissingArgumentsAndExitsWithZero) {
+TEST_F(CommandLineTest, HelpOverridesMissingArguments) {
   EXPECT_EQ(Parse({"--help"}), 0);
   EXPECT_EQ(out_.str(), R"(Usage: lockstep run CONFIG [OUTPUT] [flags]
 
@@ -168,7 +168,7 @@ Exit codes: 0 done, 2 bad arguments.
   EXPECT_EQ(err_.str(), "");
 }
 
-TEST_F(CommandLineTest, VersionWinsOverMissingArgumentsAndExitsWithZero) {
+TEST_F(CommandLineTest, VersionOverridesMissingArguments) {
   EXPECT_EQ(Parse({"--version"}), 0);
   EXPECT_EQ(out_.str(), BuildText("lockstep run", ThisBuild()));
   EXPECT_EQ(err_.str(), "");
@@ -206,7 +206,7 @@ class ScopedVariable {
   const char* const name_;
 };
 
-TEST_F(CommandLineTest, TakesWhatIsNotGivenFromTheEnvironment) {
+TEST_F(CommandLineTest, TakesDefaultsFromTheEnvironment) {
   const ScopedVariable workers("LOCKSTEP_WORKERS", "5"), restarts("LOCKSTEP_MAX_RESTARTS", "3"),
       json("LOCKSTEP_JSON", "true"), set("LOCKSTEP_SET", "a=1,2\nb=3\n"), steps("LOCKSTEP_STEPS", "");
   EXPECT_EQ(Parse({"a", "--max-restarts=4"}), absl::nullopt);
@@ -217,7 +217,7 @@ TEST_F(CommandLineTest, TakesWhatIsNotGivenFromTheEnvironment) {
   EXPECT_EQ(steps_, absl::nullopt) << "an empty variable says nothing";
 }
 
-TEST_F(CommandLineTest, AnEmptyFlagCountsBeforeTheEnvironment) {
+TEST_F(CommandLineTest, AnEmptyFlagOverridesTheEnvironment) {
   const ScopedVariable master("LOCKSTEP_MASTER", "grpc://a:1");
   EXPECT_EQ(Parse({"a", "--master="}), absl::nullopt);
   EXPECT_EQ(master_, "");

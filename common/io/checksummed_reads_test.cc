@@ -74,7 +74,7 @@ TEST_F(ChecksummedReadsTest, ReadsAShortRangeAtOnceWhereverItLies) {
   }
 }
 
-TEST_F(ChecksummedReadsTest, AnErrorIsThatOfTheFirstPieceThatFailed) {
+TEST_F(ChecksummedReadsTest, ReturnsTheFirstFailedPiecesError) {
   EXPECT_TRUE(absl::IsDataLoss(ReadChecksummed({{file_.get(), 1, kLarge, nullptr}}, nullptr).status()));
   FaultyFileSystem faulty(&fs_);
   const auto file = faulty.NewRandomAccessFile("f").value();

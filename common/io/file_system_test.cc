@@ -87,7 +87,7 @@ TEST_F(RealFileSystemTest, ReadsBackWhatItWrote) {
   EXPECT_THAT(std::string(past_end.message()), HasSubstr("ends at byte 200010"));
 }
 
-TEST_F(RealFileSystemTest, ReadsNothingAsAWholeThatIsMadeOfHoles) {
+TEST_F(RealFileSystemTest, DoesNotReadASparseFileWhole) {
   ASSERT_TRUE(WriteFileAtomically(fs_, Path("a"), "a").ok());
   ASSERT_EQ(::truncate(Path("a").c_str(), int64_t{1} << 40), 0);
   EXPECT_EQ(ReadFile(fs_, Path("a")).status().code(), absl::StatusCode::kResourceExhausted);
@@ -100,7 +100,7 @@ TEST_F(RealFileSystemTest, TellsWhenAFileLastChanged) {
   EXPECT_EQ((*fs_->NewRandomAccessFile(Path("a")))->modification_time(), absl::FromUnixNanos(1500000000123456789));
 }
 
-TEST_F(RealFileSystemTest, TellsAFileApartThatHasTheTimeOfAnother) {
+TEST_F(RealFileSystemTest, DistinguishesFilesWithTheSameTime) {
   const auto write = [&](const std::string& path, const std::string& contents) {
     ASSERT_TRUE((*fs_->NewWritableFile(path))->Append(contents).ok());
     const struct timespec times[2] = {{1, 2}, {1, 2}};
@@ -225,7 +225,7 @@ TEST_F(RealFileSystemTest, KnowsWhatIsAbsentFromWhatItCannotSee) {
 }
 
 // The first page of a process's memory, for which read(2) returns EIO.
-TEST_F(RealFileSystemTest, TakesBytesThatTheDeviceCannotReadForLost) {
+TEST_F(RealFileSystemTest, UnreadableBytesAreDataLoss) {
   const auto memory = fs_->NewRandomAccessFile("/proc/self/mem");
   if (!memory.ok()) GTEST_SKIP() << memory.status();
   char byte;

@@ -83,7 +83,7 @@ TEST_F(RecordReaderTest, RefusesALengthBeyondItsLimit) {
 }
 
 // The length is far larger than the file, but its checksum is correct.
-TEST_F(RecordReaderTest, AllocatesNothingForALengthBeyondTheFile) {
+TEST_F(RecordReaderTest, AllocatesNothingForATooLongLength) {
   std::string record = FrameRecord(std::string(1 << 20, 'x'));
   Write(record.substr(0, 100));
   std::string payload;

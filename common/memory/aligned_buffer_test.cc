@@ -22,7 +22,7 @@ TEST(AlignedBufferTest, EveryBufferIsAlignedForTensors) {
   }
 }
 
-TEST(AlignedBufferTest, From8MebibytesOnABufferBeginsAtAHugePage) {
+TEST(AlignedBufferTest, EightMebibytesBeginAtAHugePage) {
   EXPECT_EQ(AddressOf(AlignedBuffer(4 * kHugePage)) % kHugePage, 0u);
   EXPECT_EQ(AddressOf(AlignedBuffer(5 * kHugePage + 1)) % kHugePage, 0u);
   EXPECT_EQ(AddressOf(AlignedBuffer::Shared(4 * kHugePage)) % kHugePage, 0u);
@@ -37,7 +37,7 @@ TEST(AlignedBufferTest, SharedMemoryHasAHandle) {
   buffer.data()[999] = 1;
 }
 
-TEST(AlignedBufferTest, PopulateTakesMemoryAndKeepsWhatIsThere) {
+TEST(AlignedBufferTest, PopulateAddsMemoryAndKeepsContents) {
   constexpr size_t kBytes = 12 << 20;
   for (const bool shared : {false, true}) {
     AlignedBuffer buffer = shared ? AlignedBuffer::Shared(kBytes) : AlignedBuffer(kBytes);
@@ -50,7 +50,7 @@ TEST(AlignedBufferTest, PopulateTakesMemoryAndKeepsWhatIsThere) {
   }
 }
 
-TEST(AlignedBufferTest, SharedMemoryOfAnySizeIsPopulatedToItsEnds) {
+TEST(AlignedBufferTest, PopulatesSharedMemoryOfAnySizeFully) {
   for (const size_t bytes : {kHugeBuffer - 1, kHugeBuffer, kHugeBuffer + 1, kHugeBuffer + 4097, 5 * kHugePage - 1}) {
     AlignedBuffer buffer = AlignedBuffer::Shared(bytes);
     buffer.data()[0] = 'x';

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-TEST(BufferPoolTest, BuffersComeBackWhenTheirLastOwnerLetsGo) {
+TEST(BufferPoolTest, BuffersReturnWhenTheLastOwnerLetsGo) {
   BufferPool pool(100, /*max_spare=*/1);
   std::shared_ptr<AlignedBuffer> buffer = pool.Get();
   const AlignedBuffer* const first = buffer.get();

@@ -131,13 +131,13 @@ TEST_F(RingEndpointTest, WaitEndsWhenThereIsAPlaceAgain) {
   other.join();
 }
 
-TEST_F(RingEndpointTest, WaitDoesNotBlockWhenSomethingHasComeSinceTheTicket) {
+TEST_F(RingEndpointTest, WaitReturnsIfBytesCameSinceTheTicket) {
   const uint32_t ticket = b_->Ticket();
   EXPECT_TRUE(*Send("x", a_.get()));
   b_->Wait(ticket, absl::InfiniteDuration());
 }
 
-TEST_F(RingEndpointTest, WakeEndsTheWaitThatIsUnderWayOrTheNext) {
+TEST_F(RingEndpointTest, WakeEndsTheCurrentOrTheNextWait) {
   for (int i = 0; i < 1000; ++i) {
     std::thread other([this] { b_->Wake(); });
     b_->Wait(b_->Ticket(), absl::InfiniteDuration());
@@ -145,13 +145,13 @@ TEST_F(RingEndpointTest, WakeEndsTheWaitThatIsUnderWayOrTheNext) {
   }
 }
 
-TEST_F(RingEndpointTest, WakeDoesNotWaitForAWordThatAnotherProcessWrote) {
+TEST_F(RingEndpointTest, WakeDoesNotWaitForThePeersWord) {
   OwnWord(*b_, kAsleep)->store(1);
   b_->Wake();
   b_->Wait(b_->Ticket(), absl::InfiniteDuration());
 }
 
-TEST_F(RingEndpointTest, WakeEndsTheWaitWhoseWordAnotherProcessHasCleared) {
+TEST_F(RingEndpointTest, WakeEndsAWaitWhoseWordWasCleared) {
   for (int i = 0; i < 1000; ++i) {
     std::thread other([this] {
       OwnWord(*b_, kAsleep)->store(0);
@@ -162,7 +162,7 @@ TEST_F(RingEndpointTest, WakeEndsTheWaitWhoseWordAnotherProcessHasCleared) {
   }
 }
 
-TEST_F(RingEndpointTest, FlushEndsWhateverAnotherProcessWrites) {
+TEST_F(RingEndpointTest, FlushEndsWhateverThePeerWrites) {
   std::atomic<bool> ending{false};
   std::thread other([&, full = OwnWord(*a_, kFull)] {
     while (!ending.load()) full->store(0);
@@ -255,7 +255,7 @@ TEST_F(HostileEndTest, ALengthWithoutEnd) {
   EXPECT_TRUE(absl::IsResourceExhausted(end_->Receive(&message_).status()));
 }
 
-TEST_F(HostileEndTest, MemoryThatChangesUnderTheReaderGivesBytesAndErrorsAlone) {
+TEST_F(HostileEndTest, ChangingMemoryGivesBytesOrErrorsOnly) {
   uint64_t random = 1;
   const auto draw = [&random] { return random = random * 6364136223846793005u + 1442695040888963407u; };
   for (int i = 0; i < 100000; ++i) {

@@ -52,7 +52,7 @@ TEST(SharedMemoryTest, AMappingSeesWhatTheCreatorWrites) {
   EXPECT_EQ((*mapping)->data()[kBytes - 1], 7);
 }
 
-TEST(SharedMemoryTest, LargeMemoryBeginsAtAHugePageInBothAndLeavesNoAddressesBehind) {
+TEST(SharedMemoryTest, LargeMemoryIsHugePageAlignedInBoth) {
   const auto addresses = [] {
     size_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;

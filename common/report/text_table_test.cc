@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-TEST(TextTableTest, AlignsColumnsAndLeavesNoSpacesAtLineEnds) {
+TEST(TextTableTest, AlignsColumnsWithoutTrailingSpaces) {
   TextTable table({{"NAME"}, {"SIZE", TextTable::kRight}, {"REMARK"}});
   table.AddRow({"hidden1/kernel", "401408", "new"});
   table.AddRow({"b", "7"});

@@ -40,7 +40,7 @@ TEST(PartialSumsTest, SmallSumsAreNotBoundedByDefault) {
   EXPECT_EQ(DefaultPartialSums(16, 0), 8);
 }
 
-TEST(PartialSumsTest, AFewLargeContributionsAreStagedAndManySmallOnes) {
+TEST(PartialSumsTest, StagesFewLargeOrManySmallOnes) {
   EXPECT_EQ(DefaultStagedContributions(kLarge), 3);
   EXPECT_EQ(DefaultStagedContributions(1 << 20), 16);
   EXPECT_EQ(DefaultStagedContributions(0), 16 << 20);

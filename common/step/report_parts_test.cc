@@ -86,7 +86,7 @@ TEST(ReportPartsTest, ALongSummaryIsCutAndJoined) {
   }
 }
 
-TEST(ReportPartsTest, TheSummaryOfASlotIsBoundedOverAllItsParts) {
+TEST(ReportPartsTest, BoundsTheSummaryOfASlotOverAllParts) {
   v1::SlotReport part;
   part.set_slot(4);
   part.set_continued(true);

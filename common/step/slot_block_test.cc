@@ -23,7 +23,7 @@ void Walk(int64_t begin, int64_t size, int64_t slots, std::map<std::pair<int64_t
   Walk(begin, half, slots, siblings);
 }
 
-TEST(SlotBlockTest, NodesAndSiblingsAreThoseOfTheRecursiveTree) {
+TEST(SlotBlockTest, NodesAndSiblingsFollowTheTree) {
   for (int64_t slots = 1; slots <= 33; ++slots) {
     int64_t size = 1;
     while (size < slots) size *= 2;

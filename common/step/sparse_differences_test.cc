@@ -46,7 +46,7 @@ TEST(SparseDifferencesTest, TheBytesAreTheseForEver) {
             "0000803f");
 }
 
-TEST(SparseDifferencesTest, KeepsTheLargestByMagnitudeAndOfEqualOnesTheFirst) {
+TEST(SparseDifferencesTest, KeepsTheLargestAndTheFirstOfEquals) {
   EXPECT_EQ(IndexesOf(Encode(0.5, {1, -4, 3, -2, 0.5f, 5})), (std::vector<int>{1, 2, 5}));
   EXPECT_EQ(IndexesOf(Encode(0.5, {2, -2, 2, 2, -2, 2})), (std::vector<int>{0, 1, 2}));
   EXPECT_EQ(IndexesOf(Encode(0.5, {1, 2, -2, 2, 9, 1})), (std::vector<int>{1, 2, 4}));

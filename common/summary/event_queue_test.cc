@@ -55,7 +55,7 @@ class EventQueueTest : public ::testing::Test {
   std::unique_ptr<EventQueue> queue_;
 };
 
-TEST_F(EventQueueTest, WritesInOrderAndStampsWhenAnEventComes) {
+TEST_F(EventQueueTest, WritesInOrderAndStampsOnArrival) {
   Start();
   fs_.Hang("events");
   queue_->WriteSessionLog(v1::SessionLog::START, 1);
@@ -85,7 +85,7 @@ TEST_F(EventQueueTest, LosesNothingWhenItIsDestroyed) {
   EXPECT_EQ(Steps(), steps);
 }
 
-TEST_F(EventQueueTest, DropsAndCountsWhatComesWhenTheDiskHangsAndTheQueueIsFull) {
+TEST_F(EventQueueTest, DropsAndCountsWhenTheQueueIsFull) {
   Start();
   fs_.Hang("events");
   queue_->WriteScalar("loss", 1, 0);

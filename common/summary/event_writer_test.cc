@@ -48,7 +48,7 @@ class EventWriterTest : public ::testing::Test {
   SimulatedClock clock_;
 };
 
-TEST_F(EventWriterTest, OverwritesNothingWhenItCannotSeeWhatIsThere) {
+TEST_F(EventWriterTest, OverwritesNothingItCannotSee) {
   Create()->WriteScalar("loss", 1, 7);
   const std::string path = "logs/events.out.tfevents.1577836800.host";
   ASSERT_THAT(Steps(path), ElementsAre(0, 7));
@@ -58,7 +58,7 @@ TEST_F(EventWriterTest, OverwritesNothingWhenItCannotSeeWhatIsThere) {
 }
 
 // EV-01
-TEST_F(EventWriterTest, StartsWithTheVersionUnderTensorFlowsName) {
+TEST_F(EventWriterTest, StartsWithTheVersionOfTensorFlow) {
   clock_.Advance(absl::Milliseconds(1700));
   const auto writer = Create();
   EXPECT_EQ(writer->path(), "logs/events.out.tfevents.1577836801.host");
@@ -160,7 +160,7 @@ TEST_F(EventWriterTest, FlushesTheFirstEventThenEveryTenth) {
   EXPECT_EQ(Steps(writer->path()).size(), 12u);
 }
 
-TEST_F(EventWriterTest, FlushesWhatComesTwoMinutesAfterTheLastFlush) {
+TEST_F(EventWriterTest, FlushesTwoMinutesAfterTheLastFlush) {
   const auto writer = Create();
   writer->WriteScalar("loss", 1, 1);
   clock_.Advance(absl::Seconds(119));

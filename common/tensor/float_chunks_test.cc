@@ -41,7 +41,7 @@ TEST(FloatChunksTest, ReadsEveryRangeHoweverTheBytesAreCut) {
   }
 }
 
-TEST(FloatChunksTest, Reads16BitNumbersHoweverTheBytesAreCut) {
+TEST(FloatChunksTest, Reads16BitNumbersCutAnywhere) {
   for (const v1::DataType type : {v1::DT_BFLOAT16, v1::DT_HALF}) {
     std::vector<float> values(19);
     Philox(4, 2).FillNormal(absl::MakeSpan(values));

@@ -57,7 +57,7 @@ struct Type {
 
 class RoundingTest : public ::testing::TestWithParam<Type> {};
 
-TEST_P(RoundingTest, EveryNumberIsReadByItsDefinitionAndWrittenBack) {
+TEST_P(RoundingTest, RoundTripsEveryNumberByDefinition) {
   const Type& t = GetParam();
   for (uint32_t number = 0; number < 0x10000; ++number) {
     const uint16_t magnitude = number & 0x7fff;

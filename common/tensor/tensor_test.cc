@@ -66,7 +66,7 @@ std::string ErrorOf(const v1::TensorProto& proto) {
   return std::string(tensor.status().message());
 }
 
-TEST(TensorTest, RefusesProtosThatDisagreeWithThemselves) {
+TEST(TensorTest, RefusesInconsistentProtos) {
   const v1::TensorProto good = Tensor::FromValues<float>({2, 3}, {1, 2, 3, 4, 5, 6}).ToProto();
 
   v1::TensorProto proto = good;
@@ -93,7 +93,7 @@ TEST(TensorTest, RefusesProtosThatDisagreeWithThemselves) {
   EXPECT_THAT(ErrorOf(proto), HasSubstr("with 24 bytes"));
 }
 
-TEST(TensorTest, AProtoWithoutElementsIsATensorWithoutElements) {
+TEST(TensorTest, AnEmptyProtoIsAnEmptyTensor) {
   v1::TensorProto proto;
   proto.set_dtype(v1::DT_FLOAT);
   proto.mutable_shape()->add_dim()->set_size(0);

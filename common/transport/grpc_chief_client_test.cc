@@ -155,7 +155,7 @@ class GrpcChiefClientTest : public ::testing::Test {
 };
 
 // The scripted chief takes messages of 4 MiB.
-TEST_F(GrpcChiefClientTest, ReportsTravelInAsManyFramesAsTheyNeed) {
+TEST_F(GrpcChiefClientTest, ReportsTravelInSeveralFrames) {
   const std::vector<size_t> update_bytes = {10 << 20, 4, 3 << 20};
   std::vector<v1::SlotReport> reports(3), received;
   for (size_t slot = 0; slot < reports.size(); ++slot) {
@@ -195,7 +195,7 @@ TEST_F(GrpcChiefClientTest, ReportsTravelInAsManyFramesAsTheyNeed) {
   }
 }
 
-TEST_F(GrpcChiefClientTest, OneRoundTripMovesAContributionAndTheNextToken) {
+TEST_F(GrpcChiefClientTest, OneRoundTripContributesAndGetsAToken) {
   std::vector<v1::StepRequest> requests;
   Open([&](StepStream* stream) {
     v1::StepRequest request;
@@ -249,7 +249,7 @@ TEST_F(GrpcChiefClientTest, OneRoundTripMovesAContributionAndTheNextToken) {
 }
 
 // The values of the next step may come early; a second token of this step is computed with this step's.
-TEST_F(GrpcChiefClientTest, KeepsTheOldValuesUntilATokenOfTheNextStepComes) {
+TEST_F(GrpcChiefClientTest, KeepsOldValuesUntilTheNextStepsToken) {
   Open([](StepStream* stream) {
     v1::StepRequest request;
     stream->Read(&request);
@@ -274,7 +274,7 @@ TEST_F(GrpcChiefClientTest, KeepsTheOldValuesUntilATokenOfTheNextStepComes) {
 }
 
 // A worker that waits for its first token while others work on step 7, which ends nearly and then needs it.
-TEST_F(GrpcChiefClientTest, AWaitingWorkerKeepsCompleteValuesWhileNewerOnesCome) {
+TEST_F(GrpcChiefClientTest, WaitingKeepsCompleteValues) {
   Open([](StepStream* stream) {
     v1::StepRequest request;
     stream->Read(&request);
@@ -300,7 +300,7 @@ TEST_F(GrpcChiefClientTest, AWaitingWorkerKeepsCompleteValuesWhileNewerOnesCome)
   EXPECT_THAT(seen, ElementsAre(7, 8));
 }
 
-TEST_F(GrpcChiefClientTest, TensorsLieInSharedMemoryWhenTheChiefSaysSo) {
+TEST_F(GrpcChiefClientTest, TensorsLieInSharedMemoryIfAllowed) {
   const auto chief_memory = SharedMemory::Create(1).value();
   offer_ = chief_memory->handle();
   const auto values = SharedMemory::Create((16 + 16) * sizeof(float)).value();
@@ -350,7 +350,7 @@ TEST_F(GrpcChiefClientTest, TensorsLieInSharedMemoryWhenTheChiefSaysSo) {
   EXPECT_EQ(gradient, 6);
 }
 
-TEST_F(GrpcChiefClientTest, OffersNoMemoryToAChiefThatItCannotReach) {
+TEST_F(GrpcChiefClientTest, OffersNoMemoryToAnUnreachableChief) {
   const auto chief_memory = SharedMemory::Create(1).value();
   offer_ = chief_memory->handle();
   offer_->set_inode(offer_->inode() + 1);  // as in another container: the path names something else
@@ -379,7 +379,7 @@ TEST_F(GrpcChiefClientTest, ARingThatIsGoneEndsAsItsStreamDoes) {
   EXPECT_TRUE(absl::IsAborted(status)) << status;
 }
 
-TEST_F(GrpcChiefClientTest, ValuesInMemoryThatItCannotReachAreAChiefThatIsGone) {
+TEST_F(GrpcChiefClientTest, UnreachableMemoryIsUnavailable) {
   const auto memory = SharedMemory::Create(32 * sizeof(float)).value();
   v1::StepReply reply = TokenFor(7);
   *reply.mutable_values_memory() = memory->handle();
@@ -402,7 +402,7 @@ TEST_F(GrpcChiefClientTest, RefusesATokenWithoutItsValues) {
   EXPECT_THAT(ErrorAfter({part, TokenFor(7)}), HasSubstr("a token for step 7 without all values of that step"));
 }
 
-TEST_F(GrpcChiefClientTest, RefusesATokenOfAnotherStepThanTheValues) {
+TEST_F(GrpcChiefClientTest, RefusesATokenOfAnotherStep) {
   EXPECT_THAT(ErrorAfter({Values(7), TokenFor(8)}), HasSubstr("a token for step 8 without all values"));
 }
 
@@ -412,7 +412,7 @@ TEST_F(GrpcChiefClientTest, RefusesATokenOfNoSlots) {
   EXPECT_THAT(ErrorAfter({Values(7), reply}), HasSubstr("a token for step 7"));
 }
 
-TEST_F(GrpcChiefClientTest, RefusesAValueOfAVariableThatTheModelLacks) {
+TEST_F(GrpcChiefClientTest, RefusesAValueThatTheModelLacks) {
   v1::StepReply reply;
   AddValue(2, 0, {1}, &reply);
   EXPECT_THAT(ErrorAfter({reply}), HasSubstr("a value for variable number 2"));
@@ -458,7 +458,7 @@ TEST_F(GrpcChiefClientTest, UnaryErrorsKeepTheirCodeAndMessage) {
 }
 
 // The caller did not cancel it, and may try again.
-TEST_F(GrpcChiefClientTest, ACallThatTheChiefCancelsIsUnavailable) {
+TEST_F(GrpcChiefClientTest, CancellationByChiefIsUnavailable) {
   chief_.unary = grpc::Status::CANCELLED;
   const absl::Status status = client_->GetRunSpec().status();
   EXPECT_EQ(status, absl::UnavailableError("the chief shut down during the call"));
@@ -551,7 +551,7 @@ TEST_F(GrpcChiefClientTest, AChiefIsWellWhenItServes) {
   EXPECT_EQ(CheckHealth(target, absl::Seconds(10)), absl::UnavailableError(target + " says NOT_SERVING"));
 }
 
-TEST_F(GrpcChiefClientTest, AContributionArrivesAfterACancelledWait) {
+TEST_F(GrpcChiefClientTest, AContributionOutlivesACancelledWait) {
   std::vector<v1::StepRequest> requests;
   Open([&](StepStream* stream) {
     v1::StepRequest request;
@@ -594,7 +594,7 @@ TEST_F(GrpcChiefClientTest, TheGoodbyeArrivesAfterACancelledWait) {
   EXPECT_TRUE(left);
 }
 
-TEST_F(GrpcChiefClientTest, AGoodbyeThatAHungChiefDoesNotTakeIsGivenUp) {
+TEST_F(GrpcChiefClientTest, LeaveTimesOutOnAHungChief) {
   GrpcClientOptions options;
   options.leave_limit = absl::Milliseconds(1);
   Connect(options);

@@ -51,7 +51,7 @@ void ForEachProduct(const WindowGeometry& g, Body body) {
 
 constexpr int64_t kImages = 2;
 
-TEST(DepthwiseKernelTest, EverySumIsTheHeadersChainOnEveryTarget) {
+TEST(DepthwiseKernelTest, EverySumIsTheDocumentedChain) {
   for (int64_t channels = 1; channels <= 70; channels += 1 + channels / 7) {
     for (const WindowGeometry& g : Geometries(channels)) {
       const Sizes sizes(g);
@@ -94,7 +94,7 @@ SlidingWindow RandomWindow(RandomCase* random_case) {
   return w;
 }
 
-TEST(DepthwiseKernelTest, RandomShapesHaveTheSameBitsOnEachTarget) {
+TEST(DepthwiseKernelTest, TargetsAgreeOnRandomShapes) {
   ForEachRandomCase(300, [](RandomCase& random_case) {
     const WindowGeometry g = {RandomWindow(&random_case), RandomWindow(&random_case), random_case.Size(1, 90)};
     if (g.y.output < 1 || g.x.output < 1) return;

@@ -49,7 +49,7 @@ TEST_P(DropoutKernelTest, ElementsAreScaledOrZeroOnEveryTarget) {
   }
 }
 
-TEST_P(DropoutKernelTest, EveryByteOfTheMaskIsTheSameOnEveryTarget) {
+TEST_P(DropoutKernelTest, EveryTargetMakesTheSameMask) {
   for (const int64_t size : {1, 12, 20, 25, 1001}) {
     const std::vector<uint32_t> bits = RandomBits(size);
     const std::vector<float> x = RandomFloats(size, 4);

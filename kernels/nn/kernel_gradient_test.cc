@@ -88,7 +88,7 @@ void ExpectOuterProducts(const Case& c) {
   ForEachTarget([&] { EXPECT_EQ(FirstDifference(Compute(operands).values(), expected, 0), ""); });
 }
 
-TEST(KernelGradientTest, SumsTheOuterProductsOfPatchesAndGradients) {
+TEST(KernelGradientTest, SumsPatchAndGradientOuterProducts) {
   ExpectOuterProducts({2, 4, 5, 3, 2, 3, 3, 1, 1});
   ExpectOuterProducts({1, 1, 1, 1, 1, 1, 1, 1, 1});
   ExpectOuterProducts({3, 2, 7, 16, 1, 1, 5, 1, 1});
@@ -142,7 +142,7 @@ float ChainsOfBands(const Operands& operands, int64_t element, int64_t column) {
   return total;
 }
 
-TEST(KernelGradientTest, PixelsAreSummedInBandsAndTheBandsInOrder) {
+TEST(KernelGradientTest, SumsPixelsInBandsThenTheBandsInOrder) {
   for (const Case& c :
        {Case{2, 15, 14, 3, 1, 2, 2, 1, 1}, Case{1, 3, 300, 2, 1, 1, 1, 1, 1}, Case{2, 15, 14, 37, 9, 2, 2, 1, 1}}) {
     const Operands operands(c, RandomFloats);
@@ -156,7 +156,7 @@ TEST(KernelGradientTest, PixelsAreSummedInBandsAndTheBandsInOrder) {
   }
 }
 
-TEST(KernelGradientTest, ABlockHasTheSameBitsWhateverIsComputedWithIt) {
+TEST(KernelGradientTest, ABlocksBitsDoNotDependOnOthers) {
   // 3 blocks of 14 rows and 32 columns up to 65 of 6 and 16: more than one pass over the images handles.
   for (const Case& c : {Case{2, 15, 14, 65, 9, 2, 2, 1, 1}, Case{2, 2, 3, 200, 29, 4, 4, 1, 1}}) {
     const Operands operands(c, RandomFloats);

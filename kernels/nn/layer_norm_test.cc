@@ -118,7 +118,7 @@ Results Actual(const Inputs& in) {
   return r;
 }
 
-TEST(LayerNormKernelTest, EveryTargetHasTheBitsOfTheDocumentedOrder) {
+TEST(LayerNormKernelTest, EveryTargetFollowsTheDocumentedOrder) {
   for (int64_t columns = 1; columns < 300; columns += 1 + columns / 40) {
     const Inputs in(columns);
     const Results expected = Reference(in);
@@ -146,7 +146,7 @@ TEST(LayerNormKernelTest, TheGradientMayReplaceThatOfTheOutput) {
 }
 
 // Columns beyond the last one do not count, whatever the row's mean is.
-TEST(LayerNormKernelTest, ARowOfOneNumberHasNoGradientHoweverLargeItIs) {
+TEST(LayerNormKernelTest, ARowOfOneNumberHasNoGradient) {
   const float gamma = 1, mean = 3e38f, inverse = 10, dy = 0;
   ForEachTarget([&] {
     float dx = 1;

@@ -25,7 +25,7 @@ std::vector<double> Reference(const LocalResponse& f, int64_t columns, const std
   return y;
 }
 
-TEST(LocalResponseKernelTest, EveryTargetHasTheValuesAndGradientsOfTheFormula) {
+TEST(LocalResponseKernelTest, EveryTargetFollowsTheFormula) {
   for (const LocalResponse& f : {LocalResponse{2, 1, 0.5f, 0.75f}, LocalResponse{0, 2, 1, 0.5f},
                                  LocalResponse{5, 1, 1e-4f, 0.75f}, LocalResponse{40, 1, 1, 1}}) {
     for (const int64_t columns : {1, 3, 8, 19, 67}) {
@@ -44,7 +44,7 @@ TEST(LocalResponseKernelTest, EveryTargetHasTheValuesAndGradientsOfTheFormula) {
   }
 }
 
-TEST(LocalResponseKernelTest, RandomShapesHaveTheSameBitsOnEachTarget) {
+TEST(LocalResponseKernelTest, TargetsAgreeOnRandomShapes) {
   ForEachRandomCase(300, [](RandomCase& random_case) {
     const int64_t rows = random_case.Between(1, 4), columns = random_case.Size(1, 90);
     const LocalResponse f = {random_case.Between(0, 12), random_case.Positive(1), random_case.Positive(0.1f),

@@ -119,7 +119,7 @@ float ReferenceLoss(const ElementwiseLossKernel& loss, float scale, const std::v
   return SumOfRow(losses) / size;
 }
 
-TEST(LossesTest, TargetsAgreeOnElementwiseLossesOfRandomShapes) {
+TEST(LossesTest, TargetsAgreeOnElementwiseLosses) {
   ForEachRandomCase(1000, [](RandomCase& c) {
     ElementwiseLossKernel loss = c.OneOf(kElementwise);
     loss.delta = c.Positive(1);

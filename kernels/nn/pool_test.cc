@@ -82,7 +82,7 @@ TEST(PoolKernelTest, AWindowsResultIsItsLargestOrMean) {
   }
 }
 
-TEST(PoolKernelTest, MeansOfRowsAreAddedRowAfterRowOnEveryTarget) {
+TEST(PoolKernelTest, AddsMeansRowByRowOnEveryTarget) {
   for (int64_t columns = 1; columns < 140; columns += 1 + columns / 20) {
     for (const int64_t rows : {1, 2, 49}) {
       const std::vector<float> x = RandomFloats(rows * columns, 1);

@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-TEST(WindowGeometryTest, WindowsBeginBeforeTheInputWhenItIsPadded) {
+TEST(WindowGeometryTest, PaddedWindowsBeginBeforeTheInput) {
   const SlidingWindow window{7, 3, 2, 1, 4};
   EXPECT_EQ(window.first(0), -1);
   EXPECT_EQ(window.first(3), 5);

@@ -77,7 +77,7 @@ void ExpectChains(const Case& c) {
   }
 }
 
-TEST(ConvolutionTest, EachSumIsOneChainInTheOrderOfThePatch) {
+TEST(ConvolutionTest, EachSumIsAChainInThePatchsOrder) {
   ExpectChains({5, 6, 3, 3, 2, 7, 1, 1});
   ExpectChains({3, 28, 1, 3, 3, 32, 1, 1});
   ExpectChains({2, 3, 32, 3, 3, 64, 1, 1});

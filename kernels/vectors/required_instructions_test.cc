@@ -35,7 +35,7 @@ TEST(RequiredInstructionsTest, Avx2WithoutTheRestIsNotEnough) {
   EXPECT_STREQ(MissingInstructions(features), "LZCNT");
 }
 
-TEST(RequiredInstructionsTest, RegistersThatTheSystemDoesNotSaveAreMissing) {
+TEST(RequiredInstructionsTest, UnsavedRegistersAreMissing) {
   ProcessorFeatures features = kHaswell;
   features.xcr0 = 3;
   EXPECT_STREQ(MissingInstructions(features), "AVX registers that the system saves");

@@ -13,7 +13,7 @@ namespace {
 
 const std::vector<KernelTarget> kAvx2Alone = {KernelTarget::kAvx2};
 
-TEST(TargetTest, TheFastestIsUsedUnlessTheEnvironmentNamesOne) {
+TEST(TargetTest, UsesTheFastestUnlessOneIsNamed) {
   ASSERT_FALSE(AvailableTargets().empty());
   const char* named = std::getenv("LOCKSTEP_TARGET");
   if (named == nullptr || *named == '\0') {
@@ -38,11 +38,11 @@ TEST(TargetTest, EveryAvailableTargetMayBeNamed) {
   EXPECT_EQ(TargetNameError("", kAvx2Alone), "");
 }
 
-TEST(TargetTest, ATargetThatTheProcessorLacksIsAnError) {
+TEST(TargetTest, AnUnsupportedTargetIsAnError) {
   EXPECT_EQ(TargetNameError("avx512", kAvx2Alone), "LOCKSTEP_TARGET is avx512, but this processor has no AVX-512");
 }
 
-TEST(TargetTest, AProcessorWithoutAnyTargetIsAnErrorWhateverIsNamed) {
+TEST(TargetTest, AProcessorWithoutTargetsIsAnError) {
   const std::string error = "this processor has none of AVX2, AVX-512 and NEON, one of which the kernels need";
   EXPECT_EQ(TargetNameError("", {}), error);
   EXPECT_EQ(TargetNameError("avx2", {}), error);

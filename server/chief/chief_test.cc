@@ -67,7 +67,7 @@ TEST_F(ChiefTest, NamesItsBuildAndResumesARunOfAnother) {
   EXPECT_EQ(chief_->GetStatus().global_step(), 2);
 }
 
-TEST_F(ChiefTest, RefusesALogdirOfAnotherArithmeticAndNamesTheWayOut) {
+TEST_F(ChiefTest, RefusesAnotherArithmeticsLogdir) {
   ASSERT_TRUE(Start().ok());
   TrainAndSave(2);
   worker_.reset();
@@ -87,7 +87,7 @@ TEST_F(ChiefTest, RefusesALogdirOfAnotherArithmeticAndNamesTheWayOut) {
   EXPECT_THAT(std::string(first.message()), HasSubstr("arithmetic version 1, by Lockstep of an early version"));
 }
 
-TEST_F(ChiefTest, ARunOfAnotherReleaseIsResumedHoweverOftenTheChiefStartsBeforeAWorkerComes) {
+TEST_F(ChiefTest, ResumesARunOfAnotherRelease) {
   ASSERT_TRUE(Start().ok());
   TrainAndSave(4);
   v1::RunRecord record = Record();
@@ -149,7 +149,7 @@ TEST_F(ChiefTest, AReadThatIsNotContinuedIsForgotten) {
 }
 
 // SM-06, ERR-06
-TEST_F(ChiefTest, ARestartedChiefResumesAtItsCheckpointInANewGeneration) {
+TEST_F(ChiefTest, RestartResumesInANewGeneration) {
   ASSERT_TRUE(Start().ok());
   TrainAndSave(4);
   TrainTo(6);
@@ -189,7 +189,7 @@ TEST_F(ChiefTest, ASecondChiefOnTheLogdirIsRefused) {
   EXPECT_EQ(chief_->generation(), 1);
 }
 
-TEST_F(ChiefTest, AnotherConfigurationIsRefusedByTheDifferingField) {
+TEST_F(ChiefTest, RefusesADifferentFieldByItsName) {
   ASSERT_TRUE(Start().ok());
   TrainAndSave(2);
   config_.mutable_training()->set_seed(8);
@@ -215,7 +215,7 @@ TEST_F(ChiefTest, ADamagedNewestCheckpointIsPassedOver) {
 }
 
 // SM-20
-TEST_F(ChiefTest, CheckpointsThatAreGoneAreNotReplacedByAFreshStart) {
+TEST_F(ChiefTest, LostCheckpointsDoNotStartFresh) {
   ASSERT_TRUE(Start().ok());
   TrainAndSave(4);
   worker_.reset();

@@ -82,7 +82,7 @@ TEST_F(ReadTableTest, AfterTheGraceAReadCutsThoseOfAnOlderStep) {
 }
 
 // The read that cut it began at that moment, so the grace period starts again.
-TEST_F(ReadTableTest, AReadThatWasCutAndBeginsAtOnceHasTheGraceBeforeItIsCutAgain) {
+TEST_F(ReadTableTest, ARestartedReadGetsTheGraceAgain) {
   Begin(1, 5, 0);
   Begin(2, 9, 2);
   ASSERT_TRUE(absl::IsResourceExhausted(Use(1, 2.01)));

@@ -55,7 +55,7 @@ TEST_F(RunEndsTest, TrainsToTheEndAndSaysGoodbye) {
   EXPECT_THAT(events, Not(Contains("loss 3")));
 }
 
-TEST_F(RunEndsTest, TheEndDoesNotWaitLongForAWorkerThatSaysNothing) {
+TEST_F(RunEndsTest, TheEndDoesNotWaitForASilentWorker) {
   ASSERT_TRUE(Start().ok());
   TrainAndSave(10);  // so that Wait only waits for the worker
   absl::Status status = absl::UnknownError("still waiting");
@@ -107,7 +107,7 @@ TEST_F(RunEndsTest, FailureForAnotherReasonSavesNothing) {
   EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), std::string("logdir/model.ckpt-4"));
 }
 
-TEST_F(RunEndsTest, AFinalSaveThatFailsIsAnErrorAndTheLastCheckpointStays) {
+TEST_F(RunEndsTest, AFailedFinalSaveKeepsTheLastOne) {
   ASSERT_TRUE(Start().ok());
   TrainAndSave(4);
   fs_.FillDiskAfter(1000);
@@ -156,7 +156,7 @@ TEST_F(RunEndsTest, AFinishedRunThatNobodyAsksForEndsSoon) {
   EXPECT_FALSE(memory_.Exists("logdir/model.ckpt-8.index").value());
 }
 
-TEST_F(RunEndsTest, AWorkerThatStartsAfterTheEndIsToldWhileTheChiefLingers) {
+TEST_F(RunEndsTest, ALateWorkerLearnsTheEnd) {
   config_.mutable_cluster()->set_linger_seconds(30);
   ASSERT_TRUE(Start().ok());
   TrainTo(10);
@@ -211,7 +211,7 @@ TEST_F(RunEndsTest, AStopBeforeTheEndSavesTheStep) {
   EXPECT_TRUE(absl::IsUnavailable(chief_->sessions()->OpenStep(1, 1, ValuePath::kStreamed, nullptr).status()));
 }
 
-TEST_F(RunEndsTest, AnEndThatASlotAsksForIsOnRecordBeforeItsStepIsSaved) {
+TEST_F(RunEndsTest, ASlotsEndIsRecordedBeforeItsStep) {
   config_.mutable_checkpoint()->set_every_steps(1);
   for (const bool recorded : {false, true}) {
     worker_.reset();
@@ -236,7 +236,7 @@ TEST_F(RunEndsTest, AnEndThatASlotAsksForIsOnRecordBeforeItsStepIsSaved) {
   EXPECT_EQ(Record().end().step(), 3);
 }
 
-TEST_F(RunEndsTest, AnEndThatMayBeOnRecordIsKeptToAndTheCallerHearsThatNobodyKnows) {
+TEST_F(RunEndsTest, UnknownRecordResultStillEndsRun) {
   followed_ = true;
   for (const bool heals : {true, false}) {
     logdir_ = absl::StrCat("logdir-", heals);
@@ -279,7 +279,7 @@ TEST_F(RunEndsTest, TheReasonOnRecordIsThatOfWhoAskedFirst) {
   EXPECT_EQ(Record().end().reason(), "b asked for it: enough");
 }
 
-TEST_F(RunEndsTest, AnEndOfTheInputIsOnRecordBeforeAnyoneHearsOfIt) {
+TEST_F(RunEndsTest, TheInputsEndIsRecordedFirst) {
   ASSERT_TRUE(Start().ok());
   TrainTo(2);
   StepFrame frame = worker_->NewFrame(*worker_->token());
@@ -516,7 +516,7 @@ TEST_F(RunEndsTest, FailedRunRecordsNoEnd) {
   EXPECT_FALSE(Record().has_end());
 }
 
-TEST_F(RunEndsTest, AFollowerEndsNoEventsInALogdirThatAnotherChiefHasTakenOver) {
+TEST_F(RunEndsTest, LeavesEventsOfATakenOverLogdir) {
   followed_ = true;
   ASSERT_TRUE(Start().ok());
   worker_ = Connect(OpenSession("worker-0")->session_id());

@@ -73,7 +73,7 @@ TEST_F(SessionTableTest, ASessionThatWasRemovedIsUnknown) {
   EXPECT_EQ(table_.Open("worker", 10, 11, At(0)).outcome, Outcome::kAdded);
 }
 
-TEST_F(SessionTableTest, AnotherGenerationIsAbortedWithBothAndUsesNothing) {
+TEST_F(SessionTableTest, AnotherGenerationIsAbortedUnused) {
   Add(10, 0);
   for (const int64_t generation : {kGeneration - 1, kGeneration + 1}) {
     EXPECT_TRUE(absl::IsAborted(table_.MarkStreamed(10, generation, At(61))));

@@ -67,7 +67,7 @@ TEST_F(SessionsTest, EverySessionHasAnIdOfItsOwn) {
   EXPECT_EQ(OpenSession("b")->session_id(), 9u);
 }
 
-TEST_F(SessionsTest, OffersItsMemoryWhenItIsToBeSharedAndValuesAreNotCompressed) {
+TEST_F(SessionsTest, OffersUncompressedSharedMemory) {
   ASSERT_TRUE(Start().ok());
   EXPECT_FALSE(OpenSession("a")->has_shared_memory());
   share_memory_ = true;
@@ -136,7 +136,7 @@ TEST_F(SessionsTest, ARestartedChiefKnowsTheRunsData) {
   EXPECT_TRUE(OpenSession("a").ok());
 }
 
-TEST_F(SessionsTest, TheFirstCanaryHasAsManyDigestsAsTheModelHasResults) {
+TEST_F(SessionsTest, TheFirstCanaryNeedsAllDigests) {
   ASSERT_TRUE(Start().ok());
   v1::OpenSessionRequest request;
   request.set_worker("a");
@@ -258,7 +258,7 @@ TEST_F(SessionsTest, RefusesAWorkerOfAnotherWireVersion) {
   EXPECT_EQ(chief_->GetStatus().phase(), v1::RunStatus::WAITING_FOR_MODEL) << "it declares nothing";
 }
 
-TEST_F(SessionsTest, TheRecordOfAnOlderVersionTakesTheFirstWorkersData) {
+TEST_F(SessionsTest, AnOlderRecordTakesFirstWorkersData) {
   config_.mutable_input()->add_split()->set_name("train");
   data_ = Data(100, 0xabc);
   ASSERT_TRUE(Start().ok());
@@ -383,7 +383,7 @@ TEST_F(SessionsTest, AWrongFirstModelLeavesTheRunToTheNextWorker) {
   EXPECT_TRUE(OpenSession("b").ok());
 }
 
-TEST_F(SessionsTest, AModelThatTheControlGroupCannotHoldIsRefusedWithBothNumbers) {
+TEST_F(SessionsTest, RefusesAModelBeyondTheControlGroup) {
   // Beside the 64 MiB of the process, the limit is enough for two versions of variables and optimizer state, but not
   // for a third version while one is saved.
   for (const std::string directory : {"/proc/self", "/sys/fs/cgroup/run"}) {
@@ -441,7 +441,7 @@ TEST_F(SessionsTest, CallsOfAnOlderGenerationAreAborted) {
 }
 
 // ERR-05
-TEST_F(SessionsTest, AWorkerThatWasKilledAndStartedAgainGoesOnAtThePresentStep) {
+TEST_F(SessionsTest, ARestartedWorkerContinuesAtThisStep) {
   ASSERT_TRUE(Start().ok());
   TrainTo(3);
   worker_.reset();
@@ -454,7 +454,7 @@ TEST_F(SessionsTest, AWorkerThatWasKilledAndStartedAgainGoesOnAtThePresentStep) 
   EXPECT_EQ(worker_->values_step(), 3);
 }
 
-TEST_F(SessionsTest, AChiefWithoutItsLogdirRecordsNoDeclarationAndTheWorkerIsToLookForAnother) {
+TEST_F(SessionsTest, AChiefWithoutItsLogdirIsUnavailable) {
   for (const bool first : {true, false}) {
     ASSERT_TRUE(Restart().ok());
     // The record has no canary, so the next worker declares one.

@@ -90,7 +90,7 @@ class HeldListener : public StepListener {
   State state_ ABSL_GUARDED_BY(mutex_) = State::kOpen;
 };
 
-TEST_F(TrainingTest, TheFirstCheckpointIsWrittenHoweverSoonTheRunEnds) {
+TEST_F(TrainingTest, WritesTheFirstCheckpointOfAShortRun) {
   HeldSaves saves;
   executor_ = &saves;
   ASSERT_TRUE(Start().ok());
@@ -223,7 +223,7 @@ TEST_F(TrainingTest, SettingTheDateChangesNothing) {
   while (chief_->GetStatus().checkpoint() != "logdir/model.ckpt-3") std::this_thread::yield();
 }
 
-TEST_F(TrainingTest, TheEventsHaveEveryStepHoweverLateTheThreadThatCommittedIt) {
+TEST_F(TrainingTest, EventsHaveStepsOfLateThreads) {
   config_.mutable_summary()->set_every_steps(1);
   ASSERT_TRUE(Start().ok());
   const auto a = Connect(OpenSession("a")->session_id());
@@ -330,7 +330,7 @@ TEST_F(TrainingTest, AnEventFileThatHangsDelaysAStopByItsLimit) {
   hanging_.Release();
 }
 
-TEST_F(TrainingTest, ACheckpointThatHangsHoldsStepsOnlyWhereTheNextButOneIsDue) {
+TEST_F(TrainingTest, AHungCheckpointHoldsOnlyLaterSteps) {
   config_.mutable_checkpoint()->set_every_steps(2);
   config_.mutable_checkpoint()->set_keep(0);
   ASSERT_TRUE(Start().ok());
@@ -349,7 +349,7 @@ TEST_F(TrainingTest, ACheckpointThatHangsHoldsStepsOnlyWhereTheNextButOneIsDue) 
   }
 }
 
-TEST_F(TrainingTest, AChiefThatIsDestroyedWhileStepsWaitForTheDiskWritesThemFirst) {
+TEST_F(TrainingTest, DestructionWritesWaitingStepsFirst) {
   config_.mutable_checkpoint()->set_every_steps(2);
   ASSERT_TRUE(Start().ok());
   hanging_.Hang("model.ckpt-2");

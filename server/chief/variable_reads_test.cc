@@ -193,7 +193,7 @@ TEST_F(VariableReadsTest, AVersionIsHeldOnlyWhileItIsRead) {
   EXPECT_TRUE(absl::IsAborted(Continue(*first).status())) << "the last reply ends it";
 }
 
-TEST_F(VariableReadsTest, ReadersKeepNoMoreThanOneVersionAndTheSlowOnesAreCut) {
+TEST_F(VariableReadsTest, KeepsOneVersionAndCutsSlowReaders) {
   const std::weak_ptr<const AlignedBuffer> version = store_->values();
   options_.take_snapshot = [&] {
     EXPECT_EQ(version.expired(), store_->step() > 0) << "never two versions, not even for an instant";

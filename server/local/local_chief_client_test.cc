@@ -108,7 +108,7 @@ TEST_F(LocalChiefClientTest, ARunIsTrainedWithoutASocket) {
   EXPECT_FALSE(channel->AwaitToken().ok());
 }
 
-TEST_F(LocalChiefClientTest, RoundedValuesAreDecodedAndGradientsAreTakenAsTheyAre) {
+TEST_F(LocalChiefClientTest, DecodesValuesButNotGradients) {
   Start("compression { gradients: BFLOAT16 values: BFLOAT16 }");
   const auto channel = Open();
   ASSERT_TRUE(channel->AwaitToken().ok());
@@ -165,7 +165,7 @@ TEST_F(LocalChiefClientTest, AWorkerWithoutATokenDoesItsIdleWork) {
   EXPECT_EQ(calls, 3) << "as long as there is no token";
 }
 
-TEST_F(LocalChiefClientTest, ACancelledStreamEndsAndALeftOneIsGone) {
+TEST_F(LocalChiefClientTest, CancelledAndAbandonedStreamsEnd) {
   Start("");
   const auto first = Open(1);
   ASSERT_TRUE(first->AwaitToken().ok());
@@ -179,7 +179,7 @@ TEST_F(LocalChiefClientTest, ACancelledStreamEndsAndALeftOneIsGone) {
   EXPECT_EQ(chief_->GetStatus().worker_size(), 0);
 }
 
-TEST_F(LocalChiefClientTest, AFrameThatTheChiefRefusesBreaksTheStream) {
+TEST_F(LocalChiefClientTest, ARefusedFrameBreaksTheStream) {
   Start("");
   const auto channel = Open();
   ASSERT_TRUE(channel->AwaitToken().ok());

@@ -51,7 +51,7 @@ TEST_F(MovingAverageTest, MovesByOneLessTheDecay) {
 }
 
 // EMA-02: with the number of updates d = min(decay, (1 + n) / (10 + n)).
-TEST_F(MovingAverageTest, MovesFasterAtFirstWithTheNumberOfUpdates) {
+TEST_F(MovingAverageTest, MovesFasterAtFirstByUpdateCount) {
   const auto optimizer = Make("sgd {} moving_average { decay: 0.25 num_updates: true }");
   UpdateTo(optimizer.get(), {1, 2});  // d = 2 / 11
   EXPECT_THAT(average_, ElementsAre(FloatEq(10 - 9 * (1 - 2.0f / 11)), FloatEq(11 - 9 * (1 - 2.0f / 11))));
@@ -65,7 +65,7 @@ TEST_F(MovingAverageTest, MovesFasterAtFirstWithTheNumberOfUpdates) {
 }
 
 // EMA-06, EMA-07
-TEST_F(MovingAverageTest, IsTheLastStateOfAnyRuleUnderTensorFlowsName) {
+TEST_F(MovingAverageTest, IsTheLastStateUnderTensorFlowsName) {
   const auto adam = Make("adam {} moving_average { decay: 0.9 }");
   ASSERT_EQ(adam->state().size(), 3u);
   EXPECT_EQ(adam->state()[2].name, "ExponentialMovingAverage");

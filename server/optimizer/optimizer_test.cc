@@ -261,7 +261,7 @@ std::vector<float> ApplyInPieces(const Optimizer& optimizer, const Problem& prob
   return result;
 }
 
-TEST(OptimizerTest, BitsDoNotDependOnSplitAlignmentOrPlace) {
+TEST(OptimizerTest, BitsDoNotDependOnSplitOrAlignment) {
   for (const char* rule : kEveryRule) {
     SCOPED_TRACE(rule);
     auto optimizer = Make(rule);

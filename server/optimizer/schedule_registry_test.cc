@@ -26,7 +26,7 @@ TEST(ScheduleRegistryTest, ARegisteredFunctionIsTheRate) {
   EXPECT_EQ(LearningRateAt(rate, 3), 1) << "warmup multiplies it";
 }
 
-TEST(ScheduleRegistryTest, ANameThatIsNotRegisteredIsAnErrorWithThoseThatAre) {
+TEST(ScheduleRegistryTest, AnUnknownNameIsAnErrorThatListsAll) {
   EXPECT_THAT(RegisteredSchedules(), Contains("saw"));
   const absl::Status status = FindSchedule("sow").status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);

@@ -77,7 +77,7 @@ class AddressFileTest : public ::testing::Test {
   MemoryFileSystem memory_;
 };
 
-TEST_F(AddressFileTest, HasTheAddressWhileTheChiefLivesAndAMarkWhenTheRunIsOver) {
+TEST_F(AddressFileTest, HasTheAddressThenAMarkAtTheRunsEnd) {
   AddressFile file = New();
   EXPECT_TRUE(file.Prepare().ok());
   EXPECT_EQ(Contents(), "none");
@@ -112,7 +112,7 @@ TEST_F(AddressFileTest, ARunThatMayBeResumedIsNotOver) {
   }
 }
 
-TEST_F(AddressFileTest, TheNextRunTakesTheMarkAwayButNotAnAddress) {
+TEST_F(AddressFileTest, TheNextRunReplacesTheMarkOnly) {
   AddressFile file = New();
   EXPECT_TRUE(file.End(absl::OkStatus()).ok());
   EXPECT_TRUE(New().Prepare().ok());
@@ -122,7 +122,7 @@ TEST_F(AddressFileTest, TheNextRunTakesTheMarkAwayButNotAnAddress) {
   EXPECT_EQ(Contents(), "grpc://127.0.0.1:1\n");
 }
 
-TEST_F(AddressFileTest, AChiefThatDoesNotStartPutsTheMarkBack) {
+TEST_F(AddressFileTest, AFailedStartRestoresTheMark) {
   EXPECT_TRUE(New().End(absl::OkStatus()).ok());
   AddressFile file = New();
   EXPECT_TRUE(file.PutBack().ok()) << "nothing was taken away yet";
@@ -136,7 +136,7 @@ TEST_F(AddressFileTest, AChiefThatDoesNotStartPutsTheMarkBack) {
   EXPECT_EQ(Contents(), "grpc://127.0.0.1:1\n") << "another chief is there";
 }
 
-TEST_F(AddressFileTest, WhatNobodyCouldReachIsRefusedBeforeTheChiefStarts) {
+TEST_F(AddressFileTest, RefusesAnUnreachableAddress) {
   AddressFile::Options options;
   options.fs = &memory_;
   options.path = "/run/chief";
@@ -166,7 +166,7 @@ TEST_F(AddressFileTest, WhatNobodyCouldReachIsRefusedBeforeTheChiefStarts) {
   EXPECT_TRUE(absl::IsInvalidArgument(AddressFile::Create(options).status())) << "it has no name";
 }
 
-TEST_F(AddressFileTest, NeedsItsDirectoryBeforeTheChiefStarts) {
+TEST_F(AddressFileTest, NeedsItsDirectoryBeforeTheStart) {
   AddressFile::Options options;
   options.fs = &memory_;
   options.path = "/none/chief";
@@ -188,7 +188,7 @@ TEST_F(AddressFileTest, WithoutAPathThereIsNone) {
               HasSubstr("--address_file, which is missing"));
 }
 
-TEST_F(AddressFileTest, AKillAtAnyInstantLeavesTheOldLineOrTheNewOne) {
+TEST_F(AddressFileTest, AKillLeavesTheOldLineOrTheNewOne) {
   ASSERT_TRUE(New().Write("127.0.0.1:1").ok());
   for (int64_t operations = 0; operations < 8; ++operations) {
     FaultyFileSystem killed(&memory_);

@@ -116,7 +116,7 @@ TEST_F(ChiefHostTest, AStopByTheOwnerEndsItAsASignalDoes) {
   EXPECT_EQ(host.ExitCode(host.Wait()), kExitTerminated);
 }
 
-TEST_F(ChiefHostTest, WaitsForAPredecessorThatIsStillEnding) {
+TEST_F(ChiefHostTest, WaitsForAnEndingPredecessor) {
   options_.predecessor_limit = absl::Minutes(1);
   auto predecessor = RunDirectory::Open(&fs_, "logdir").value();
   ChiefHost host(options_);
@@ -129,7 +129,7 @@ TEST_F(ChiefHostTest, WaitsForAPredecessorThatIsStillEnding) {
   EXPECT_TRUE(created.ok()) << created;
 }
 
-TEST_F(ChiefHostTest, APredecessorThatStaysMayBeGoneTheNextTime) {
+TEST_F(ChiefHostTest, ALivePredecessorMayBeGoneNextTime) {
   options_.predecessor_limit = absl::Seconds(1);
   const auto predecessor = RunDirectory::Open(&fs_, "logdir").value();
   ChiefHost host(options_);
@@ -212,7 +212,7 @@ TEST_F(ServedChiefTest, MarksTheEndOnceAndNoStop) {
   }
 }
 
-TEST_F(ServedChiefTest, RestoresTheMarkOfARunThatItDoesNotServe) {
+TEST_F(ServedChiefTest, RestoresTheMarkOfAnUnservedRun) {
   const std::string mark = EndLine(absl::OkStatus());
   ASSERT_TRUE(WriteFileAtomically(&memory_, "/run/address", mark).ok());
   {

@@ -93,7 +93,7 @@ StepPiece SparsePiece(int64_t variable, int64_t offset, int64_t slot, const std:
   return piece;
 }
 
-TEST(SparseContributionSetTest, SumsTheEstimatesThatTheDifferencesBringForward) {
+TEST(SparseContributionSetTest, SumsEstimatesOfTheDifferences) {
   Compression compression;
   compression.top_k = 0.5;
   const auto store = NewStore(compression, 2);
@@ -162,7 +162,7 @@ TEST_F(ContributionSetTest, SumsAreAppliedUndivided) {
   EXPECT_EQ(first_value(true) - before, 2 * (first_value(false) - before));
 }
 
-TEST_F(ContributionSetTest, IsCompleteWhenEverySegmentHasEverySlot) {
+TEST_F(ContributionSetTest, IsCompleteWhenSegmentsHaveAllSlots) {
   ContributionSet set(store_.get(), 2);
   set.AddReports({Report(0, 2)});
   set.AddReports({Report(1, 4)});
@@ -341,7 +341,7 @@ std::string NonFinite(const ContributionSet& set, const SlotBlock& block) {
   return found ? absl::StrCat(found->what, found->slot ? absl::StrCat(" ", *found->slot) : "") : "";
 }
 
-TEST_F(ContributionSetTest, TellsWhichSlotOfABlockHasALossThatIsNotFinite) {
+TEST_F(ContributionSetTest, NamesTheSlotWithANonFiniteLoss) {
   ContributionSet set(store_.get(), 4);
   set.AddReports({Report(0, 1), Report(1, 1)});
   EXPECT_EQ(NonFinite(set, {0, 4}), "");
@@ -383,7 +383,7 @@ TEST_F(ContributionSetTest, AGradientThatIsNotFiniteIsNotApplied) {
   }
 }
 
-TEST_F(ContributionSetTest, WhatIsNotFiniteKeepsNoSetThatSkipsItFromGettingComplete) {
+TEST_F(ContributionSetTest, NonFiniteGradientsCompleteTheSet) {
   ContributionSet::Options options;
   options.skips_non_finite = true;
   ContributionSet set(store_.get(), 1, options);
@@ -400,7 +400,7 @@ TEST_F(ContributionSetTest, WhatIsNotFiniteKeepsNoSetThatSkipsItFromGettingCompl
   EXPECT_EQ(store_->values()->as<float>()[0], 0);
 }
 
-TEST_F(ContributionSetTest, FiniteGradientsWhoseSumOverflowsAreNotFinite) {
+TEST_F(ContributionSetTest, AnOverflowingSumIsNotFinite) {
   ContributionSet set(store_.get(), 2);
   gradient_.assign(gradient_.size(), 3e38f);
   Contribute(&set, {0, 1});

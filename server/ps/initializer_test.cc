@@ -85,7 +85,7 @@ TEST(InitializerTest, NormalHasItsMomentsAndTails) {
   EXPECT_NEAR(beyond(3), 0.0027 * 400000, 170);
 }
 
-TEST(InitializerTest, TruncatedNormalStaysWithinTwoDeviations) {
+TEST(InitializerTest, TruncatedNormalIsWithinTwoDeviations) {
   const auto values = Initialize({400000}, "truncated_normal { mean: -1 stddev: 0.25 }");
   const Moments moments(values);
   EXPECT_NEAR(moments.mean, -1, 0.003);
@@ -116,7 +116,7 @@ TEST(InitializerTest, HeUsesTheFanOfTheInput) {
   EXPECT_NEAR(normal.max, 2 * std::sqrt(2.0 / 300), 0.001);
 }
 
-TEST(InitializerTest, FansOfAConvolutionCountItsReceptiveField) {
+TEST(InitializerTest, ConvolutionFansCountReceptiveFields) {
   const float limit = std::sqrt(6.0f / (3 * 5 * 32 + 3 * 5 * 64));
   const Moments kernel(Initialize({3, 5, 32, 64}, "glorot {}"));
   EXPECT_NEAR(kernel.max, limit, limit * 0.001);

@@ -49,7 +49,7 @@ SlotTree::Result AddBlock(SlotTree* tree, const SlotBlock& block, int64_t slots,
   return tree->Add(block, FloatChunks(storage->data(), kElements), 0);
 }
 
-TEST(SlotTreeTest, TheSumHasTheSameBitsInEveryOrderOfArrival) {
+TEST(SlotTreeTest, TheSumDoesNotDependOnArrivalOrder) {
   for (int64_t slots : {1, 2, 3, 4, 5, 6}) {
     const std::vector<float> expected = BlockSum({0, slots}, slots);
     std::vector<int64_t> order(slots);
@@ -70,7 +70,7 @@ TEST(SlotTreeTest, TheSumHasTheSameBitsInEveryOrderOfArrival) {
   }
 }
 
-TEST(SlotTreeTest, BlocksOfAnySizeInAnyOrderGiveTheSameBits) {
+TEST(SlotTreeTest, BlocksInAnyOrderGiveTheSameBits) {
   for (int64_t slots : {4, 7, 8, 13}) {
     const std::vector<float> expected = BlockSum({0, slots}, slots);
     std::vector<SlotBlock> blocks;
@@ -97,7 +97,7 @@ TEST(SlotTreeTest, BlocksOfAnySizeInAnyOrderGiveTheSameBits) {
 }
 
 // Uses 16-bit numbers in blocks of any size, as they arrive over the wire.
-TEST(SlotTreeTest, RoundedSumsHaveTheSameBitsForEveryPartitionIntoBlocks) {
+TEST(SlotTreeTest, RoundedSumsDoNotDependOnTheBlocks) {
   for (const v1::DataType type : {v1::DT_BFLOAT16, v1::DT_HALF}) {
     for (int64_t slots : {1, 3, 4, 6, 8}) {
       const std::vector<float> expected = TreeSum(0, CeilPower(slots), slots, type);
@@ -123,7 +123,7 @@ TEST(SlotTreeTest, RoundedSumsHaveTheSameBitsForEveryPartitionIntoBlocks) {
   }
 }
 
-TEST(SlotTreeTest, ASecondCopyOfACoveredBlockChangesNothing) {
+TEST(SlotTreeTest, ACopyOfACoveredBlockChangesNothing) {
   SlotTree tree(4, kElements, SlotTree::Memory());
   std::vector<float> storage;
   EXPECT_EQ(AddBlock(&tree, {0, 2}, 4, &storage).outcome, SlotTree::Outcome::kAdded);
@@ -157,7 +157,7 @@ TEST(SlotTreeTest, GivesPartialSumsBackToThePool) {
   EXPECT_EQ(pool.num_spare(), 2u);
 }
 
-TEST(SlotTreeTest, ContributionsInOrderTakeOneBufferForFourSlotsAndTwoForEightBesideTheHome) {
+TEST(SlotTreeTest, BuffersGrowByOnePerDoubledSlots) {
   for (const int64_t slots : {1, 2, 4, 8}) {
     BufferPool pool(kElements * sizeof(float), 8);
     std::vector<float> home(kElements);
@@ -169,7 +169,7 @@ TEST(SlotTreeTest, ContributionsInOrderTakeOneBufferForFourSlotsAndTwoForEightBe
   }
 }
 
-TEST(SlotTreeTest, ALargerBlockTakesTheHomeOfTheOnesItReplaces) {
+TEST(SlotTreeTest, ALargerBlockReplacesSmallerInPlace) {
   BufferPool pool(kElements * sizeof(float), 8);
   std::vector<float> home(kElements);
   SlotTree tree(4, kElements, {home.data(), &pool});

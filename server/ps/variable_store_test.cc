@@ -111,7 +111,7 @@ TEST_F(VariableStoreTest, StartsFromTheSeedAndTheNames) {
   EXPECT_NE(ValueOf(*NewStore(kAdam, 8), 0, 0), expected[0]);
 }
 
-TEST_F(VariableStoreTest, AnUpdateAppliesTheOptimizerAndFoldsUpdateOpsInSlotOrder) {
+TEST_F(VariableStoreTest, UpdatesApplyOptimizerThenFoldInOrder) {
   const auto store = NewStore("sgd {} learning_rate { initial: 0.25 }");
   const auto before = store->values();
   EXPECT_EQ(store->next_published(), nullptr);
@@ -147,7 +147,7 @@ void ExpectRounded(const VariableStore& store, const PublishedValues& published)
   }
 }
 
-TEST_F(VariableStoreTest, ASkippedUpdateCountsAndChangesNothingElse) {
+TEST_F(VariableStoreTest, ASkippedUpdateOnlyCounts) {
   const auto store = NewStore();
   RunStep(store.get());
   const auto before = store->TakeSnapshot();
@@ -169,7 +169,7 @@ TEST_F(VariableStoreTest, ASkippedUpdateCountsAndChangesNothingElse) {
   EXPECT_NE(store->TakeSnapshot().values, before.values);
 }
 
-TEST_F(VariableStoreTest, WorkersGetRoundedValuesOfWhatIsUpdatedAndSavedWhole) {
+TEST_F(VariableStoreTest, WorkersGetRoundedValuesSavesGetWhole) {
   Compression compression;
   compression.values = v1::DT_BFLOAT16;
   auto store = VariableStore::Create(Model(), Optimizer(kAdam), compression).value();
@@ -235,7 +235,7 @@ TEST_F(VariableStoreTest, EstimatesAreSavedAndRestored) {
   EXPECT_TRUE(absl::IsNotFound(more->Restore(*reader))) << "another number of slots";
 }
 
-TEST_F(VariableStoreTest, WithoutCompressionWorkersReadTheValuesWhereTheyLie) {
+TEST_F(VariableStoreTest, UncompressedValuesAreReadInPlace) {
   const auto store = NewStore();
   const auto published = store->published();
   EXPECT_EQ(published->encoded, nullptr);
@@ -243,7 +243,7 @@ TEST_F(VariableStoreTest, WithoutCompressionWorkersReadTheValuesWhereTheyLie) {
   EXPECT_EQ(published->Segment(store->layout(), segment).Contiguous(0, segment.elements), store->values()->as<float>());
 }
 
-TEST_F(VariableStoreTest, ASnapshotKeepsTheOldBitsWhileUpdatesGoOn) {
+TEST_F(VariableStoreTest, SnapshotsKeepTheirBitsDuringUpdates) {
   const auto store = NewStore();
   RunStep(store.get());
   const VariableStore::Snapshot snapshot = store->TakeSnapshot();
@@ -254,7 +254,7 @@ TEST_F(VariableStoreTest, ASnapshotKeepsTheOldBitsWhileUpdatesGoOn) {
   EXPECT_NE(Bytes(store->TakeSnapshot()), bytes);
 }
 
-TEST_F(VariableStoreTest, ASnapshotInAnUpdateThatIsHalfAppliedHasTheCommittedBits) {
+TEST_F(VariableStoreTest, MidUpdateSnapshotsHaveCommittedBits) {
   for (const char* optimizer :
        {kAdam, "momentum {} learning_rate { initial: 0.1 }", "sgd {} learning_rate { initial: 0.1 }"}) {
     const auto store = VariableStore::Create(Model(), Optimizer(optimizer)).value();
@@ -281,7 +281,7 @@ TEST_F(VariableStoreTest, ASnapshotInAnUpdateThatIsHalfAppliedHasTheCommittedBit
   }
 }
 
-TEST_F(VariableStoreTest, HoldsTwoVersionsAndAThirdOnlyBesideASnapshot) {
+TEST_F(VariableStoreTest, HoldsAThirdVersionOnlyForASnapshot) {
   const auto store = VariableStore::Create(Model(), Optimizer(kAdam)).value();
   store->Initialize(7);
   std::set<const void*> buffers;
@@ -305,7 +305,7 @@ TEST_F(VariableStoreTest, HoldsTwoVersionsAndAThirdOnlyBesideASnapshot) {
   EXPECT_EQ(buffers.size(), 3 * 3u);
 }
 
-TEST_F(VariableStoreTest, APreparedUpdateBesideASnapshotNeedsNoFreshMemory) {
+TEST_F(VariableStoreTest, APreparedUpdateNeedsNoFreshMemory) {
   v1::ModelSpec model;
   *model.add_variables() = Model().variables(2);
   model.mutable_variables(0)->set_shape(0, 4 << 20);  // large enough for memory directly from the kernel
@@ -331,7 +331,7 @@ constexpr char kGroups[] = R"(
   group { variables: "^w$" rate_factor: 0.5 weight_decay: 0 moving_average: false optimizer { clip { mean_by_global_norm: 1 } } }
 )";
 
-TEST_F(VariableStoreTest, AGroupIsUpdatedAsAloneWithItsSettings) {
+TEST_F(VariableStoreTest, GroupsUpdateAsIfAlone) {
   // The store holds segments, because a mean is clipped.
   const auto run = [](VariableStore* store) {
     for (int step = 0; step < 3; ++step) {
@@ -465,7 +465,7 @@ TEST_F(VariableStoreTest, RestoreNamesWhatDoesNotFit) {
 }
 
 // The chief uses an older checkpoint instead of a damaged one, but not instead of another model's.
-TEST_F(VariableStoreTest, DamageIsReportedBeforeWhatIsNotTheModels) {
+TEST_F(VariableStoreTest, DamageIsReportedBeforeAnotherModel) {
   ASSERT_TRUE(Save(NewStore()->TakeSnapshot(), "d/model.ckpt-0").ok());
   v1::ModelSpec other = Model();
   other.mutable_variables(0)->set_shape(0, 4);
@@ -495,7 +495,7 @@ TEST_F(VariableStoreTest, RestoreReportsDamage) {
 }
 
 // WARM-09, WARM-07
-TEST_F(VariableStoreTest, AWarmStartLoadsWhatThePlanSaysAndLeavesTheRest) {
+TEST_F(VariableStoreTest, AWarmStartLoadsOnlyWhatThePlanNames) {
   const std::vector<float> w = {1, 2, 3, 4, 5, 6};
   {
     auto writer = BundleWriter::Create(&fs_, "d/old").value();
@@ -511,7 +511,7 @@ TEST_F(VariableStoreTest, AWarmStartLoadsWhatThePlanSaysAndLeavesTheRest) {
   EXPECT_EQ(store->step(), 0);
 }
 
-TEST_F(VariableStoreTest, AWarmStartWithValuesThatAreNotFiniteIsRefused) {
+TEST_F(VariableStoreTest, RefusesANonFiniteWarmStart) {
   for (const auto& [value, text] :
        {std::pair<float, const char*>(std::numeric_limits<float>::quiet_NaN(), "nan"), {-1.0f / 0.0f, "-inf"}}) {
     const std::vector<float> w = {1, 2, value, 4, value, 6};
@@ -579,7 +579,7 @@ TEST_F(VariableStoreTest, KnowsWhatItWillHold) {
   EXPECT_EQ(sparse->max_partial_sums(), 8);
 }
 
-TEST_F(VariableStoreTest, RefusesMoreThanTheLimitWithBothNumbers) {
+TEST_F(VariableStoreTest, RefusesMoreThanTheLimit) {
   const auto store = VariableStore::Create(Model(), Optimizer(kAdam)).value();
   const uint64_t model = store->MemoryNeeded({true}), needed = model + VariableStore::kProcessBytes;
   EXPECT_TRUE(store->CheckMemory({true}, {needed, "the machine"}).ok());
@@ -593,7 +593,7 @@ TEST_F(VariableStoreTest, RefusesMoreThanTheLimitWithBothNumbers) {
   EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("/sys/fs/cgroup/memory.max has ", needed - 1)));
 }
 
-TEST_F(VariableStoreTest, RefusesAModelThatTheMachineCannotHold) {
+TEST_F(VariableStoreTest, RefusesAModelBeyondTheMachinesMemory) {
   v1::ModelSpec model = Model();
   model.mutable_variables(0)->set_shape(0, int64_t{1} << 36);
   model.mutable_variables(0)->set_shape(1, 1);
@@ -617,7 +617,7 @@ TEST_F(VariableStoreTest, RefusesAModelThatCannotBeSaved) {
   }
 }
 
-TEST_F(VariableStoreTest, RefusesAWrongInitializerByTheVariablesName) {
+TEST_F(VariableStoreTest, RefusesAWrongInitializerByVariable) {
   v1::ModelSpec model = Model();
   model.mutable_variables(0)->mutable_initializer()->mutable_normal()->set_stddev(-1);
   const auto status = VariableStore::Create(model, Optimizer(kAdam)).status();

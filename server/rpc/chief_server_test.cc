@@ -102,7 +102,7 @@ class WatchRunTest : public ::testing::Test {
   std::unique_ptr<ChiefServer> server_;
 };
 
-TEST_F(WatchRunTest, StreamsTheStateAtOnceAndThenEverySecond) {
+TEST_F(WatchRunTest, StreamsTheStateThenEachSecond) {
   const auto feed = Watch();
   v1::WatchRunReply first, second;
   ASSERT_TRUE(feed->Read(&first).ok());

@@ -184,7 +184,7 @@ TEST_F(AuditTest, ADifferenceFailsTheRunBeforeTheCommit) {
   EXPECT_THAT(std::string(failures_[0].message()), HasSubstr("worker-2 differs from that by worker-1"));
 }
 
-TEST_F(AuditTest, AThirdWorkerThatGoesBeforeItsVerdictFailsTheRunToo) {
+TEST_F(AuditTest, AThirdWorkerLeavingFailsTheRun) {
   StartAudited(/*slots=*/1, config::v1::AuditConfig::FAIL);
   ConnectAll(3);
   worker(2).Err();
@@ -215,7 +215,7 @@ TEST_F(AuditTest, AContributionWithoutItsDigestsIsRefused) {
   EXPECT_TRUE(absl::IsInvalidArgument(worker(1).Push(token)));
 }
 
-TEST_F(AuditTest, AContributionThatIsWantedNoMoreMayBreakOffWithoutThem) {
+TEST_F(AuditTest, AnUnwantedContributionNeedsNoDigests) {
   StartAudited(/*slots=*/1);
   ConnectAll(2);
   v1::Token token = *worker(2).token();
@@ -227,7 +227,7 @@ TEST_F(AuditTest, AContributionThatIsWantedNoMoreMayBreakOffWithoutThem) {
   EXPECT_TRUE(worker(2).Push(token).ok());
 }
 
-TEST_F(AuditTest, AContributionThatTheEndOfTheInputBreaksOffIsNotCompared) {
+TEST_F(AuditTest, TheInputsEndIsNotCompared) {
   StartAudited(/*slots=*/1);
   ConnectAll(2);
   StepFrame frame = worker(1).NewFrame(*worker(1).token());

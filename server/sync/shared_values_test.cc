@@ -109,7 +109,7 @@ TEST_F(SharedValuesTest, TheValuesOfAFrozenWorkerStayWhileOthersGoOn) {
   EXPECT_EQ(frozen->fates()[0], v1::CONTRIBUTION_DUPLICATE);
 }
 
-TEST_F(SharedValuesTest, AWorkerHoldsItsVersionWhileItSendsItsContribution) {
+TEST_F(SharedValuesTest, AWorkerHoldsItsVersionWhileSending) {
   Start(2);
   const auto a = Connect(1), b = Connect(2);
   StartStepOne(a.get(), b.get());
@@ -119,7 +119,7 @@ TEST_F(SharedValuesTest, AWorkerHoldsItsVersionWhileItSendsItsContribution) {
   EXPECT_NE(a->connection()->values(), nullptr) << "it still computes with them";
 }
 
-TEST_F(SharedValuesTest, AWorkerThatHasEndedItsContributionHoldsNoVersion) {
+TEST_F(SharedValuesTest, AFinishedWorkerHoldsNoVersion) {
   Start(2);
   const auto a = Connect(1), b = Connect(2);
   StartStepOne(a.get(), b.get());

@@ -133,7 +133,7 @@ TEST_F(SyncReplicasTest, AnExpiredLeaseGivesItsSlotsToAnother) {
   EXPECT_TRUE(a->token());
 }
 
-TEST_F(SyncReplicasTest, ALateContributionCountsWhenNobodyElseHasMadeIt) {
+TEST_F(SyncReplicasTest, ALateSoleContributionCounts) {
   Start(2);
   const auto a = Connect(1);
   ASSERT_TRUE(a->Ask().ok());
@@ -172,7 +172,7 @@ TEST_F(SyncReplicasTest, HeartbeatsAndFramesRenewTheLease) {
   EXPECT_EQ(status.worker(0).slot_count(), 0);
 }
 
-TEST_F(SyncReplicasTest, ADuplicateIsToldToTheWorkerHoweverLateItsReplyComes) {
+TEST_F(SyncReplicasTest, ADuplicateIsReportedHoweverLate) {
   Start(2);
   const auto a = Connect(1), b = Connect(2), c = Connect(3), d = Connect(4);
   StartStepOne({a.get(), b.get(), c.get(), d.get()});
@@ -206,7 +206,7 @@ TEST_F(SyncReplicasTest, AContributionToAStepThatIsOverIsADuplicate) {
   EXPECT_EQ(b->values_step(), 3);
 }
 
-TEST_F(SyncReplicasTest, AWorkerThatDiesInTheMiddleOfItsContributionIsReplaced) {
+TEST_F(SyncReplicasTest, ReplacesAWorkerLostMidContribution) {
   Start(2);
   auto a = Connect(1);
   const auto b = Connect(2);
@@ -279,7 +279,7 @@ TEST_F(SyncReplicasTest, StartupDelayHoldsAWorkerBack) {
   EXPECT_EQ(b->token()->step(), 2);
 }
 
-TEST_F(SyncReplicasTest, ARunWhoseWorkersAreAllDelayedDoesNotWaitForItself) {
+TEST_F(SyncReplicasTest, AllDelayedWorkersStillStart) {
   Start(2);
   const auto a = Connect(1), b = Connect(2);
   ASSERT_TRUE(a->Ask(2).ok());
@@ -292,7 +292,7 @@ TEST_F(SyncReplicasTest, ARunWhoseWorkersAreAllDelayedDoesNotWaitForItself) {
   EXPECT_TRUE(b->token());
 }
 
-TEST_F(SyncReplicasTest, AWorkerThatHangsWithItsHeartbeatsGoingOnIsReplaced) {
+TEST_F(SyncReplicasTest, ReplacesAHungWorkerWithHeartbeats) {
   Start(2);
   const auto hung = Connect(1);
   ASSERT_TRUE(hung->Ask().ok());
@@ -313,7 +313,7 @@ TEST_F(SyncReplicasTest, AWorkerThatHangsWithItsHeartbeatsGoingOnIsReplaced) {
   EXPECT_EQ(sync_->step(), 2);
 }
 
-TEST_F(SyncReplicasTest, AWorkerThatDoesNotTakeItsTokensHoldsUpTheRunOnce) {
+TEST_F(SyncReplicasTest, AnUnresponsiveWorkerDelaysTheRunOnce) {
   Start(1);
   const auto deaf = Connect(1), deaf2 = Connect(2), good = Connect(3);
   for (FrameWorker* worker : {deaf.get(), deaf2.get()}) {
@@ -375,7 +375,7 @@ TEST_F(SyncReplicasTest, TheStatusHasTheBlockOfEachWorker) {
 }
 
 // Most of the next values are there before the step ends.
-TEST_F(SyncReplicasTest, AWorkerThatIsDoneIsToldOfEachSegmentThatAnotherCompletes) {
+TEST_F(SyncReplicasTest, ADoneWorkerGetsSegmentsOfOthers) {
   Start(2);
   const auto a = Connect(1), b = Connect(2);
   StartStepOne({a.get(), b.get()});
@@ -390,7 +390,7 @@ TEST_F(SyncReplicasTest, AWorkerThatIsDoneIsToldOfEachSegmentThatAnotherComplete
   EXPECT_EQ(a->pieces().at(2), 1);
 }
 
-TEST_F(SyncReplicasTest, TokensGoFirstToThoseThatTookPartInTheStepBefore) {
+TEST_F(SyncReplicasTest, TokensGoFirstToRecentParticipants) {
   Start(1);
   const auto late = Connect(3), spare = Connect(1), spare2 = Connect(2);
   for (FrameWorker* worker : {late.get(), spare.get(), spare2.get()}) ASSERT_TRUE(worker->Ask().ok());

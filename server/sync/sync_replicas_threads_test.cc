@@ -193,7 +193,7 @@ class SyncReplicasThreadsTest : public ::testing::Test, protected NoFailures {
   std::unique_ptr<SyncReplicas> sync_;
 };
 
-TEST_F(SyncReplicasThreadsTest, TheWeightsAreThoseOfOneWorkerWhateverTheThreadsDo) {
+TEST_F(SyncReplicasThreadsTest, ThreadsDoNotChangeTheWeights) {
   const std::string expected = Run({Behaviour()});
   EXPECT_TRUE(Run({{ValuePath::kStreamed, /*in_parts=*/true, /*dies_every=*/5},
                    {ValuePath::kInProcess, /*in_parts=*/true, 0},

@@ -28,7 +28,7 @@ TEST_F(SyncReplicasValuesTest, SnapshotsComeAtMultiplesOfSteps) {
   EXPECT_THAT(snapshots_, ElementsAre(2, 4));
 }
 
-TEST_F(SyncReplicasValuesTest, ASnapshotIsOfTheLastCommittedStepAlsoWhenTheNextIsHalfApplied) {
+TEST_F(SyncReplicasValuesTest, SnapshotsAreOfTheLastCommittedStep) {
   Start(1);
   const auto a = Connect(1);
   ASSERT_TRUE(a->Ask().ok());
@@ -112,7 +112,7 @@ TEST_F(SyncReplicasValuesTest, AnAbandonedBlockOfAFinishedRunIsNoError) {
   EXPECT_TRUE(b->finished());
 }
 
-TEST_F(SyncReplicasValuesTest, ALossThatIsNotFiniteStopsTheRunBeforeAnythingChanges) {
+TEST_F(SyncReplicasValuesTest, ANonFiniteLossStopsTheRunUnchanged) {
   Start(2);
   const auto a = Connect(1), b = Connect(2);
   StartStepOne({a.get(), b.get()});
@@ -164,7 +164,7 @@ TEST_F(SyncReplicasValuesTest, WhatIsNotFiniteMayEndTheRunBeforeItsStep) {
   }
 }
 
-TEST_F(SyncReplicasValuesTest, AStepThatIsNotFiniteMayCountAndChangeNothingElse) {
+TEST_F(SyncReplicasValuesTest, ASkippedNonFiniteStepOnlyCounts) {
   non_finite_ = NonFinite::kSkipsStep;
   Start(2);
   const auto a = Connect(1), b = Connect(2);
@@ -348,7 +348,7 @@ TEST_F(SyncReplicasValuesTest, BytesAreCountedOfTheMessagesAndForEachStep) {
   EXPECT_EQ(later.bytes_sent_per_step(), 0);
 }
 
-TEST_F(SyncReplicasValuesTest, AGradientThatIsNotFiniteStopsTheRunBeforeItsStepIsOver) {
+TEST_F(SyncReplicasValuesTest, ANonFiniteGradientStopsTheRunEarly) {
   Start(2);
   const auto a = Connect(1), b = Connect(2);
   StartStepOne({a.get(), b.get()});
@@ -371,7 +371,7 @@ TEST_F(SyncReplicasValuesTest, AGradientThatIsNotFiniteStopsTheRunBeforeItsStepI
   EXPECT_EQ(sync_->TakeSnapshot().values, values) << "the step is half applied";
 }
 
-TEST_F(SyncReplicasValuesTest, ASecondTokenOfAStepFindsTheStepsValuesThoughNewerOnesCame) {
+TEST_F(SyncReplicasValuesTest, ASecondTokenFindsItsStepsValues) {
   Start(2);
   const auto a = Connect(1), b = Connect(2);
   StartStepOne({a.get(), b.get()});
@@ -394,7 +394,7 @@ TEST_F(SyncReplicasValuesTest, ASecondTokenOfAStepFindsTheStepsValuesThoughNewer
   EXPECT_EQ(a->value(2, 0), AfterStep0(2) * 3);
 }
 
-TEST_F(SyncReplicasValuesTest, AWorkerThatOnlyWaitsIsSentValuesWithItsTokenAlone) {
+TEST_F(SyncReplicasValuesTest, AWaitingWorkerGetsValuesWithItsToken) {
   Start(1);
   const auto a = Connect(1), b = Connect(2), spare = Connect(3), delayed = Connect(4);
   for (FrameWorker* worker : {a.get(), b.get(), spare.get()}) ASSERT_TRUE(worker->Ask().ok());

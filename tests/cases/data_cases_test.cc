@@ -139,7 +139,7 @@ TEST_F(DataCases, InspectShowsATypeThatIsNotRead) {
   EXPECT_EQ(Call(Inspect, {Path("w.safetensors")}).exit_code, 0);
 }
 
-TEST_F(DataCases, AnErrorShowsControlCharactersAsNumbers) {
+TEST_F(DataCases, ShowsControlCharactersAsNumbers) {
   Copy("csv_bom_no_header");
   ASSERT_EQ(WriteFileAtomically(FileSystem::Real(), Path("data.csv"), "\x1b[2J,1,0\n"), absl::OkStatus());
   const Result check = Call(CheckCommand, {Path("c.textproto")});

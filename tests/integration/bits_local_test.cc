@@ -58,7 +58,7 @@ TEST(BitsLocalTest, DoNotDependOnThreeWorkers) {
   EXPECT_EQ(*digest, Reference());
 }
 
-TEST(BitsLocalTest, SurviveWorkersThatDieWhileTheChiefIsLookedAtAndSaves) {
+TEST(BitsLocalTest, SurviveDyingWorkersAndReads) {
   Progress progress;
   TestCluster cluster(LocalCluster(&progress));
   ASSERT_TRUE(cluster.StartChief().ok());

@@ -87,7 +87,7 @@ class CompressedBitsTest : public testing::TestWithParam<Kind> {
   TestCluster::Options options_;
 };
 
-TEST_P(CompressedBitsTest, DoNotDependOnTheNumberOfWorkersNorOnTheWire) {
+TEST_P(CompressedBitsTest, DoNotDependOnWorkersNorOnTheWire) {
   const std::string reference = LocalDigest();
   EXPECT_NE(reference, Reference()) << "compression has no effect";
   TestCluster::Options local = options_;
@@ -98,7 +98,7 @@ TEST_P(CompressedBitsTest, DoNotDependOnTheNumberOfWorkersNorOnTheWire) {
   }
 }
 
-TEST_P(CompressedBitsTest, DoNotDependOnTheNumberOfWorkersWhenSlotsAreNoPowerOfTwo) {
+TEST_P(CompressedBitsTest, DoNotDependOnWorkersForAnySlotCount) {
   options_.config.mutable_training()->set_replicas_to_aggregate(7);
   const std::string reference = LocalDigest();
   for (const int workers : {1, 2, 3}) {
@@ -106,7 +106,7 @@ TEST_P(CompressedBitsTest, DoNotDependOnTheNumberOfWorkersWhenSlotsAreNoPowerOfT
   }
 }
 
-TEST_P(CompressedBitsTest, SurviveWorkersThatDieAndAChiefThatIsKilled) {
+TEST_P(CompressedBitsTest, SurviveDyingWorkersAndAKilledChief) {
   options_.config.mutable_checkpoint()->set_every_steps(7);
   TestCluster cluster(options_);
   ASSERT_NO_FATAL_FAILURE(TrainAndKill(&cluster));
@@ -129,7 +129,7 @@ TEST(BitsTest, DependOnTheSeed) {
   EXPECT_NE(*digest, Reference());
 }
 
-TEST(BitsTest, SurviveWorkersThatDieAndAChiefThatIsKilled) {
+TEST(BitsTest, SurviveDyingWorkersAndAKilledChief) {
   TestCluster::Options options = SmallCluster();
   options.config.mutable_checkpoint()->set_every_steps(7);
   TestCluster cluster(options);

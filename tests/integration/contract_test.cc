@@ -68,7 +68,7 @@ class ContractTest : public ::testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(LocalAndRemote, ContractTest, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "Local" : "Remote"; });
 
-TEST_P(ContractTest, AWorkerWithAnotherLastBitDoesNotPassTheCanary) {
+TEST_P(ContractTest, AnotherLastBitFailsTheCanary) {
   change_ = [](Workload* workload) {
     workload->model = std::make_unique<ErringModel>(std::move(workload->model), [](const SlotKey&) { return true; });
   };
@@ -76,7 +76,7 @@ TEST_P(ContractTest, AWorkerWithAnotherLastBitDoesNotPassTheCanary) {
                                            "worker-0 on host-0"));
 }
 
-TEST_P(ContractTest, AWorkerWithAnotherActivationIsRefusedByTheNameOfItsLayer) {
+TEST_P(ContractTest, RefusesAnotherActivationByLayerName) {
   change_ = [this](Workload* workload) {
     config::v1::ModelConfig other = options_.config.model();
     other.mutable_layer(1)->mutable_batch_norm()->set_activation(config::v1::TANH);
@@ -93,7 +93,7 @@ class SilentModel : public ErringModel {
   std::vector<Part> Fingerprint() const override { return {}; }
 };
 
-TEST_P(ContractTest, AnotherActivationInAModelOfOnesOwnDoesNotPassTheCanary) {
+TEST_P(ContractTest, AnotherOwnActivationFailsTheCanary) {
   options_.change_workload = [this](int index, Workload* workload) {
     config::v1::ModelConfig model = options_.config.model();
     if (index == 1) model.mutable_layer(1)->mutable_batch_norm()->set_activation(config::v1::TANH);
@@ -181,7 +181,7 @@ TEST_P(AuditTest, NamesTheWorkerWhoseMemoryErrs) {
   while (cluster.chief()->GetStatus().global_step() < step + 5) std::this_thread::yield();  // only logged
 }
 
-TEST_P(AuditTest, AFlippedBitFailsTheRunBeforeItsStepIsCommitted) {
+TEST_P(AuditTest, AFlippedBitFailsTheRunBeforeCommit) {
   Audit(1, config::v1::AuditConfig::FAIL);
   LetWorkerOneErr();
   options_.config.mutable_training()->set_steps(100000);

@@ -162,14 +162,14 @@ class EndsTest : public ::testing::Test {
   std::set<int64_t> steps_;
 };
 
-TEST_F(EndsTest, AContributionThatAsksForTheEndEndsTheRunAtItsStep) {
+TEST_F(EndsTest, AContributionCanEndTheRunAtItsStep) {
   options_.change_workload = [](int, Workload* workload) {
     workload->model = std::make_unique<EndingModel>(std::move(workload->model), /*step=*/29, /*slot=*/2);
   };
   ExpectOneEnd(30);
 }
 
-TEST_F(EndsTest, TheEndOfTheInputEndsTheRunBeforeTheStepThatItLacks) {
+TEST_F(EndsTest, EndOfInputEndsBeforeTheMissingStep) {
   const int64_t examples = options_.config.input().split(0).synthetic().examples();
   const int64_t per_step = kSlots * options_.config.input().batch_size();
   const int64_t epochs = 25 * per_step / examples + 1;
@@ -181,7 +181,7 @@ TEST_F(EndsTest, TheEndOfTheInputEndsTheRunBeforeTheStepThatItLacks) {
   ExpectOneEnd(last);
 }
 
-TEST_F(EndsTest, StepsThatAreNotFiniteCountAndChangeNothingElse) {
+TEST_F(EndsTest, SkippedNonFiniteStepsOnlyCount) {
   options_.change_workload = [](int, Workload* workload) {
     workload->model = std::make_unique<DivergingModel>(std::move(workload->model));
   };
@@ -206,7 +206,7 @@ TEST_F(EndsTest, StepsThatAreNotFiniteCountAndChangeNothingElse) {
   EXPECT_EQ(unchanged, std::set<int64_t>({9, 15, 21, 26}));
 }
 
-TEST_F(EndsTest, AnEndThatAWorkerAsksForIsOneForAllLivesOfTheChief) {
+TEST_F(EndsTest, AWorkersEndHoldsForAllGenerations) {
   TestCluster cluster(options_);
   ASSERT_TRUE(cluster.StartChief().ok());
   const int worker = cluster.StartWorker();

@@ -84,7 +84,7 @@ class Hand {
 // Returns the bytes sent to "a": the status lists workers by name.
 int64_t BytesSentToTheFirst(const TestCluster& cluster) { return cluster.chief()->GetStatus().worker(0).bytes_sent(); }
 
-TEST(HeldStepTest, ASecondTokenOfAStepFindsTheStepsValues) {
+TEST(HeldStepTest, ASecondTokenFindsItsStepsValues) {
   TestCluster::Options options;
   options.config = SmallRunSpec(/*steps=*/1000, /*slots=*/2);
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {} learning_rate { initial: 1 }",

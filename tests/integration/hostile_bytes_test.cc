@@ -214,7 +214,7 @@ int64_t Peak() {
 }
 void ForgetPeak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
-TEST(HostileBytesTest, AMessageTakesNoMoreMemoryThanAFewTimesItsBytes) {
+TEST(HostileBytesTest, AMessageTakesAFewTimesItsBytes) {
   FaultInjectedRun run;
   ProtoOnlyWorker stranger(run.address(), "session", 1);
   ASSERT_NO_FATAL_FAILURE(stranger.Open());
@@ -304,7 +304,7 @@ TEST(HostileBytesTest, UnfinishedMessagesGiveWayToOthers) {
   run.ExpectSameWeights();
 }
 
-TEST(HostileBytesTest, ConnectionsThatSpeakAnotherLanguageAreClosed) {
+TEST(HostileBytesTest, ClosesConnectionsOfOtherProtocols) {
   ChiefServer::Options server;
   server.silence_limit = absl::Seconds(2);
   FaultInjectedRun run(server);
@@ -332,7 +332,7 @@ TEST(HostileBytesTest, ConnectionsThatSpeakAnotherLanguageAreClosed) {
   run.ExpectSameWeights();
 }
 
-TEST(HostileBytesTest, SilentConnectionsAndStreamsHoldNobodyUp) {
+TEST(HostileBytesTest, SilentConnectionsBlockNoOthers) {
   const int many = ManyConnections();
   FaultInjectedRun run;
   std::vector<std::unique_ptr<Socket>> sockets;

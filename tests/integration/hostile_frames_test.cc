@@ -230,7 +230,7 @@ TEST(HostileFramesTest, WrongNamesAndNumbersAreNamed) { ExpectAllNamed(NamesAndN
 TEST(HostileFramesTest, WrongReportsAreNamed) { ExpectAllNamed(Reports()); }
 TEST(HostileFramesTest, WrongPiecesAreNamed) { ExpectAllNamed(Pieces()); }
 
-TEST(HostileFramesTest, FramesWithoutASessionOrATokenAreNamed) {
+TEST(HostileFramesTest, NamesFramesWithoutSessionOrToken) {
   FaultInjectedRun run;
   ProtoOnlyWorker stranger(run.address(), "hasty", 1);
   ASSERT_NO_FATAL_FAILURE(stranger.Open());
@@ -258,7 +258,7 @@ TEST(HostileFramesTest, FramesWithoutASessionOrATokenAreNamed) {
   run.ExpectSameWeights();
 }
 
-TEST(HostileFramesTest, AnotherModelIsRefusedByTheFirstDifference) {
+TEST(HostileFramesTest, RefusesAnotherModelByFirstDifference) {
   FaultInjectedRun run;
   ProtoOnlyWorker stranger(run.address(), "other", 1);
   ASSERT_NO_FATAL_FAILURE(stranger.Open());
@@ -282,7 +282,7 @@ TEST(HostileFramesTest, AnotherModelIsRefusedByTheFirstDifference) {
   run.ExpectSameWeights();
 }
 
-TEST(HostileFramesTest, AHalfSentContributionDelaysTheStepByALeaseAtMost) {
+TEST(HostileFramesTest, AHalfContributionCostsALeaseAtMost) {
   FaultInjectedRun run;
   ProtoOnlyWorker stranger(run.address(), "half", 1);
   ASSERT_NO_FATAL_FAILURE(stranger.Open());

@@ -140,7 +140,7 @@ class LargeRun {
   std::map<int64_t, int64_t> received_;  // elements by step
 };
 
-TEST(LargeVariableTest, GoesOverTheWireIntoACheckpointAndBack) {
+TEST(LargeVariableTest, SurvivesTheWireAndACheckpoint) {
   if (AvailableBytes() < kNeededBytes) {
     GTEST_SKIP() << kNeededBytes << " bytes of memory are needed, " << AvailableBytes() << " are available";
   }

@@ -76,7 +76,7 @@ TEST_F(MasterTest, AWorkerThatComesAfterTheEndHearsOfIt) {
   EXPECT_THAT(std::string(failed.message()), HasSubstr("step 5"));
 }
 
-TEST_F(MasterTest, OfSeveralAddressesTheFirstThatAnswersIsTaken) {
+TEST_F(MasterTest, TakesTheFirstAddressThatAnswers) {
   Start("grpc://127.0.0.1:1,grpc://CHIEF");
   ASSERT_TRUE(cluster_->StartChief().ok());
   const int worker = cluster_->StartWorker();

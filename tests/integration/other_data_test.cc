@@ -103,7 +103,7 @@ class OtherDataTest : public ::testing::TestWithParam<bool> {
 INSTANTIATE_TEST_SUITE_P(LocalAndRemote, OtherDataTest, ::testing::Bool(),
                          [](const auto& info) { return info.param ? "Local" : "Remote"; });
 
-TEST_P(OtherDataTest, AWorkerWithOneMoreRowIsRefusedAndTheRunGoesOn) {
+TEST_P(OtherDataTest, RefusesAWorkerWithOneMoreRow) {
   const std::string expected = Undisturbed();
   Mutex mutex;
   CondVar changed;
@@ -135,7 +135,7 @@ TEST_P(OtherDataTest, AWorkerWithOneMoreRowIsRefusedAndTheRunGoesOn) {
   EXPECT_EQ(cluster.Digest().value(), expected);
 }
 
-TEST_P(OtherDataTest, AResumeWithOtherDataIsRefusedAndOneWithTheSameGoesOn) {
+TEST_P(OtherDataTest, ResumesWithTheSameDataOnly) {
   const std::string expected = Undisturbed();
   TestCluster cluster(options_);
   WriteRows(100);
@@ -155,7 +155,7 @@ TEST_P(OtherDataTest, AResumeWithOtherDataIsRefusedAndOneWithTheSameGoesOn) {
   EXPECT_EQ(cluster.Digest().value(), expected);
 }
 
-TEST_P(OtherDataTest, AFileOfTheSameSizeWithAnotherNumberIsRefused) {
+TEST_P(OtherDataTest, RefusesAChangedFileOfTheSameSize) {
   TestCluster cluster(options_);
   WriteRows(100);
   ASSERT_TRUE(cluster.StartChief().ok());
@@ -171,7 +171,7 @@ TEST_P(OtherDataTest, AFileOfTheSameSizeWithAnotherNumberIsRefused) {
               ContainsRegex("worker-1 on host-1 reads 100 examples .*, the run 100 examples .*worker-0 on host-0"));
 }
 
-TEST_P(OtherDataTest, AWorkerWhoseRegisteredInputIsAnotherIsRefused) {
+TEST_P(OtherDataTest, RefusesAnotherRegisteredInput) {
   auto* source = options_.config.mutable_input()->mutable_split(0)->mutable_registered();
   source->set_name("bytes");
   source->add_file(kFile);

@@ -265,7 +265,7 @@ class PartialSumsMemoryTest : public ::testing::Test {
 
 std::array<std::unique_ptr<ChiefInAProcess>, 3> PartialSumsMemoryTest::chiefs_;
 
-TEST_F(PartialSumsMemoryTest, EvenSlotsFirstTakeNoMoreThanIsPromised) {
+TEST_F(PartialSumsMemoryTest, EvenSlotsFirstStayWithinTheBound) {
   const auto chief = std::move(chiefs_[0]);
   {
     Team team(*chief);
@@ -288,7 +288,7 @@ TEST_F(PartialSumsMemoryTest, EvenSlotsFirstTakeNoMoreThanIsPromised) {
 }
 
 // gRPC must not read what the chief leaves where it is: it would hold nearly every contribution.
-TEST_F(PartialSumsMemoryTest, AllSlotsAtOnceTakeNoMoreThanIsPromised) {
+TEST_F(PartialSumsMemoryTest, AllSlotsAtOnceStayWithinTheBound) {
   const auto chief = std::move(chiefs_[1]);
   {
     Team team(*chief);
@@ -303,7 +303,7 @@ TEST_F(PartialSumsMemoryTest, AllSlotsAtOnceTakeNoMoreThanIsPromised) {
   ExpectPeakAsPromised(*chief);
 }
 
-TEST_F(PartialSumsMemoryTest, ContributionsThatAllBeginBeforeAnyEndsTakeNoMoreThanIsPromised) {
+TEST_F(PartialSumsMemoryTest, OverlappingOnesStayWithinTheBound) {
   const auto chief = std::move(chiefs_[2]);
   {
     std::vector<std::unique_ptr<Worker>> workers;

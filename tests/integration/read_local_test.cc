@@ -66,7 +66,7 @@ class ReadSteps {
   std::map<int64_t, std::string> digests_ ABSL_GUARDED_BY(mutex_);
 };
 
-TEST(ReadLocalTest, EveryReadIsTheStateOfOneStepAndTrainingIsUndisturbed) {
+TEST(ReadLocalTest, ReadsSeeOneStepAndDoNotDisturb) {
   ReadSteps steps;
   std::atomic<bool> over{false};
   TestCluster::Options options = LocalCluster(kSteps);

@@ -61,7 +61,7 @@ TEST_F(ReadVariablesTest, ACheckpointOfWhatWasReadIsTheChiefs) {
   EXPECT_EQ(CheckpointDigest(**reader).value(), cluster_->Digest().value());
 }
 
-TEST_F(ReadVariablesTest, TheCommandReadsWhatItsExpressionsFind) {
+TEST_F(ReadVariablesTest, TheCommandReadsMatchingVariables) {
   Train();
   EXPECT_EQ(Run({"--variable=^norm/moving_", "--variable=^logits/bias/Adam", "--out=/part"}), 0) << err_.str();
   const auto reader = BundleReader::Open(cluster_->fs(), "/part");

@@ -94,7 +94,7 @@ class RingTest : public testing::Test {
   const std::unique_ptr<RingEndpoint> ring_;
 };
 
-TEST_F(RingTest, FramesGoThroughItAndTheStreamEndsOverGrpc) {
+TEST_F(RingTest, CarriesFramesAndEndsOverGrpc) {
   Offer offer(&cluster_, ring_->handle());
   ASSERT_TRUE(ring_->Attach(offer.answer().ring()).ok());
   EXPECT_FALSE(offer.answer().has_token());
@@ -108,7 +108,7 @@ TEST_F(RingTest, FramesGoThroughItAndTheStreamEndsOverGrpc) {
   EXPECT_TRUE(offer.End().ok());
 }
 
-TEST_F(RingTest, WhatCannotBeMappedIsRefusedAndFramesStayWithGrpc) {
+TEST_F(RingTest, UnmappableMemoryKeepsFramesOnGrpc) {
   v1::SharedMemoryHandle handle = ring_->handle();
   handle.set_inode(handle.inode() + 1);
   const auto small = SharedMemory::Create(4096).value();
@@ -123,7 +123,7 @@ TEST_F(RingTest, WhatCannotBeMappedIsRefusedAndFramesStayWithGrpc) {
   EXPECT_EQ(alone.answer().ring().bytes(), 0);
 }
 
-TEST(RingWithoutThreadTest, ARingWithoutAThreadIsRefusedAndFramesStayWithGrpc) {
+TEST(RingWithoutThreadTest, ARingWithoutAThreadStaysOnGrpc) {
   LimitedThreads no_rings(0, "ring");
   TestCluster::Options options = SharingCluster();
   options.server.executor = &no_rings;
@@ -143,7 +143,7 @@ TEST(RingWithoutThreadTest, ARingWithoutAThreadIsRefusedAndFramesStayWithGrpc) {
   EXPECT_TRUE(cluster.JoinWorker(worker).ok());
 }
 
-TEST_F(RingTest, AMessageOverGrpcBesideTheRingEndsTheStream) {
+TEST_F(RingTest, AMessageBesideTheRingEndsTheStream) {
   Offer offer(&cluster_, ring_->handle());
   ASSERT_GT(offer.answer().ring().bytes(), 0);
   EXPECT_TRUE(offer.stream()->Write(offer.stranger().AskForToken()));
@@ -168,7 +168,7 @@ TEST_F(RingTest, ATooLongMessageEndsTheStream) {
   EXPECT_EQ(offer.End().error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
 }
 
-TEST_F(RingTest, MemoryThatMakesNoSenseEndsTheStreamAlone) {
+TEST_F(RingTest, InvalidMemoryEndsTheStreamAlone) {
   const auto memory = SharedMemory::Create(ring_->handle().bytes()).value();
   const uint64_t read = 1 << 30;  // beyond what was written to the ring
   std::memcpy(memory->data() + 64, &read, sizeof(read));

@@ -207,7 +207,7 @@ TEST(SharedMemoryTest, AChiefThatDoesNotShareTakesNoMemory) {
   EXPECT_THAT(status.error_message(), HasSubstr("a gradient lies in shared memory; the stream has none"));
 }
 
-TEST(SharedMemoryTest, APieceThatDoesNotLieInTheMemoryIsNamed) {
+TEST(SharedMemoryTest, NamesAPieceOutsideTheMemory) {
   TestCluster cluster(SharingCluster(1));
   ASSERT_TRUE(cluster.StartChief().ok());
   const auto memory = SharedMemory::Create(64).value();
@@ -247,7 +247,7 @@ class LogCounter : public google::LogSink {
   std::atomic<int> count_{0};
 };
 
-TEST(SharedMemoryTest, AHandleIsLookedAtWhenTheSessionIsKnown) {
+TEST(SharedMemoryTest, ChecksAHandleOnceTheSessionIsKnown) {
   TestCluster cluster(SharingCluster(1));
   ASSERT_TRUE(cluster.StartChief().ok());
   ProtoOnlyWorker stranger(cluster.address(), "proto_only_worker", 1);

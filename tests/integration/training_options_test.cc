@@ -152,7 +152,7 @@ TEST(TrainingOptionsTest, ClipTheGradientOfEachSlot) {
   EXPECT_GT(std::sqrt(sum), 0.01);
 }
 
-TEST(TrainingOptionsTest, MultiplyTheGradientsOfTheVariablesThatMatch) {
+TEST(TrainingOptionsTest, MultiplyMatchingGradients) {
   Variables expected = GradientOf("");
   for (float& value : expected["a/kernel"]) value = 0;
   for (float& value : expected["a/bias"]) value = 0;

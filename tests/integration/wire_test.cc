@@ -48,7 +48,7 @@ TEST(WireTest, AStrangersClientSpeaksBfloat16) {
 
 // The run's other worker is Lockstep's own: the canary and the digests of both are compared. The run ends once that has
 // happened: how many steps one of the two makes before the other starts is not known.
-TEST(WireTest, AStrangersDigestsAreThoseOfOurWorkers) {
+TEST(WireTest, AForeignClientsDigestsMatchOurs) {
   TestCluster::Options options;
   options.config = SmallRunSpec(/*steps=*/1'000'000'000, /*slots=*/2);
   options.config.mutable_compression()->set_gradients(config::v1::CompressionConfig::BFLOAT16);

@@ -53,7 +53,7 @@ TEST_F(SimulationTest, ASeedIsTheSameLifeAgain) {
 }
 
 // The contents of files have a length, and a disk is full after some number of bytes.
-TEST_F(SimulationTest, NothingInTheFilesIsOfThisMachineOrBuild) {
+TEST_F(SimulationTest, FilesNameNeitherThisMachineNorBuild) {
   int records = 0, canaries = 0, events = 0;
   for (uint64_t seed = 1; seed <= 50; ++seed) {
     Life life(DrawPlan(seed, /*with_faults=*/false), /*transcript_lines=*/0, &stacks_);
@@ -111,7 +111,7 @@ TEST_F(SimulationTest, EveryFaultStrikes) {
 }
 
 // Compares the plain loop with Lockstep itself: a chief and a worker in this process, with real threads.
-TEST_F(SimulationTest, TheReferenceIsWhatARunInOneProcessComputes) {
+TEST_F(SimulationTest, TheReferenceMatchesASingleProcess) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     const Plan plan = DrawPlan(seed, /*with_faults=*/false);
     // The sums of FIRST_ARRIVALS are of batches of one stream.
@@ -161,7 +161,7 @@ TEST_F(SimulationTest, WhoWaitsForeverIsFound) {
   EXPECT_THAT(world.scheduler()->Describe(), HasSubstr("stuck/main waits"));
 }
 
-TEST_F(SimulationTest, AProcessThatIsKilledChangesNothingAnyMore) {
+TEST_F(SimulationTest, AKilledProcessChangesNothing) {
   World::Options options;
   World world(options, &stacks_);
   Disk* const disk = world.AddDisk();

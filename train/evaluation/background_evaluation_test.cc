@@ -78,7 +78,7 @@ class CancellingFileSystem : public MemoryFileSystem {
   BackgroundEvaluation* evaluation = nullptr;
 };
 
-TEST_F(BackgroundEvaluationTest, EndsAnEvaluationThatIsUnderWayWhenItIsCancelled) {
+TEST_F(BackgroundEvaluationTest, CancelEndsARunningEvaluation) {
   CancellingFileSystem fs;
   RecordSignRun(&fs, "/run", config_);
   SaveSignCheckpoint(&fs, "/run", 3, 1);

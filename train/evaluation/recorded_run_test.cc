@@ -22,7 +22,7 @@ class RecordedRunTest : public ::testing::Test {
   std::ostringstream err_;
 };
 
-TEST_F(RecordedRunTest, ReadsTheRecordedConfigurationAndAppliesOverrides) {
+TEST_F(RecordedRunTest, AppliesOverridesToTheRecordedConfig) {
   RecordSignRun(&fs_, "/run");
   EXPECT_EQ(flags_.LoadConfig(&fs_)->training().steps(), 10);
   flags_.set = {"training.steps=20"};

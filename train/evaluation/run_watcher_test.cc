@@ -81,7 +81,7 @@ TEST_F(RunWatcherTest, KeepsTheSplitsApart) {
   EXPECT_EQ(fs_.ListDirectory("/run/eval_train").value().size(), 1);
 }
 
-TEST_F(RunWatcherTest, EvaluatesEachNewCheckpointOnceUntilTheLastStep) {
+TEST_F(RunWatcherTest, EvaluatesCheckpointsOnceUntilTheLast) {
   RecordSignRun(&fs_, "/run");
   RunWatcher watcher = NewWatcher();
   EXPECT_EQ(watcher.RunOnce().value(), false);
@@ -105,7 +105,7 @@ TEST_F(RunWatcherTest, WaitsForARunThatHasNotBegun) {
   EXPECT_EQ(watcher.RunOnce().value(), true);
 }
 
-TEST_F(RunWatcherTest, PassesOverCheckpointsThatAreTooCloseButNotTheLast) {
+TEST_F(RunWatcherTest, SkipsCloseCheckpointsButNotTheLast) {
   RecordSignRun(&fs_, "/run");
   RunWatcher watcher = NewWatcher(5);
   for (const int64_t step : {3, 5, 9, 10}) {
@@ -124,7 +124,7 @@ TEST_F(RunWatcherTest, FailsForADamagedCheckpoint) {
   EXPECT_EQ(NewWatcher().RunOnce().status().code(), absl::StatusCode::kDataLoss);
 }
 
-TEST_F(RunWatcherTest, TakesACheckpointThatIsSavedAgainMeanwhileAtTheNextLook) {
+TEST_F(RunWatcherTest, TakesAReplacedCheckpointAtNextLook) {
   RecordSignRun(&fs_, "/run");
   SaveSignCheckpoint(&fs_, "/run", 3, -1);
   RunWatcher watcher = NewWatcher();

@@ -168,7 +168,7 @@ TEST_F(GraphActionsEvaluateTest, NoStepsEvaluateOnceWithoutABatch) {
   EXPECT_EQ(Number(*Evaluate(options_), "a"), 5);
 }
 
-TEST_F(GraphActionsEvaluateTest, WithAnUpdateResultsAreComputedWhenTheyAreWanted) {
+TEST_F(GraphActionsEvaluateTest, AnUpdateComputesResultsOnRequest) {
   Feed(5);
   int computed = 0;
   double sum = 0;

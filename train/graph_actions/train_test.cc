@@ -254,7 +254,7 @@ TEST_F(GraphActionsTrainTest, GA03ReturnsTheLossAndSavesTheLastStep) {
   EXPECT_EQ(*state.all_model_checkpoint_paths().rbegin(), "run/model.ckpt-1");
 }
 
-TEST_F(GraphActionsTrainTest, WorkersTrainAsynchronouslyUnlessTheConfigurationChooses) {
+TEST_F(GraphActionsTrainTest, TrainsAsynchronouslyByDefault) {
   options_.session.op = Op("replicas_to_aggregate: 1 unbounded: true");
   options_.session.local_workers = 2;
   options_.steps = 20;
@@ -365,7 +365,7 @@ TEST_F(GraphActionsTrainTest, GA09AChiefsMonitorSeesEachStep) {
   EXPECT_THAT(LossSummaries(), IsEmpty()) << "the default monitors are not there";
 }
 
-TEST_F(GraphActionsTrainTest, GA10AWorkerHasTheMonitorsOfAllWorkersAndEndsNone) {
+TEST_F(GraphActionsTrainTest, GA10WorkersHaveAllMonitorsAndEndNone) {
   options_.session.is_chief = false;
   OpenAsWorker({Block(1, 3), Block(2, 2.5)});
   NotingMonitor chiefs(false), all(true);
@@ -503,7 +503,7 @@ TEST_F(GraphActionsTrainTest, GA17AnErrorIsReturnedAndTheLastStepSaved) {
   EXPECT_EQ(monitor.calls().back(), "step 7") << "no end";
 }
 
-TEST_F(GraphActionsTrainTest, AbortedIsFollowedByAnotherSessionAndNoSecondBegin) {
+TEST_F(GraphActionsTrainTest, AbortedOpensASessionWithoutBegin) {
   options_.session.clock = &clock_;
   options_.open = opener_.opener();
   FakeSession::Options chief;
@@ -520,7 +520,7 @@ TEST_F(GraphActionsTrainTest, AbortedIsFollowedByAnotherSessionAndNoSecondBegin)
   EXPECT_THAT(monitor.calls(), ElementsAre("begin 3", "step 1", "step 2", "step 3", "end"));
 }
 
-TEST_F(GraphActionsTrainTest, GA18TheLossIsLoggedEverySoManyStepsAndAtTheLast) {
+TEST_F(GraphActionsTrainTest, GA18LogsTheLossPeriodicallyAndLast) {
   NotingMonitor monitor;
   options_.monitors = {&monitor};
   options_.session.clock = &clock_;
@@ -572,7 +572,7 @@ class UnclosedSession : public SessionDecorator {
   const std::unique_ptr<Session> session_;
 };
 
-TEST_F(GraphActionsTrainTest, GA24AnErrorOfTheLoopIsReturnedBeforeOneOfTheEnd) {
+TEST_F(GraphActionsTrainTest, GA24ReturnsTheLoopsErrorFirst) {
   options_.open = [](const SessionOptions& options) -> absl::StatusOr<HeldSession> {
     absl::StatusOr<HeldSession> held = OpenHeldSession(options);
     if (held.ok()) held->session = std::make_unique<UnclosedSession>(std::move(held->session));

@@ -12,7 +12,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-TEST(LossSummaryHookTest, WritesTheLossAtTheFirstRunAndThenWithThePeriod) {
+TEST(LossSummaryHookTest, WritesTheLossAtOnceThenPeriodically) {
   const auto hook = LossSummaryHook::Create({Period::Steps(8), Clock::Real()}).value();
   HookedRun run({hook.get()});
   ASSERT_TRUE(run.Run(20).ok());

@@ -156,7 +156,7 @@ TEST_F(ExperimentTest, ContinuousEvaluationEndsWithTheLastStep) {
   EXPECT_EQ(clock_.elapsed(), absl::Seconds(120)) << "the delay of evaluations, and no throttle after the last";
 }
 
-TEST_F(ExperimentTest, ContinuousEvaluationEndsWithARunThatWasEndedEarly) {
+TEST_F(ExperimentTest, ContinuousEvaluationStopsAtEarlyEnd) {
   options_.train_steps = 700;
   estimator_->finished = true;
   EXPECT_TRUE(Make()->ContinuousEval().ok());
@@ -293,7 +293,7 @@ TEST_F(ExperimentTest, LooksForCheckpointsOnceInTheInterval) {
   EXPECT_THAT(evaluated(), ElementsAre("3", "6", "9", "12"));
 }
 
-TEST_F(ExperimentTest, ACheckpointPeriodAndCheckpointAndExportMakeAListener) {
+TEST_F(ExperimentTest, CheckpointAndExportAddsAListener) {
   options_.checkpoint_and_export = true;
   EXPECT_TRUE(Make()->TrainAndEvaluate().ok());
   EXPECT_EQ(estimator_->trained[0].saving_listeners.size(), 1u);
@@ -307,7 +307,7 @@ TEST_F(ExperimentTest, ACheckpointPeriodAndCheckpointAndExportMakeAListener) {
 }
 
 // EXP-27
-TEST_F(ExperimentTest, AlternatesTrainingAndEvaluationUntilTheLastStep) {
+TEST_F(ExperimentTest, AlternatesTrainingAndEvaluation) {
   options_.train_steps = 100;
   options_.export_strategies = {Counted("best")};
   const auto result = Make()->ContinuousTrainAndEval();

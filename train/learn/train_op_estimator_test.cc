@@ -87,7 +87,7 @@ TEST_F(TrainOpEstimatorTest, EachCheckpointIsEvaluatedAndExported) {
   EXPECT_EQ(fs_.ListDirectory("run/eval")->size(), 1u);
 }
 
-TEST_F(TrainOpEstimatorTest, WorkersTrainAsynchronouslyUnlessTheConfigurationChooses) {
+TEST_F(TrainOpEstimatorTest, TrainsAsynchronouslyByDefault) {
   const auto policy = [&](const std::string& logdir) {
     config_.model_dir = logdir;
     ExperimentOptions options;

@@ -562,7 +562,7 @@ TEST_F(MonitoredTrainingTest, SwitchesOffWhatIsNoneOrZero) {
   EXPECT_THAT(Names(Resolve()), ElementsAre("chief", "user"));
 }
 
-TEST_F(MonitoredTrainingTest, TheChiefsScalarsAndTheGradientsFollowTheOptions) {
+TEST_F(MonitoredTrainingTest, ChiefScalarsFollowTheOptions) {
   options_.session.op.spec.mutable_summary()->set_gradients_every_steps(10);
   options_.save_scalars_steps = 20;
   const auto summary_of = [](const MonitoredSessionOptions& resolved) { return resolved.session.op.spec.summary(); };

@@ -18,7 +18,7 @@ std::vector<std::string> Names(const CheckpointHistory& history) {
 }
 
 // SAVE-01, SAVE-02, SAVE-03
-TEST(CheckpointHistoryTest, TheOldestFallsOutAndOneThatIsSavedAgainIsTheNewest) {
+TEST(CheckpointHistoryTest, SavingAgainMakesACheckpointTheNewest) {
   CheckpointHistory history(2, absl::Hours(10000), kStart);
   for (const char* prefix : {"s1", "s2", "s3"}) history.Record(prefix, kStart);
   EXPECT_THAT(Names(history), ElementsAre("s2", "s3"));

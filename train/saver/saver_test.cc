@@ -242,7 +242,7 @@ TEST_F(SaverTest, ARelativeDirectoryIsNotInTheStateFile) {
 }
 
 // SAVE-26, SAVE-29
-TEST_F(SaverTest, AnAbsoluteDirectoryIsInTheStateFileOnlyWhenItIsAskedFor) {
+TEST_F(SaverTest, StoresAnAbsoluteDirectoryOnRequest) {
   ASSERT_TRUE(memory_.CreateDirectory("/a/b").ok());
   const auto relative = Create();
   ASSERT_TRUE(Save(relative.get(), "/a/b/model", 0).ok());

@@ -38,7 +38,7 @@ TEST(FilterVariablesTest, WithoutSearchAnExpressionMatchesFromTheStart) {
               ElementsAre("conv1/biases", "fc/biases"));
 }
 
-TEST(FilterVariablesTest, ExpressionsSeeTheNameThatTensorFlowGivesTheValue) {
+TEST(FilterVariablesTest, ExpressionsSeeTensorFlowsNames) {
   EXPECT_THAT(FilterVariables(kLayers, Names{"fc/.*s:0$"}, absl::nullopt).value(),
               ElementsAre("fc/weights", "fc/biases"));
   EXPECT_THAT(FilterVariables(kLayers, Names{"biases$"}, absl::nullopt).value(), IsEmpty());

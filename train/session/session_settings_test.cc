@@ -219,7 +219,7 @@ TEST_P(SessionChangesTest, AChangeBetweenTwoStepsIsOneThatIsMadeAtAStart) {
   EXPECT_EQ(DigestOf(12), digest);
 }
 
-TEST_P(SessionChangesTest, AKilledProgramThatStartsAsBeforeContinuesWithTheChange) {
+TEST_P(SessionChangesTest, AKilledProgramContinuesItsChange) {
   const std::string digest = DigestOfAChangeAtAStart(5);
   logdir_ = "killed";
   {
@@ -238,7 +238,7 @@ TEST_P(SessionChangesTest, AKilledProgramThatStartsAsBeforeContinuesWithTheChang
   EXPECT_EQ(Record().change_size(), 1);
 }
 
-TEST_P(SessionChangesTest, NoStepIsComputedWithoutAChangeThatMayBeOnRecord) {
+TEST_P(SessionChangesTest, NoStepIgnoresAChangeInDoubt) {
   const std::string digest = DigestOfAChangeAtAStart(5);
   logdir_ = "unknown";
   {
@@ -259,7 +259,7 @@ TEST_P(SessionChangesTest, NoStepIsComputedWithoutAChangeThatMayBeOnRecord) {
   EXPECT_EQ(DigestOf(12), digest);
 }
 
-TEST_P(SessionChangesTest, AChangeWhoseCheckpointWasNotWrittenIsMadeAgain) {
+TEST_P(SessionChangesTest, AnUnsavedChangeIsMadeAgain) {
   const std::string digest = DigestOfAChangeAtAStart(5);
   logdir_ = "refused";
   {
@@ -359,7 +359,7 @@ TEST_F(SessionSettingsTest, WhatCannotChangeIsRefusedByName) {
   RunToTheEnd(session.get());
 }
 
-TEST_F(SessionSettingsTest, AChangeOfARunThatIsOverIsRefusedAndNotRecorded) {
+TEST_F(SessionSettingsTest, RefusesAndForgetsAChangeAfterTheEnd) {
   const auto session = OpenChief();
   RunTo(session.get(), 12);
   const absl::Status complete = session->ChangeSettings(Change());
@@ -371,7 +371,7 @@ TEST_F(SessionSettingsTest, AChangeOfARunThatIsOverIsRefusedAndNotRecorded) {
   EXPECT_FLOAT_EQ(Record().config().optimizer().learning_rate().initial(), 0.05f);
 }
 
-TEST_F(SessionSettingsTest, AStartThatMayChangeSettingsKeepsWhatTheProgramHasChanged) {
+TEST_F(SessionSettingsTest, AStartKeepsTheProgramsChanges) {
   const std::string digest = DigestOfAChangeAtAStart(5, Change());
   logdir_ = "live";
   SessionOptions options = ChiefOptions();
@@ -401,7 +401,7 @@ TEST_F(SessionSettingsTest, ABatchThatTheDataDoNotHaveIsRefused) {
   RunToTheEnd(session.get());
 }
 
-TEST_F(SessionSettingsTest, MovingAveragesFollowTheVariablesAndSurviveAKill) {
+TEST_F(SessionSettingsTest, MovingAveragesSurviveAKill) {
   Configure("moving_average { decay: 0.75 num_updates: true }");
   std::string digest;
   for (const bool killed : {false, true}) {

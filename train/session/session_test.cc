@@ -251,7 +251,7 @@ TEST_F(SessionTest, AValueThatIsSetIsTrainedOnFromThatStep) {
   }
 }
 
-TEST_F(SessionTest, ValuesWhoseCheckpointCannotBeWrittenFailTheRun) {
+TEST_F(SessionTest, UnsavableValuesFailTheRun) {
   FaultyFileSystem faulty(&fs_);
   SessionOptions options = ChiefOptions();
   options.fs = &faulty;
@@ -289,7 +289,7 @@ TEST_F(SessionTest, AWrongValueIsRefusedAndChangesNothing) {
   EXPECT_TRUE(session->Close().ok());
 }
 
-TEST_F(SessionTest, TheEndOfTheInputEndsTheRunBeforeTheStepThatItLacks) {
+TEST_F(SessionTest, EndOfInputEndsBeforeTheMissingStep) {
   // 96 examples are 12 steps of 2 slots of 4; of two epochs 24.
   for (const auto& test : {std::make_pair("epochs: 1", 12), std::make_pair("epochs: 2", 24)}) {
     logdir_ = test.first;
@@ -315,7 +315,7 @@ TEST_F(SessionTest, AdditionalStepsAreCountedOnce) {
   }
 }
 
-TEST_F(SessionTest, SettingsAreChangedFromAStepOnWhenThatIsAskedFor) {
+TEST_F(SessionTest, SettingsChangeFromTheRequestedStep) {
   const auto with_rate = [this](float rate) {
     SessionOptions options = ChiefOptions();
     options.op.spec.mutable_optimizer()->mutable_learning_rate()->set_initial(rate);

@@ -165,7 +165,7 @@ TEST_F(WorkerEndTest, AStopInAReportThatCameTooLateIsAskedForAgain) {
   EXPECT_THAT(Record().end().reason(), HasSubstr("asked for it: enough"));
 }
 
-TEST_F(WorkerEndTest, AStopWhoseStreamBrokeTravelsAgainAndEndsTheRunAtItsStep) {
+TEST_F(WorkerEndTest, AStopIsSentAgainAfterABrokenStream) {
   Open(2);
   chief_->AllowThrough(0);
   ASSERT_EQ(workers_[0]->NextStep().value(), 0);
@@ -201,7 +201,7 @@ TEST_F(WorkerEndTest, AStopThatNoBlockCanCarryIsSentByClose) {
   EXPECT_TRUE(Record().finished());
 }
 
-TEST_F(WorkerEndTest, AChiefWhoseWorkersAreGoneEndsTheRunBetweenTwoSteps) {
+TEST_F(WorkerEndTest, WithoutWorkersTheRunEndsBetweenSteps) {
   Open(1);
   chief_->AllowThrough(StepMachine::kNoLimit);
   std::thread computing([&] {
@@ -218,7 +218,7 @@ TEST_F(WorkerEndTest, AChiefWhoseWorkersAreGoneEndsTheRunBetweenTwoSteps) {
   EXPECT_THAT(chief_->chief()->GetStatus().checkpoint(), HasSubstr(absl::StrCat("-", end)));
 }
 
-TEST_F(WorkerEndTest, WithoutAWorkerVariablesAndSettingsAreChangedAtThePresentStep) {
+TEST_F(WorkerEndTest, WithoutWorkersChangesApplyNow) {
   Open(1);
   chief_->AllowThrough(StepMachine::kNoLimit);
   EXPECT_TRUE(workers_[0]->Close().ok());
@@ -291,7 +291,7 @@ TEST_F(WorkerEndTest, AnEndThatTheDiskRefusesIsTriedAgain) {
   computing.join();
 }
 
-TEST_F(WorkerEndTest, TheAddressFileLeadsWorkersToTheChiefAndSaysThatTheRunIsOver) {
+TEST_F(WorkerEndTest, TheAddressFileFindsTheChiefAndEnd) {
   Open(1);
   EXPECT_EQ(ReadFile(&fs_, "run.address").value(), absl::StrCat("grpc://", chief_->address(), "\n"));
   chief_->AllowThrough(StepMachine::kNoLimit);

@@ -158,7 +158,7 @@ class OneSlotTest : public WorkerSessionTest {
 };
 
 // With one slot in a step, most blocks of one of two workers are duplicates.
-TEST_F(OneSlotTest, SummariesOfWorkersWhoseBlocksAreDuplicatesAreWritten) {
+TEST_F(OneSlotTest, WritesSummariesOfDuplicateBlocks) {
   std::unique_ptr<Session> other = OpenSession(worker_options_).value();
   std::atomic<int64_t> accepted[2] = {{0}, {0}};
   const auto runs = [&](Session* worker, int index) {

@@ -478,7 +478,7 @@ TEST_F(LearningTest, ASaverOfTheProgramSavesBesides) {
   EXPECT_EQ(opener_.asked(0).op.spec.checkpoint().every_seconds(), 10) << "the run's own have the same period";
 }
 
-TEST_F(LearningTest, SynchronousOptimizersSayHowManyGradientsAreAveraged) {
+TEST_F(LearningTest, SyncOptimizersCountTheirGradients) {
   options_.sync_optimizer = {{4, 2}, {4}};
   options_.number_of_steps = 1;
   ASSERT_TRUE(Run().ok());

@@ -229,7 +229,7 @@ TEST_F(SlimRunTest, AChiefThatWasKilledComesToTheSameStep) {
 }
 
 // Such as one whose evaluation after the training has failed.
-TEST_F(SlimRunTest, AProgramThatIsStartedAgainComesToTheSameWeights) {
+TEST_F(SlimRunTest, ARestartedProgramGetsTheSameWeights) {
   const TrainOp op = *MakeOp(kLogistic);
   ASSERT_TRUE(Run(op, 3).ok());
   const std::string digest = DigestOf(3);
@@ -377,7 +377,7 @@ TEST_F(SlimRunTest, AMultiplierIsAsGoodAsARate) {
   EXPECT_NEAR(*one, *other, 1e-3);
 }
 
-TEST_F(SlimRunTest, TheSameTransformsHaveTheSameBitsWhereverTheyAreMade) {
+TEST_F(SlimRunTest, TransformsHaveTheSameBitsAnywhere) {
   CreateTrainOpOptions numbers, functions, own, summarized;
   numbers.gradient_multipliers = {{"logits/kernel", 3.0f}};
   numbers.clip_gradient_norm = 0.25;
@@ -446,7 +446,7 @@ TEST_F(SlimRunTest, SummariesOfGradientsObeyTheSwitches) {
 }
 
 // A clip of the optimizer comes after everything that the train_op does, and the norm shows what is applied.
-TEST_F(SlimRunTest, SummariesOfGradientsGoToTheWriterAndShowWhatIsApplied) {
+TEST_F(SlimRunTest, GradientSummariesShowTheAppliedOnes) {
   CreateTrainOpOptions summarized;
   summarized.summarize_gradients = true;
   summarized.gradient_multipliers = {{"logits/kernel", [](int64_t) { return 1000.0f; }}};
@@ -600,7 +600,7 @@ TEST_F(SlimRunTest, ATraceShowsWhatTheStepsDoInside) {
   }
 }
 
-TEST_F(SlimRunTest, WithoutASyncOptimizerWorkersTrainAsynchronously) {
+TEST_F(SlimRunTest, WorkersTrainAsynchronouslyByDefault) {
   const TrainOp op = *MakeOp(kLogistic);
   options_.session.local_workers = 2;
   ASSERT_TRUE(Run(op, 40).ok());

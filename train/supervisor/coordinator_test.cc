@@ -116,7 +116,7 @@ TEST_F(CoordinatorTest, JoinMayIgnoreThreadsThatOutliveTheGrace) {
   clock_.Advance(absl::Seconds(10));
 }
 
-TEST_F(CoordinatorTest, JoinEndsAsSoonAsTheLastThreadDoesWithinTheGrace) {
+TEST_F(CoordinatorTest, JoinEndsWithTheLastThreadInTheGrace) {
   Coordinator coordinator(Options());
   StartSleeper(&coordinator, "a", absl::Seconds(5));
   coordinator.RequestStop().IgnoreError();
@@ -259,7 +259,7 @@ TEST_F(CoordinatorTest, LateLoopCatchesUp) {
               ::testing::ElementsAre(absl::ZeroDuration(), absl::Seconds(5), absl::Seconds(5), absl::Seconds(6)));
 }
 
-TEST_F(CoordinatorTest, ALoopWithoutPeriodRunsBackToBackBetweenItsHooks) {
+TEST_F(CoordinatorTest, ALoopWithoutPeriodRunsBackToBack) {
   Coordinator coordinator(Options());
   std::string order;
   Coordinator::Loop loop;

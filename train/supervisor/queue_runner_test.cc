@@ -191,7 +191,7 @@ TEST(BoundedQueueTest, AClosedQueueTakesNothingAndGivesWhatItHas) {
   EXPECT_THAT(Drain(&queue), ElementsAre(1, 2));
 }
 
-TEST(BoundedQueueTest, WhoWaitsForRoomWhenItIsClosedGetsItOrIsCancelled) {
+TEST(BoundedQueueTest, CloseGrantsRoomOrCancelsWaiters) {
   for (const bool cancel : {false, true}) {
     Queue queue(1);
     EXPECT_TRUE(queue.Enqueue(1).ok());

@@ -125,7 +125,7 @@ TEST_F(SessionManagerTest, InitFunctionAloneMustSetEachVariable) {
 }
 
 // SM-04
-TEST_F(SessionManagerTest, WaitsForACheckpointAndDoesNotStartOverWithoutOne) {
+TEST_F(SessionManagerTest, WaitsForACheckpointNeverStartsOver) {
   SessionManager::PrepareOptions prepare;
   prepare.initialize = false;
   const auto at_once = Manager()->PrepareSession(session_, prepare);
@@ -159,7 +159,7 @@ TEST_F(SessionManagerTest, NamesWhatIsNotReady) {
   EXPECT_EQ(opener_.live(), 0);
 }
 
-TEST_F(SessionManagerTest, TakesUninitializedForNotReadyAndAnyOtherErrorForOne) {
+TEST_F(SessionManagerTest, OnlyUninitializedMeansNotReady) {
   absl::Status error = absl::FailedPreconditionError("Attempting to use uninitialized value w");
   manager_.ready = [&](Session&) -> absl::StatusOr<std::vector<std::string>> { return error; };
   WriteState();
@@ -192,7 +192,7 @@ TEST_F(SessionManagerTest, RecoversWithTheLocalStateMadeAnew) {
 }
 
 // SM-12
-TEST_F(SessionManagerTest, RecoversWithoutLocalStateWhereItIsNotReadyForIt) {
+TEST_F(SessionManagerTest, RecoversWithoutUnreadyLocalState) {
   WriteState();
   manager_.ready_for_local_init = LocalIsSet();
   manager_.local_init = SetLocal();
@@ -225,7 +225,7 @@ TEST_F(SessionManagerTest, TriesOnceWhereTheLimitIsShorterThanThePause) {
 }
 
 // SM-14
-TEST_F(SessionManagerTest, WaitsUntilTheModelIsInitializedAndMakesTheLocalState) {
+TEST_F(SessionManagerTest, WaitsForTheModelThenMakesLocalState) {
   BeWorker();
   manager_.recovery_wait = absl::Seconds(1);
   manager_.ready_for_local_init = [this](Session&) -> absl::StatusOr<std::vector<std::string>> {

@@ -130,7 +130,7 @@ TEST_F(SupervisedRunTest, ASupervisorTrainsSavesAndWritesItsRecords) {
   EXPECT_EQ(events.back(), "STOP 0");
 }
 
-TEST_F(SupervisedRunTest, ASummaryAfterTheLastStepIsBeforeTheStopOnRecord) {
+TEST_F(SupervisedRunTest, ALateSummaryPrecedesTheStop) {
   const auto session = OpenSession(Chief()).value();
   while (session->Run(op_).ok()) {
   }
@@ -210,7 +210,7 @@ TEST_F(SupervisedRunTest, AStopWhoseStepCannotBeSavedIsNoGoodStop) {
   EXPECT_TRUE(absl::IsPermissionDenied(status)) << status;
 }
 
-TEST_F(SupervisedRunTest, TwoManagedSessionsContinueOneRunWithAnEventFileEach) {
+TEST_F(SupervisedRunTest, TwoManagedSessionsContinueOneRun) {
   SupervisorOptions options;
   options.session = Chief();
   options.save_summaries_period = absl::ZeroDuration();
@@ -232,7 +232,7 @@ TEST_F(SupervisedRunTest, TwoManagedSessionsContinueOneRunWithAnEventFileEach) {
 }
 
 // SUP-13, SUP-31
-TEST_F(SupervisedRunTest, EventsAndTheTimerOfCheckpointsCanBeSwitchedOff) {
+TEST_F(SupervisedRunTest, EventsAndCheckpointTimerAreOptional) {
   SupervisorOptions options;
   options.session = Chief();
   options.session.write_events = false;
@@ -244,7 +244,7 @@ TEST_F(SupervisedRunTest, EventsAndTheTimerOfCheckpointsCanBeSwitchedOff) {
 }
 
 // SUP-16, SM-02, SM-06
-TEST_F(SupervisedRunTest, AnInitFunctionSetsValuesUnlessTheRunIsRestored) {
+TEST_F(SupervisedRunTest, InitRunsUnlessTheRunIsRestored) {
   Configure(1000000);
   SupervisorOptions options;
   options.session = Chief();
@@ -445,7 +445,7 @@ TEST_F(SupervisedRunTest, StartsFromTheCheckpointOfAnotherRun) {
   EXPECT_NE(bias_of("tuned/model.ckpt-0"), bias_of("run/model.ckpt-0"));
 }
 
-TEST_F(SupervisedRunTest, AWorkerUnderASupervisorComputesUntilTheRunIsOver) {
+TEST_F(SupervisedRunTest, ASupervisedWorkerComputesUntilTheEnd) {
   SupervisorOptions chief;
   chief.session = Chief();
   chief.session.listen = "127.0.0.1:0";
@@ -520,7 +520,7 @@ TEST_F(SupervisedRunTest, SummariesMayHaveADirectoryOfTheirOwn) {
   EXPECT_EQ(fs_.ListDirectory("summaries")->size(), 2u);
 }
 
-TEST_F(SupervisedRunTest, WhereTheConfigurationEndsTheRunEachStartComesToTheSameWeights) {
+TEST_F(SupervisedRunTest, EachStartReachesTheSameWeights) {
   Configure(8);
   std::string digest;
   for (int start = 0; start < 3; ++start) {

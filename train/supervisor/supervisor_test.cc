@@ -243,7 +243,7 @@ TEST_F(SupervisorTest, GivesUpAfterAsManySessionsAsItIsTold) {
 }
 
 // SUP-07
-TEST_F(SupervisorTest, LeavesTheLoopWhenAThreadHasComeToTheEndOfItsInput) {
+TEST_F(SupervisorTest, LeavesTheLoopAtTheInputsEnd) {
   const auto supervisor = Create();
   EXPECT_TRUE(supervisor
                   ->ManagedSession([&](Session&) {
@@ -339,7 +339,7 @@ TEST_F(SupervisorTest, RefusesToKeepTheEventFileOpen) {
   EXPECT_TRUE(Create()->ManagedSession([](Session&) { return absl::OkStatus(); }, prepare).ok());
 }
 
-TEST_F(SupervisorTest, TheChiefsScalarsAndTheGradientsFollowTheOptions) {
+TEST_F(SupervisorTest, ChiefScalarsFollowTheOptions) {
   options_.session.op.spec.mutable_summary()->set_gradients_every_steps(10);
   options_.save_scalars_steps = 20;
   options_.save_summaries_period = absl::Seconds(1);
@@ -432,7 +432,7 @@ TEST_F(SupervisorTest, ReadsTheGlobalStepOfTheSession) {
 }
 
 // SUP-28, SUP-29
-TEST_F(SupervisorTest, WritesTheRateAndTheSummaryAtOnceAndThenWithThePeriod) {
+TEST_F(SupervisorTest, WritesRateAndSummaryPeriodically) {
   options_.save_summaries_period = absl::Seconds(10);
   options_.summary = [](Session&) -> absl::StatusOr<v1::Summary> {
     v1::Summary summary;
@@ -578,7 +578,7 @@ TEST_F(SupervisorTest, HasNoServicesOnAWorker) {
 }
 
 // SUP-34
-TEST_F(SupervisorTest, CallsALoopedFunctionAtOnceAndThenWithItsInterval) {
+TEST_F(SupervisorTest, CallsALoopedFunctionPeriodically) {
   const auto supervisor = Create();
   std::atomic<int> calls{0};
   ASSERT_TRUE(supervisor
@@ -631,7 +631,7 @@ TEST_F(SupervisorTest, IsReadyForAnotherSessionAfterAStop) {
 }
 
 // SUP-42
-TEST_F(SupervisorTest, UsesTheSessionManagerThatItIsGivenAndNotItsOwnFunctions) {
+TEST_F(SupervisorTest, UsesTheGivenSessionManager) {
   SessionManager::Options manager_options;
   manager_options.open = opener_.opener();
   const auto manager = SessionManager::Create(manager_options).value();

@@ -98,7 +98,7 @@ TEST(AddressableBatchesTest, EveryEpochHasEveryExampleOnce) {
   }
 }
 
-TEST(AddressableBatchesTest, DropLeavesOutWhatDoesNotFillTheLastGlobalBatch) {
+TEST(AddressableBatchesTest, DropOmitsAnUnfilledGlobalBatch) {
   // Global batches of 6 from 20 examples: 3 steps per epoch, 2 examples left out.
   auto source = Create(20, Config(3, config::v1::InputConfig::DROP), Options(2));
   std::map<int, int> left_out;
@@ -199,7 +199,7 @@ TEST(AddressableBatchesTest, RefusesSizesThatMakeNoSense) {
               HasSubstr("10 examples, one step needs 12"));
 }
 
-TEST(AddressableBatchesTest, EveryStreamHasAllExamplesInItsOwnOrder) {
+TEST(AddressableBatchesTest, EachStreamHasAllExamplesInOwnOrder) {
   BatchSourceOptions options = Options(1);
   options.streams = true;
   options.epochs = 2;

@@ -26,7 +26,7 @@ TEST(NormalizationTest, ByDefaultChangesNothing) {
   EXPECT_EQ(Normalization()(0.3f), 0.3f);
 }
 
-TEST(NormalizationTest, SubtractsTheMeanAndDividesByTheStandardDeviation) {
+TEST(NormalizationTest, SubtractsTheMeanAndDividesByStddev) {
   const Normalization normalization = *Normalization::Create(Config(0.1f, 0.3f));
   std::vector<float> values = {0, 0.1f, 0.5f, 1, 2, 3, 4, 5, 6, 7, 8};
   const std::vector<float> before = values;

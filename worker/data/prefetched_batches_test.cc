@@ -143,7 +143,7 @@ TEST_F(PrefetchedBatchesTest, ANewHintDisplacesTheOldest) {
   EXPECT_EQ(fake_->calls(), 6);
 }
 
-TEST_F(PrefetchedBatchesTest, AHintWaitsForAnotherWhileABatchIsReady) {
+TEST_F(PrefetchedBatchesTest, AHintWaitsWhileABatchIsReady) {
   batches_->Prefetch(1, 0);
   AwaitIdle();
   batches_->Prefetch(2, 0);
@@ -192,7 +192,7 @@ TEST_F(PrefetchedBatchesTest, OneBatchThatTookLongerChangesNothing) {
   EXPECT_TRUE(batches_->PrepareIfBrief());
 }
 
-TEST_F(PrefetchedBatchesTest, BatchesThatTakeLongerFromNowOnAreTheThreads) {
+TEST_F(PrefetchedBatchesTest, LongBatchesGoToTheThread) {
   PrepareOne(PrefetchedBatches::kBrief / 2);
   for (int i = 0; i < 10; ++i) PrepareOne(PrefetchedBatches::kBrief * 4);
   HintAtTwo();

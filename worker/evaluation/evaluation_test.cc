@@ -62,7 +62,7 @@ EvaluationOptions Options(int64_t batch_size) {
   return options;
 }
 
-TEST(EvaluationTest, CountsEveryExampleWhateverTheBatchSize) {
+TEST(EvaluationTest, CountsEveryExampleAtAnyBatchSize) {
   const auto dataset = Clusters(103);
   std::vector<double> accuracies, losses;
   for (const int64_t batch_size : {1, 10, 103, 1000}) {
@@ -97,7 +97,7 @@ class RoundsUp : public Echo {
   const int64_t in_batch_;
 };
 
-TEST(EvaluationTest, AModelIsSeenWithTheNumbersOfItsTraining) {
+TEST(EvaluationTest, AModelGetsTheNumbersOfItsTraining) {
   const auto dataset = Clusters(12);
   for (const int64_t in_batch : {0, 2}) {
     RoundsUp model(in_batch);

@@ -41,7 +41,7 @@ REGISTER_METRIC("feature_sum",
                   return std::make_unique<FeatureSum>();
                 });
 
-TEST(MetricRegistryTest, MakesARegisteredMetricShownUnderItsName) {
+TEST(MetricRegistryTest, MakesARegisteredMetricUnderItsName) {
   auto metric = CreateMetric("registered:feature_sum", config::v1::ModelConfig(), ExampleSpec());
   ASSERT_EQ(metric.status(), absl::OkStatus());
   EXPECT_TRUE((*metric)->needs_loss());
@@ -66,7 +66,7 @@ TEST(MetricRegistryTest, EachEvaluationHasANewOne) {
   }
 }
 
-TEST(MetricRegistryTest, ReturnsTheErrorOfTheFactoryWithTheField) {
+TEST(MetricRegistryTest, ReturnsTheFactorysErrorWithTheField) {
   config::v1::ModelConfig registered;
   registered.set_registered("mine");
   EXPECT_EQ(CreateMetrics({"accuracy", "registered:feature_sum"}, registered, ExampleSpec()).status(),
@@ -77,7 +77,7 @@ TEST(MetricRegistryTest, ReturnsTheErrorOfTheFactoryWithTheField) {
             absl::InvalidArgumentError("only for floats"));
 }
 
-TEST(MetricRegistryTest, NamesTheRegisteredMetricsWhenOneIsUnknown) {
+TEST(MetricRegistryTest, UnknownMetricListsTheRegistered) {
   EXPECT_THAT(RegisteredMetrics(), Contains("feature_sum"));
   const absl::Status status = CreateMetrics({"registered:f1"}, config::v1::ModelConfig(), ExampleSpec()).status();
   EXPECT_TRUE(absl::IsNotFound(status));
@@ -86,7 +86,7 @@ TEST(MetricRegistryTest, NamesTheRegisteredMetricsWhenOneIsUnknown) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("feature_sum"));
 }
 
-TEST(MetricRegistryTest, RefusesANameTwiceAndThoseOfTheBuiltInOnes) {
+TEST(MetricRegistryTest, RefusesDuplicateAndBuiltInNames) {
   EXPECT_TRUE(absl::IsAlreadyExists(RegisterMetric("feature_sum", nullptr)));
   for (const char* name : {"", "accuracy", "top_3"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(RegisterMetric(name, nullptr))) << name;

@@ -88,7 +88,7 @@ TEST(MetricsTest, AccuracyOfASingleOutputIsItsSign) {
   EXPECT_EQ(Of(Create("accuracy", Targets(1)), WithTargets(1, {0.1f, -3, 0, 2}, {1, 0, 1, 0})).value, 0.5);
 }
 
-TEST(MetricsTest, AProbabilityPredictsClassOneAboveOneHalf) {
+TEST(MetricsTest, PredictsClassOneAboveOneHalf) {
   const std::string model = "loss { log_loss {} }";
   const Predicted predicted = WithClasses({0.6f, 0.4f, 0.3f, 0.9f}, {1, 0, 1, 0});
   for (const char* metric : {"accuracy", "top_1", "confusion_matrix"}) {
@@ -99,7 +99,7 @@ TEST(MetricsTest, AProbabilityPredictsClassOneAboveOneHalf) {
   EXPECT_EQ(DefaultMetrics(Model(model), Targets(1))[0], "accuracy");
 }
 
-TEST(MetricsTest, AccuracyOfFloatLabelsDependsOnTheLoss) {
+TEST(MetricsTest, FloatLabelAccuracyDependsOnTheLoss) {
   const Predicted predicted = WithTargets(2, {3, 1, 1, 2}, {1, 0, 0, 1});
   EXPECT_EQ(Of(Create("accuracy", Targets(2), "loss { sigmoid_cross_entropy {} }"), predicted).value, 0.5);
   EXPECT_EQ(Of(Create("accuracy", Targets(2), "loss { softmax_cross_entropy {} }"), predicted).value, 1);
@@ -170,7 +170,7 @@ TEST(MetricsTest, UndefinedValuesAreNan) {
   EXPECT_TRUE(std::isnan(Of(Create("auc", Classes(2)), WithClasses({1, NAN}, {0, 1})).value));
 }
 
-TEST(MetricsTest, ConfusionMatrixCountsLabelsByPredictions) {
+TEST(MetricsTest, ConfusionMatrixCountsPredictions) {
   const MetricValue value =
       Of(Create("confusion_matrix", Classes(2)), WithClasses({9, 0, 0, 0, 9, 0, 0, 9, 0, 0, 0, 9}, {0, 0, 1, 1}));
   EXPECT_EQ(value.classes, 3);
@@ -223,7 +223,7 @@ TEST(MetricsTest, TheLossChoosesTheDefault) {
   EXPECT_EQ(CreateMetrics({"auc", "accuracy", "top_5"}, Model(""), Classes(2))->size(), 3);
 }
 
-TEST(MetricsTest, RefusesNamesThatAreUnknownOrDoNotSuit) {
+TEST(MetricsTest, RefusesUnknownAndUnsuitableNames) {
   const auto message = [](const std::string& name, const ExampleSpec& spec) {
     const absl::Status status = CreateMetric(name, config::v1::ModelConfig(), spec).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument) << name;

@@ -53,7 +53,7 @@ class ModelValuesTest : public ::testing::Test {
   std::unique_ptr<BundleReader> reader_;
 };
 
-TEST_F(ModelValuesTest, LoadsTheVariablesInTheOrderOfTheModel) {
+TEST_F(ModelValuesTest, LoadsVariablesInTheModelsOrder) {
   absl::StatusOr<ModelValues> loaded =
       LoadModelValues(*reader_, Spec("variables { name: 'bias' dtype: DT_FLOAT shape: 3 } "
                                      "variables { name: 'kernel' dtype: DT_FLOAT shape: 2 shape: 3 }"));
@@ -65,7 +65,7 @@ TEST_F(ModelValuesTest, LoadsTheVariablesInTheOrderOfTheModel) {
   for (const float* value : values.view()) EXPECT_EQ(reinterpret_cast<uintptr_t>(value) % kTensorAlignment, 0);
 }
 
-TEST_F(ModelValuesTest, NamesTheVariableThatTheCheckpointLacks) {
+TEST_F(ModelValuesTest, NamesTheVariableMissingInCheckpoint) {
   ExpectError("variables { name: 'hidden/kernel' dtype: DT_FLOAT shape: 3 }", absl::StatusCode::kNotFound,
               "checkpoint run/model.ckpt-7 lacks the model's variable \"hidden/kernel\" [3]");
 }

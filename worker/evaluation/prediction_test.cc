@@ -98,7 +98,7 @@ TEST_F(PredictionTest, WritesTheNamesOfClasses) {
   EXPECT_EQ(status.message(), "there are names for 1 classes, the model answers with one of 2");
 }
 
-TEST_F(PredictionTest, WithoutLabelsTheAnswerIsAClassWhereTheLossSaysSo) {
+TEST_F(PredictionTest, WithoutLabelsWritesClassesIfKnown) {
   ASSERT_TRUE(Predict(Numbers(1, true, /*has_labels=*/false)).ok());
   EXPECT_EQ(*ReadFile(&fs_, "out.csv"), "example,output_0,output_1\n0,-0.1,1e-09\n");
   options_.has_classes = true;

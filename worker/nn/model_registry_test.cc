@@ -47,7 +47,7 @@ REGISTER_MODEL("square",
                  return std::make_unique<SquareModel>(name->second);
                });
 
-TEST(ModelRegistryTest, CreatesARegisteredModelWithItsParameters) {
+TEST(ModelRegistryTest, CreatesARegisteredModel) {
   config::v1::ModelConfig config;
   config.set_registered("square");
   (*config.mutable_parameter())["variable"] = "w";
@@ -62,7 +62,7 @@ TEST(ModelRegistryTest, ReturnsTheErrorOfTheFactory) {
   EXPECT_EQ(CreateModel(config, ExampleSpec()).status(), absl::InvalidArgumentError("parameter 'variable' is missing"));
 }
 
-TEST(ModelRegistryTest, NamesTheRegisteredModelsWhenOneIsUnknown) {
+TEST(ModelRegistryTest, UnknownModelListsTheRegistered) {
   EXPECT_THAT(RegisteredModels(), Contains("square"));
   const absl::Status status = FindModel("cube").status();
   EXPECT_TRUE(absl::IsNotFound(status));

@@ -51,7 +51,7 @@ absl::Status EndOfRun() {
   return FindTargets(&fs, ParseMasterAddress("file:/run/chief").value()).status();
 }
 
-TEST_F(SessionRetriesTest, TheEndOfTheRunIsBelievedWhenItIsStillSaidAfterAWhile) {
+TEST_F(SessionRetriesTest, BelievesAnEndRepeatedAfterTheGrace) {
   EXPECT_TRUE(FailAfter(kLimit / 2, EndOfRun()).ok());
   EXPECT_TRUE(FailAfter(SessionRetries::kEndGrace - absl::Milliseconds(1), EndOfRun()).ok());
   EXPECT_EQ(FailAfter(absl::Milliseconds(1), EndOfRun()).status(), EndOfRun());
@@ -68,12 +68,12 @@ TEST_F(SessionRetriesTest, AfterASessionTheEndIsBelievedAtOnce) {
   EXPECT_EQ(FailAfter(absl::ZeroDuration(), EndOfRun()).status(), EndOfRun());
 }
 
-TEST_F(SessionRetriesTest, AnEndIsNotLookedAtForLongerThanAChiefIsWaitedFor) {
+TEST_F(SessionRetriesTest, WaitsForAnEndAtMostTheChiefWait) {
   EXPECT_TRUE(retries_.OnFailure(EndOfRun(), now_, absl::Seconds(1)).ok());
   EXPECT_EQ(retries_.OnFailure(EndOfRun(), now_ + absl::Seconds(1), absl::Seconds(1)).status(), EndOfRun());
 }
 
-TEST_F(SessionRetriesTest, AbsenceBeginsWithTheFirstFailureHoweverLongTheSessionWas) {
+TEST_F(SessionRetriesTest, AbsenceBeginsWithTheFirstFailure) {
   EXPECT_TRUE(FailOpenAfter(absl::Hours(3), absl::UnavailableError("gone")).ok());
   EXPECT_TRUE(FailAfter(kLimit - absl::Milliseconds(1), absl::UnavailableError("gone")).ok());
   const auto given_up = FailAfter(absl::Milliseconds(1), absl::UnavailableError("connection refused"));
@@ -87,7 +87,7 @@ TEST_F(SessionRetriesTest, AChiefThatIsNeverThereIsGivenUpAfterTheLimit) {
   EXPECT_FALSE(FailAfter(kLimit / 2, absl::UnavailableError("nobody")).ok());
 }
 
-TEST_F(SessionRetriesTest, AChiefThatRestoresForLongIsWaitedForWithGrowingDelays) {
+TEST_F(SessionRetriesTest, WaitsForARestoringChiefWithDelays) {
   absl::Duration last;
   for (int i = 0; i < 100; ++i) {
     retries_.OnAnswer();  // to GetRunSpec
@@ -118,7 +118,7 @@ TEST_F(SessionRetriesTest, WhomAChiefSendsAwayComesAgainAtOnceAFewTimes) {
   EXPECT_GT(*FailOpenAfter(absl::ZeroDuration(), absl::UnavailableError("gone")), absl::ZeroDuration());
 }
 
-TEST_F(SessionRetriesTest, SessionsThatBringNothingAreGivenUpAfterTheLimit) {
+TEST_F(SessionRetriesTest, GivesUpAfterFruitlessSessions) {
   for (int i = 0; i < 11; ++i) {
     const auto delay = FailOpenAfter(absl::Seconds(1), absl::InternalError("RST_STREAM"));
     ASSERT_EQ(delay.ok(), i < 10) << i;

@@ -188,7 +188,7 @@ TEST_F(TrainingWorkerTest, ARunThatFailedFailsTheWorker) {
 }
 
 // SM-08
-TEST_F(TrainingWorkerTest, AnAbsentChiefIsLookedForUntilTheLimitAndThenNamed) {
+TEST_F(TrainingWorkerTest, LooksForAChiefUntilTheLimit) {
   client_.get_run = {absl::UnavailableError("connection refused")};
   AutoAdvancingClock clock;
   const absl::Time start = clock.Now();
@@ -230,7 +230,7 @@ TEST_F(TrainingWorkerTest, ANewGenerationIsANewSession) {
 }
 
 // As when its program sets variables after every step, for longer than the worker would wait for a chief.
-TEST_F(TrainingWorkerTest, AChiefThatEndsEachSessionAfterABlockIsAskedAgainAtOnce) {
+TEST_F(TrainingWorkerTest, ReopensImmediatelyAfterEachBlock) {
   constexpr int kSessions = 50;
   for (int step = 0; step < kSessions; ++step) {
     client_.streams.push_back(
@@ -272,7 +272,7 @@ TEST_F(TrainingWorkerTest, AChiefThatGoesDuringALongBlockIsLookedFor) {
   EXPECT_EQ(client_.calls().streams.size(), 2u);
 }
 
-TEST_F(TrainingWorkerTest, AStreamThatTheTransportEndsInItsOwnWordsIsFollowedByAnother) {
+TEST_F(TrainingWorkerTest, ATransportErrorOpensAnotherStream) {
   client_.streams = {{FakeChiefClient::Fails(absl::UnknownError("Stream removed"))},
                      {FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Fails(absl::InternalError("RST_STREAM"))},
                      {FakeChiefClient::Finishes()}};
@@ -392,7 +392,7 @@ TEST_F(TrainingWorkerTest, StopsInTheMiddleOfABlock) {
 }
 
 // The chief may have begun to apply a contribution that is being sent.
-TEST_F(TrainingWorkerTest, AStopLetsItEndTheContributionThatItHasBegunToSend) {
+TEST_F(TrainingWorkerTest, AStopLetsItFinishSendingContribution) {
   client_.streams = {{FakeChiefClient::Gives(0, 0, 2)}};
   int slot = 0;
   on_backward_ = [&] {
@@ -443,7 +443,7 @@ TEST_F(TrainingWorkerTest, HeartbeatsComeThreeTimesInALease) {
   EXPECT_EQ(beats, 4);
 }
 
-TEST_F(TrainingWorkerTest, ARunThatEndsWhileItComputesIsHeardOnTheSameStream) {
+TEST_F(TrainingWorkerTest, TheEndDuringABlockUsesTheSameStream) {
   client_.heartbeat_finished = true;
   on_slot_ = [&] {
     clock_.AwaitWaiters(1);
@@ -458,7 +458,7 @@ TEST_F(TrainingWorkerTest, ARunThatEndsWhileItComputesIsHeardOnTheSameStream) {
   EXPECT_EQ(calls.reports, 0) << "the block was dropped";
 }
 
-TEST_F(TrainingWorkerTest, AnGenerationThatEndsWhileItComputesIsANewSession) {
+TEST_F(TrainingWorkerTest, ANewGenerationOpensANewSession) {
   client_.heartbeat = {absl::AbortedError("unknown session"), absl::OkStatus()};
   bool first = true;
   on_slot_ = [&] {

@@ -33,7 +33,7 @@ class FloatingPointModeTest : public ::testing::Test {
   const unsigned before_ = _mm_getcsr();
 };
 
-TEST_F(FloatingPointModeTest, AProgramBeginsWithTheOneThatGivesTheRunsBits) {
+TEST_F(FloatingPointModeTest, AProgramStartsInTheReproducibleMode) {
   EXPECT_TRUE(CheckFloatingPointMode().ok()) << Message();
 }
 
@@ -42,7 +42,7 @@ TEST_F(FloatingPointModeTest, WhatHasHappenedIsNoMode) {
   EXPECT_TRUE(CheckFloatingPointMode().ok()) << Message();
 }
 
-TEST_F(FloatingPointModeTest, WhatFastMathSetsIsAnErrorOfTheConfigurationThatNamesIt) {
+TEST_F(FloatingPointModeTest, FastMathIsANamedConfigurationError) {
   Set(kFlushesResults | kFlushesOperands);
   const absl::Status status = CheckFloatingPointMode();
   EXPECT_TRUE(absl::IsFailedPrecondition(status));

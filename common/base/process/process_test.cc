@@ -127,7 +127,7 @@ TEST(TerminationWatchTest, RepeatedSignalsAreTheSameStop) {
   }
 }
 
-TEST(TerminationWatchDeathTest, EndsAtASecondInterruptEvenIfTheFirstOneHangs) {
+TEST(TerminationWatchDeathTest, EndsAtSecondInterruptIfFirstHangs) {
   EXPECT_EXIT(
       {
         SimulatedClock clock;
@@ -144,7 +144,7 @@ TEST(TerminationWatchDeathTest, EndsAtASecondInterruptEvenIfTheFirstOneHangs) {
       ::testing::ExitedWithCode(kExitTerminated), "");
 }
 
-TEST(TerminationWatchDeathTest, EndsAtASecondInterruptEvenIfItIsBeingDestroyed) {
+TEST(TerminationWatchDeathTest, EndsAtSecondInterruptWhileDestroyed) {
   EXPECT_EXIT(
       {
         SimulatedClock clock;
@@ -164,7 +164,7 @@ TEST(TerminationWatchDeathTest, EndsAtASecondInterruptEvenIfItIsBeingDestroyed) 
       ::testing::ExitedWithCode(kExitFailed), "");
 }
 
-TEST(TerminationWatchDeathTest, EndsWhenTheLimitHasPassedSinceTheFirst) {
+TEST(TerminationWatchDeathTest, EndsWhenTheLimitHasPassed) {
   EXPECT_EXIT(
       {
         TerminationWatch watch(Watching([] { WaitForSignals(); }, Clock::Real(), kExitFailed, absl::Milliseconds(1)));
@@ -175,7 +175,7 @@ TEST(TerminationWatchDeathTest, EndsWhenTheLimitHasPassedSinceTheFirst) {
 }
 
 // Stderr is a full pipe, as in `lockstep chief ... 2>&1 | less` when the reader does not scroll.
-TEST(TerminationWatchDeathTest, EndsAtTheLimitThoughStderrTakesNothing) {
+TEST(TerminationWatchDeathTest, EndsAtTheLimitEvenIfStderrBlocks) {
   EXPECT_EXIT(
       {
         alarm(30);
@@ -193,7 +193,7 @@ TEST(TerminationWatchDeathTest, EndsAtTheLimitThoughStderrTakesNothing) {
       ::testing::ExitedWithCode(kExitFailed), "");
 }
 
-TEST(TerminationWatchDeathTest, AsksForTheLimitAtTheFirstSignalAndForTheExitCodeAtTheEnd) {
+TEST(TerminationWatchDeathTest, ReadsLimitFirstAndExitCodeAtTheEnd) {
   EXPECT_EXIT(
       {
         std::atomic<bool> limited = false;
@@ -338,7 +338,7 @@ TEST(TerminationWatchTest, StopsWhereNoThreadIsLeft) {
   while (stops == 0) sched_yield();
 }
 
-TEST(InitializeProcessTest, ChildrenAreAwaitedThoughTheParentIgnoredSigchld) {
+TEST(InitializeProcessTest, AwaitsChildrenDespiteIgnoredSigchld) {
   const auto await_child = [] {
     signal(SIGCHLD, SIG_IGN);
     InitializeProcess("test");
@@ -351,7 +351,7 @@ TEST(InitializeProcessTest, ChildrenAreAwaitedThoughTheParentIgnoredSigchld) {
 }
 
 // A program that is never long enough in one place to need a watch has none.
-TEST(InitializeProcessTest, UserSignalsDoNotEndAProcessWithoutAWatch) {
+TEST(InitializeProcessTest, UserSignalsWithoutAWatchAreHarmless) {
   const auto take_both = [] {
     InitializeProcess("test");
     raise(SIGUSR1);

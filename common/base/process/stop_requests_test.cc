@@ -18,7 +18,7 @@ TEST(StopRequestsTest, AnyFirstSignalIsTheStop) {
   }
 }
 
-TEST(StopRequestsTest, ARepeatedTermOrHangupIsTheSameWishHoweverLate) {
+TEST(StopRequestsTest, RepeatedTermOrHangupIsTheSameRequest) {
   for (const int first : {SIGTERM, SIGINT, SIGHUP}) {
     StopRequests requests;
     requests.On(first, At(absl::ZeroDuration()));
@@ -30,7 +30,7 @@ TEST(StopRequestsTest, ARepeatedTermOrHangupIsTheSameWishHoweverLate) {
   }
 }
 
-TEST(StopRequestsTest, OnlyAnInterruptASecondAfterTheFirstSignalEndsAtOnce) {
+TEST(StopRequestsTest, OnlyALaterInterruptEndsImmediately) {
   for (const int first : {SIGTERM, SIGINT, SIGHUP}) {
     StopRequests requests;
     requests.On(first, At(absl::ZeroDuration()));

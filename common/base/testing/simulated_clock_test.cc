@@ -28,7 +28,7 @@ TEST(SimulatedClockTest, ADeadlineThatHasComeIsNotWaitedFor) {
   EXPECT_TRUE(clock.WaitUntil(&never, &mutex, absl::InfinitePast()));
 }
 
-TEST(SimulatedClockTest, ASleeperWakesWhenItsTimeHasComeAndNotBefore) {
+TEST(SimulatedClockTest, ASleeperWakesExactlyAtItsTime) {
   SimulatedClock clock;
   const absl::Time start = clock.Now();
   absl::Time woke;
@@ -63,7 +63,7 @@ TEST(SimulatedClockTest, ASignalEndsAWaitBeforeItsDeadline) {
   EXPECT_FALSE(timed_out);
 }
 
-TEST(SimulatedClockTest, WaitersWhoseDeadlineHasComeDoNotCount) {
+TEST(SimulatedClockTest, WaitersPastTheirDeadlineDoNotCount) {
   SimulatedClock clock;
   Mutex mutex;
   CondVar changed;
@@ -97,7 +97,7 @@ TEST(SimulatedClockTest, OneAdvanceWakesAllThatAreDue) {
   for (int i = 3; i < 5; ++i) sleepers[i].join();
 }
 
-TEST(SimulatedClockTest, ASleeperMayBeGoneBeforeTheNextAdvance) {
+TEST(SimulatedClockTest, ASleeperMayLeaveBeforeTheNextAdvance) {
   SimulatedClock clock;
   std::atomic<bool> done{false};
   std::thread sleeper([&] {

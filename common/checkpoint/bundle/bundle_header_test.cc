@@ -26,7 +26,7 @@ class BundleHeaderTest : public ::testing::Test {
   FaultyFileSystem fs_{&memory_};
 };
 
-TEST_F(BundleHeaderTest, SaysWhoWroteACheckpointAndItsNumberOfDataFiles) {
+TEST_F(BundleHeaderTest, NamesTheWriterAndTheDataFileCount) {
   Save("d/run", false);
   Save("d/mine", true, 3);
   EXPECT_EQ(ReadBundleHeader(&fs_, "d/run")->num_shards(), 1);
@@ -45,7 +45,7 @@ TEST_F(BundleHeaderTest, WhatIsAbsentOrDamagedIsNoSavers) {
   EXPECT_FALSE(IsWrittenBySaver(&fs_, "d/mine").value());
 }
 
-TEST_F(BundleHeaderTest, AFileSystemThatDoesNotAnswerIsAnError) {
+TEST_F(BundleHeaderTest, UnresponsiveFileSystemIsAnError) {
   Save("d/mine", true);
   fs_.FailOperation(1, absl::PermissionDeniedError("not yours"));
   EXPECT_TRUE(absl::IsPermissionDenied(IsWrittenBySaver(&fs_, "d/mine").status()));

@@ -109,7 +109,7 @@ TEST_F(BundleWriterTest, WritesAnIndexAndADataFile) {
 }
 
 // SAVE-05
-TEST_F(BundleWriterTest, SpreadsTensorsOverDataFilesEachToTheLightest) {
+TEST_F(BundleWriterTest, AddsEachTensorToTheLightestDataFile) {
   BundleWriterOptions options;
   options.num_data_files = 3;
   auto writer = BundleWriter::Create(&fs_, "d/ckpt", options).value();
@@ -130,7 +130,7 @@ TEST_F(BundleWriterTest, SpreadsTensorsOverDataFilesEachToTheLightest) {
   EXPECT_FALSE(reader->written_by_saver());
 }
 
-TEST_F(BundleWriterTest, ReplacesOneThatHasAnotherNumberOfDataFiles) {
+TEST_F(BundleWriterTest, ReplacesADifferentNumberOfDataFiles) {
   const auto save = [this](int files, float value) {
     ASSERT_TRUE(Save(&fs_, "d/ckpt", value, files).ok());
     EXPECT_EQ(Restore(&fs_, "d/ckpt"), value);
@@ -146,7 +146,7 @@ TEST_F(BundleWriterTest, ReplacesOneThatHasAnotherNumberOfDataFiles) {
 }
 
 // Fails each operation of a save with several data files over an existing checkpoint.
-TEST_F(BundleWriterTest, AFailedReplacementLeavesTheOldOneAndNothingElse) {
+TEST_F(BundleWriterTest, FailedReplacementLeavesOnlyTheOldOne) {
   const auto save = [this](float value) { return Save(&fs_, "d/ckpt", value, 2); };
   ASSERT_TRUE(save(1).ok());
   int indexes_that_may_lead_to_the_new = 0;
@@ -166,7 +166,7 @@ TEST_F(BundleWriterTest, AFailedReplacementLeavesTheOldOneAndNothingElse) {
   }
 }
 
-TEST_F(BundleWriterTest, RefusesANumberOfDataFilesThatCannotBe) {
+TEST_F(BundleWriterTest, RefusesImpossibleDataFileCounts) {
   for (const int files : {0, -1, 10000}) {
     BundleWriterOptions options;
     options.num_data_files = files;
@@ -186,7 +186,7 @@ TEST_F(BundleWriterTest, RefusesARepeatedName) {
   EXPECT_EQ(twice.message(), "checkpoint d/ckpt: variable v is added twice");
 }
 
-TEST_F(BundleWriterTest, RefusesContentThatContradictsTypeAndShape) {
+TEST_F(BundleWriterTest, RefusesContentUnlikeItsTypeAndShape) {
   auto writer = BundleWriter::Create(&fs_, "d/ckpt").value();
   const absl::Status status = writer->Add("v", v1::DT_FLOAT, {2, 3}, "12345");
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
@@ -209,7 +209,7 @@ TEST_F(BundleWriterTest, SaysThatTheDirectoryIsMissing) {
   EXPECT_EQ(BundleWriter::Create(&fs_, "d/").status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST_F(BundleWriterTest, RemovesItsTemporaryFilesWhenAbandoned) {
+TEST_F(BundleWriterTest, RemovesTemporaryFilesWhenAbandoned) {
   { const auto writer = BundleWriter::Create(&fs_, "d/ckpt").value(); }
   EXPECT_TRUE(Files().empty());
 }
@@ -268,7 +268,7 @@ TEST_F(BundleWriterTest, ReplacesADamagedCheckpoint) {
 }
 
 // Without the index, the data file in use is unknown.
-TEST_F(BundleWriterTest, DoesNotTakeACheckpointThatItCannotReadForNone) {
+TEST_F(BundleWriterTest, UnreadableCheckpointIsNotAbsent) {
   ASSERT_TRUE(Save(&fs_, "d/ckpt", 1).ok());
   using Operation = FaultyFileSystem::Operation;
   for (const Operation operation : {Operation::kExists, Operation::kOpen, Operation::kRead}) {
@@ -285,7 +285,7 @@ TEST_F(BundleWriterTest, DoesNotTakeACheckpointThatItCannotReadForNone) {
 class BundleWriterCrashTest : public ::testing::TestWithParam<int> {};
 
 // Covers one data file and several.
-TEST_P(BundleWriterCrashTest, KeepsOneWholeCheckpointThroughAReplacement) {
+TEST_P(BundleWriterCrashTest, KeepsOneWholeCheckpointThroughout) {
   for (const UnsyncedNames names : {UnsyncedNames::kLost, UnsyncedNames::kKept, UnsyncedNames::kOnlyLastKept}) {
     bool killed = true;
     for (int64_t n = 0; killed; ++n) {

@@ -125,7 +125,7 @@ std::string TableOfBlock(const std::string& block, int times = 1) {
   return table + footer + absl::HexStringToBytes("57fb808b247547db");
 }
 
-TEST(IndexTableTest, RefusesHostileBlocksWhoseChecksumsAreRight) {
+TEST(IndexTableTest, RefusesHostileBlocksWithChecksums) {
   const std::string restart("\0\0\0\0\1\0\0\0", 8);
   ASSERT_TRUE(DecodeIndexTable(TableOfBlock(std::string("\0\1\1kv", 5) + restart)).ok());
   const std::string blocks[] = {

@@ -45,7 +45,7 @@ TEST(SliceKeyTest, IsTensorFlowsForStartsOfEverySize) {
   }
 }
 
-TEST(SliceKeyTest, EncodesAWholeDimensionAsLengthMinusOne) {
+TEST(SliceKeyTest, EncodesAWholeDimensionAsMinusOne) {
   EXPECT_EQ(absl::BytesToHexString(SliceKey("n\xc3\xbf", Slice({{0, -1}, {1, 1}}))), "006ec3bf00010102807f8181");
 }
 

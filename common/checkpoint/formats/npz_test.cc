@@ -141,7 +141,7 @@ TEST_F(NpzTest, ReadsZip64AndAComment) {
   EXPECT_TRUE(absl::IsDataLoss(ReadAll(archive.File())));
 }
 
-TEST_F(NpzTest, AnArrayThatIsNotReadIsAnErrorOnlyForWhoWantsIt) {
+TEST_F(NpzTest, OnlyReadingABadArrayFails) {
   std::string array = Array();
   array.replace(array.find("<f4"), 3, ">f4");
   const auto reader = Open(Archive(array).File());
@@ -165,7 +165,7 @@ TEST_F(NpzTest, DamageIsDataLoss) {
   }
 }
 
-TEST_F(NpzTest, WhatAnArchiveSaysOfItselfIsNotBelieved) {
+TEST_F(NpzTest, DoesNotTrustTheArchivesOwnSizes) {
   const auto error = [this](const std::function<void(Archive*)>& change, bool deflate = false) {
     Archive archive(Array(), deflate);
     change(&archive);

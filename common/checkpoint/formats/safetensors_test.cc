@@ -78,7 +78,7 @@ TEST_F(SafetensorsTest, SaysWhatItCannotWrite) {
   EXPECT_EQ(error("s", v1::DT_STRING), "safetensors cannot hold s: there is no type string");
 }
 
-TEST_F(SafetensorsTest, ATypeThatIsNotReadIsAnErrorOnlyForWhoWantsIt) {
+TEST_F(SafetensorsTest, OnlyReadingAnUnsupportedTypeFails) {
   const auto reader = Open(File(R"({"q":{"dtype":"F8_E4M3","shape":[2],"data_offsets":[0,2]}})", "ab"));
   ASSERT_TRUE(reader.ok()) << reader.status();
   EXPECT_TRUE((*reader)->Contains("q"));

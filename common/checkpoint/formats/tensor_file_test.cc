@@ -28,7 +28,7 @@ class TensorFileTest : public ::testing::Test {
   MemoryFileSystem fs_;
 };
 
-TEST_F(TensorFileTest, EveryFormatKeepsNamesTypesShapesAndBytes) {
+TEST_F(TensorFileTest, EveryFormatKeepsNamesTypesAndBytes) {
   const auto source = OpenTensors(&fs_, "c").value();
   for (const char* name : {"safetensors", "npz"}) {
     const std::string path = absl::StrCat("out.", name);

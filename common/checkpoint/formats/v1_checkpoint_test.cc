@@ -104,7 +104,7 @@ TEST_F(ShardsTest, AnyNameMeansTheWholeCheckpoint) {
   }
 }
 
-TEST_F(ShardsTest, AShapeThatIsNotStoredIsDamageBeforeItIsAllocated) {
+TEST_F(ShardsTest, UnstoredShapeIsDataLossUnallocated) {
   for (const int64_t size : {int64_t{1} << 45, int64_t{1} << 62}) {
     v1::SavedTensorSlices all;
     AddMeta("w", size, &all);

@@ -68,7 +68,7 @@ TEST_F(WarmStartPlanTest, LoadsWhatItFindsAndReportsTheRest) {
             "  not used of the checkpoint: fc1/biases, fc2/weights");
 }
 
-TEST_F(WarmStartPlanTest, AFileOfWeightsStartsARunAsACheckpointDoes) {
+TEST_F(WarmStartPlanTest, AWeightFileStartsARun) {
   Write({{"fc1/weights", {2, 3}}, {"extra", {1}}});
   v1::ModelSpec model;
   v1::VariableSpec* const variable = model.add_variables();
@@ -199,7 +199,7 @@ TEST_F(WarmStartPlanTest, WhatIsRequiredMustBeThere) {
 }
 
 // WARM-06, WARM-07
-TEST_F(WarmStartPlanTest, ReshapesOnlyWhenAskedToAndWithAsManyElements) {
+TEST_F(WarmStartPlanTest, ReshapesOnRequestIfSizesMatch) {
   Write({{"v0", {1, 2}}});
   const absl::Status status = Plan("", {{"v0", {2, 1}}}).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));

@@ -85,7 +85,7 @@ TEST(FrameBuilderTest, SmallContributionsAreOneFrame) {
   EXPECT_TRUE(next.gradients.empty());
 }
 
-TEST(FrameBuilderTest, AFullFrameLeavesWhileTheRestIsComputed) {
+TEST(FrameBuilderTest, AFullFrameLeavesBeforeTheBlockIsDone) {
   FrameSizes sizes;
   sizes.frame_bytes = 100 * sizeof(float);
   FrameBuilder builder(OptionsWith(sizes));
@@ -99,7 +99,7 @@ TEST(FrameBuilderTest, AFullFrameLeavesWhileTheRestIsComputed) {
   EXPECT_EQ(builder.End().gradients.size(), 1u);
 }
 
-TEST(FrameBuilderTest, PiecesInSharedMemoryCountWithTheirBytes) {
+TEST(FrameBuilderTest, CountsTheBytesOfSharedPieces) {
   FrameSizes sizes;
   sizes.frame_bytes = 100;
   FrameBuilder builder(OptionsWith(sizes));
@@ -109,7 +109,7 @@ TEST(FrameBuilderTest, PiecesInSharedMemoryCountWithTheirBytes) {
   EXPECT_TRUE(builder.AddPiece(piece).has_value());
 }
 
-TEST(FrameBuilderTest, ReportsThatAreTooLongForOneFrameAreCut) {
+TEST(FrameBuilderTest, CutsReportsTooLongForOneFrame) {
   FrameSizes sizes;
   sizes.frame_bytes = 1000;
   sizes.report_bytes = 100;
@@ -124,7 +124,7 @@ TEST(FrameBuilderTest, ReportsThatAreTooLongForOneFrameAreCut) {
   EXPECT_FALSE(builder.End().reports.empty()) << "the last part travels with what follows";
 }
 
-TEST(FrameBuilderTest, WithoutSizesEverythingLeavesAtOnceAndWhole) {
+TEST(FrameBuilderTest, WithoutSizesSendsWholeMessages) {
   FrameBuilder builder(OptionsWith({}));
   builder.Begin(TokenOf(0, 0, 2));
   const auto frames = builder.AddReports(Reports(2, 4 << 20));
@@ -136,7 +136,7 @@ TEST(FrameBuilderTest, WithoutSizesEverythingLeavesAtOnceAndWhole) {
   EXPECT_TRUE(builder.End().gradients.empty());
 }
 
-TEST(FrameBuilderTest, LeavingDropsTheContributionThatWasNotEnded) {
+TEST(FrameBuilderTest, LeavingDropsTheOpenContribution) {
   FrameSizes sizes;
   sizes.frame_bytes = 1000;
   FrameBuilder builder(OptionsWith(sizes));

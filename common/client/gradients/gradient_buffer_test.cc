@@ -39,7 +39,7 @@ TEST_F(GradientBufferTest, PiecesAreTheMemoryThatTheModelWrote) {
   EXPECT_EQ(gradients.handle(), nullptr);
 }
 
-TEST_F(GradientBufferTest, SixteenBitPiecesAreEncodedBesideTheFloats) {
+TEST_F(GradientBufferTest, EncodesSixteenBitPiecesSeparately) {
   GradientBuffer gradients(&layout_, v1::DT_BFLOAT16, /*shareable=*/false, &buffers_);
   gradients.Variable(0)[0] = 1.5f;
   gradients.Variable(0)[1] = -2;
@@ -117,7 +117,7 @@ TEST_F(GradientBufferTest, APieceHoldsNoMoreThanItself) {
   for (const int64_t offset : {2, 3, 4}) EXPECT_FALSE(memory.IsFree(offset, 1)) << offset;
 }
 
-TEST_F(GradientBufferTest, WhatTravelsInSixteenBitsMakesRoomAtOnceForAnother) {
+TEST_F(GradientBufferTest, EncodingFreesTheBufferImmediately) {
   GradientBuffer gradients(&layout_, v1::DT_HALF, /*shareable=*/false, &buffers_);
   const float* const place = gradients.Variable(1);
   const StepPiece piece = gradients.Piece(1, 0, 5, /*in_place=*/false);
@@ -125,7 +125,7 @@ TEST_F(GradientBufferTest, WhatTravelsInSixteenBitsMakesRoomAtOnceForAnother) {
   EXPECT_EQ(buffers_.Get(1).as<float>(), place) << "the sender reads the encoded ones";
 }
 
-TEST_F(GradientBufferTest, MemoryThatASenderStillReadsIsLeftToIt) {
+TEST_F(GradientBufferTest, LeavesMemoryToASenderStillReading) {
   for (const v1::DataType type : {v1::DT_FLOAT, v1::DT_HALF}) {
     GradientBuffer gradients(&layout_, type, /*shareable=*/false, &buffers_);
     gradients.Variable(1)[0] = 3;
@@ -139,7 +139,7 @@ TEST_F(GradientBufferTest, MemoryThatASenderStillReadsIsLeftToIt) {
   }
 }
 
-TEST_F(GradientBufferTest, SharedMemoryThatASenderStillReadsIsLeftToItForGood) {
+TEST_F(GradientBufferTest, NeverReusesSharedMemoryHeldOnce) {
   GradientBuffer gradients(&layout_, v1::DT_FLOAT, /*shareable=*/true, &buffers_);
   if (gradients.handle() == nullptr) GTEST_SKIP() << "this system shares no memory";
   gradients.Variable(0)[0] = 3;
@@ -159,7 +159,7 @@ TEST_F(GradientBufferTest, SharedMemoryThatASenderStillReadsIsLeftToItForGood) {
   EXPECT_EQ(value, 4);
 }
 
-TEST_F(GradientBufferTest, SharedMemoryThatNobodyReadsIsUsedAgain) {
+TEST_F(GradientBufferTest, ReusesUnreadSharedMemory) {
   GradientBuffer gradients(&layout_, v1::DT_FLOAT, /*shareable=*/true, &buffers_);
   if (gradients.handle() == nullptr) GTEST_SKIP() << "this system shares no memory";
   const float* const place = gradients.Variable(0);
@@ -171,7 +171,7 @@ TEST_F(GradientBufferTest, SharedMemoryThatNobodyReadsIsUsedAgain) {
 }
 
 // The thread sanitizer detects a write that overtakes the sender's reads.
-TEST_F(GradientBufferTest, ASenderInAnotherThreadNeverReadsWhatIsWrittenNext) {
+TEST_F(GradientBufferTest, ASenderNeverReadsTheNextValues) {
   for (const bool shareable : {false, true}) {
     for (int round = 0; round < 200; ++round) {
       // Shared memory that was held once is not reused.

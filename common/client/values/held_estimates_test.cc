@@ -52,7 +52,7 @@ class HeldEstimatesTest : public ::testing::Test {
   HeldEstimates held_{&layout_, kSlots};
 };
 
-TEST_F(HeldEstimatesTest, ATokenTakesTheEstimatesOfItsSlotsInOrder) {
+TEST_F(HeldEstimatesTest, TakesEstimatesOfATokensSlotsInOrder) {
   for (const int64_t slot : {3, 2, 5}) ReceiveAll(7, slot, static_cast<float>(slot));
   const auto taken = held_.Take(7, {2, 2});
   ASSERT_TRUE(taken.ok()) << taken.status();
@@ -62,7 +62,7 @@ TEST_F(HeldEstimatesTest, ATokenTakesTheEstimatesOfItsSlotsInOrder) {
   EXPECT_FALSE(held_.Holds(7, 5)) << "others are dropped";
 }
 
-TEST_F(HeldEstimatesTest, WhatWasTakenBelongsToTheNextStepAfterwards) {
+TEST_F(HeldEstimatesTest, TakenEstimatesBelongToTheNextStep) {
   ReceiveAll(7, 2, 1);
   ASSERT_TRUE(held_.Take(7, {2, 1}).ok());
   held_.Advance();

@@ -83,7 +83,7 @@ TEST_F(ReceivedValuesTest, ThePieceThatComesLastCounts) {
   EXPECT_TRUE(absl::IsInvalidArgument(values_.Take(7).status())) << "what is arriving again is not complete";
 }
 
-TEST_F(ReceivedValuesTest, TheVersionThatIsComputedWithStaysWhileTheNextComesIn) {
+TEST_F(ReceivedValuesTest, KeepsTheUsedVersionWhileReceiving) {
   ReceiveAll(7);
   const auto taken = values_.Take(7);
   ASSERT_TRUE(taken.ok());
@@ -95,7 +95,7 @@ TEST_F(ReceivedValuesTest, TheVersionThatIsComputedWithStaysWhileTheNextComesIn)
 }
 
 // A waiting worker can take a token of the newest complete version, whatever it has received since.
-TEST_F(ReceivedValuesTest, AWaitingWorkerKeepsTheNewestCompleteVersion) {
+TEST_F(ReceivedValuesTest, WaitingKeepsTheNewestCompleteVersion) {
   ReceiveAll(3);
   ExpectTaken(3);
   values_.Release();
@@ -122,7 +122,7 @@ TEST_F(ReceivedValuesTest, AVersionThatIsReplacedMakesRoom) {
   EXPECT_EQ(buffers_.Get(0).as<float>(), third);
 }
 
-TEST_F(ReceivedValuesTest, AValueComesToLieWhereAGradientHasBeen) {
+TEST_F(ReceivedValuesTest, ReceivesAValueInAGradientsPlace) {
   ReceiveAll(3);
   ExpectTaken(3);
   SentBuffer gradient = buffers_.Get(0);
@@ -134,7 +134,7 @@ TEST_F(ReceivedValuesTest, AValueComesToLieWhereAGradientHasBeen) {
 }
 
 // The chief can complete a part from another worker's copy before it has received all of this worker's gradient.
-TEST_F(ReceivedValuesTest, AValueThatComesBeforeItsGradientHasLeftLiesElsewhere) {
+TEST_F(ReceivedValuesTest, EarlyValueDoesNotOverwriteGradient) {
   ReceiveAll(3);
   ExpectTaken(3);
   SentBuffer gradient = buffers_.Get(0);
@@ -182,7 +182,7 @@ TEST_F(ReceivedValuesTest, BeforeTheFirstVersionThereIsNone) {
   for (const int64_t step : {-1, 0}) EXPECT_TRUE(absl::IsInvalidArgument(values_.Take(step).status())) << step;
 }
 
-TEST_F(ReceivedValuesTest, APartOfAVersionNeverTakesTheCompleteOnesPlace) {
+TEST_F(ReceivedValuesTest, APartNeverReplacesACompleteVersion) {
   ReceiveAll(3);
   for (int64_t step = 4; step < 9; ++step) Receive(step, 0);
   ExpectTaken(3);

@@ -49,7 +49,7 @@ TEST(SentBufferTest, OwnersKeepTheMemory) {
 }
 
 // The thread sanitizer detects a write that overtakes the sender's reads.
-TEST(SentBufferTest, AFreePartIsWrittenWhileAnotherThreadReadsTheRest) {
+TEST(SentBufferTest, WritesAFreePartDuringOtherReads) {
   for (int round = 0; round < 200; ++round) {
     SentBuffer buffer = TenElements();
     for (int i = 0; i < 10; ++i) buffer.as<float>()[i] = static_cast<float>(round);
@@ -96,7 +96,7 @@ TEST_F(VariableBuffersTest, WhatNobodyNeedsIsGivenOutAgain) {
   EXPECT_EQ(buffers_.Get(1).as<float>(), place);
 }
 
-TEST_F(VariableBuffersTest, AGradientThatIsOnItsWayTakesInTheNextValue) {
+TEST_F(VariableBuffersTest, AGradientInFlightTakesTheNextValue) {
   SentBuffer gradient = buffers_.Get(1);
   const float* const place = gradient.as<float>();
   const std::shared_ptr<const void> sending = gradient.Hold(2, 3);
@@ -108,7 +108,7 @@ TEST_F(VariableBuffersTest, AGradientThatIsOnItsWayTakesInTheNextValue) {
   EXPECT_NE(buffers_.GetForParts(1).as<float>(), place) << "once";
 }
 
-TEST_F(VariableBuffersTest, AGradientIsNotWrittenWhereOneIsStillOnItsWay) {
+TEST_F(VariableBuffersTest, DoesNotOverwriteAGradientInFlight) {
   SentBuffer gradient = buffers_.Get(1);
   const float* const place = gradient.as<float>();
   std::shared_ptr<const void> sending = gradient.Hold(0, 5);
@@ -120,7 +120,7 @@ TEST_F(VariableBuffersTest, AGradientIsNotWrittenWhereOneIsStillOnItsWay) {
   EXPECT_EQ(buffers_.Get(1).as<float>(), place);
 }
 
-TEST_F(VariableBuffersTest, OfTwoGradientsTheLaterTakesInTheNextValue) {
+TEST_F(VariableBuffersTest, TheLaterGradientTakesTheNextValue) {
   SentBuffer first = buffers_.Get(1);
   const float* const first_place = first.as<float>();
   std::shared_ptr<const void> sending = first.Hold(0, 5);
@@ -137,7 +137,7 @@ TEST_F(VariableBuffersTest, OfTwoGradientsTheLaterTakesInTheNextValue) {
   EXPECT_EQ(buffers_.Get(1).as<float>(), first_place);
 }
 
-TEST_F(VariableBuffersTest, AGradientThatHasArrivedMakesRoomForOneOfTheSameStep) {
+TEST_F(VariableBuffersTest, ReusesAnArrivedGradientInTheSameStep) {
   SentBuffer gradient = buffers_.Get(1);
   const float* const place = gradient.as<float>();
   gradient.Hold(0, 5).reset();

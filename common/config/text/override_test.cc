@@ -115,7 +115,7 @@ TEST(OverrideTest, MapEntriesAreSetByKey) {
   EXPECT_EQ(After("", {"model.parameter[a.b=c]=x=y"}), "model { parameter { key: \"a.b=c\" value: \"x=y\" } }");
 }
 
-TEST(OverrideTest, ErrorsNameTheFieldItsTypeAndAnExample) {
+TEST(OverrideTest, ErrorsNameFieldTypeAndExample) {
   EXPECT_EQ(
       ErrorOf("", "training.steps=ten"),
       "override \"training.steps=ten\": training.steps takes an integer, such as training.steps=1000, not \"ten\"");

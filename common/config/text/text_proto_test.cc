@@ -57,7 +57,7 @@ TEST(TextProtoTest, AnUnknownFieldIsNamedWithTheNearest) {
             "run.textproto:1:35: input.split.nam: Split has no field \"nam\", did you mean \"name\"?");
 }
 
-TEST(TextProtoTest, AValueOfTheWrongTypeIsToldWhatIsRight) {
+TEST(TextProtoTest, WrongTypeErrorNamesTheRightType) {
   EXPECT_EQ(ErrorOf("training { steps: ten }"),
             "run.textproto:1:19: training.steps: takes an integer, such as 1000, not ten");
   EXPECT_EQ(ErrorOf("training { steps: 10.5 }"),

@@ -53,7 +53,7 @@ TEST(ValidationTest, AcceptsWhatIsRegisteredByItsName) {
               ElementsAre());
 }
 
-TEST(ValidationTest, NamesEveryProblemOfAnEmptyConfiguration) {
+TEST(ValidationTest, NamesEachProblemOfAnEmptyOne) {
   const absl::Status status = ValidateRunSpec(config::v1::RunSpec());
   const std::vector<std::string> lines = absl::StrSplit(status.message(), '\n');
   EXPECT_THAT(

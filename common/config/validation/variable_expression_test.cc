@@ -19,7 +19,7 @@ v1::ModelSpec Model() {
   return model;
 }
 
-TEST(VariableExpressionTest, FindsTrainableVariablesByAnyPartOfTheirName) {
+TEST(VariableExpressionTest, FindsTrainablesByAnyPartOfTheirName) {
   EXPECT_THAT(FindTrainableVariables("kernel", Model()).value(), ElementsAre(0, 2));
   EXPECT_THAT(FindTrainableVariables("^a/", Model()).value(), ElementsAre(0));
   EXPECT_THAT(FindTrainableVariables(".*", Model()).value(), ElementsAre(0, 2, 3));
@@ -51,7 +51,7 @@ TEST(VariableExpressionTest, SaysWhatIsWrongWithAnExpression) {
   EXPECT_EQ(error("a(?!b)"), "is \"a(?!b)\", not a regular expression: invalid perl operator: (?!");
 }
 
-TEST(VariableExpressionTest, AnExpressionThatExplodesElsewhereTakesLinearTime) {
+TEST(VariableExpressionTest, ExplosiveExpressionTakesLinearTime) {
   v1::ModelSpec model;
   model.add_variables()->set_name(std::string(10000, 'a'));
   model.mutable_variables(0)->set_trainable(true);
@@ -59,7 +59,7 @@ TEST(VariableExpressionTest, AnExpressionThatExplodesElsewhereTakesLinearTime) {
   EXPECT_FALSE(FindTrainableVariables("(a|a|a?)+b", model).ok());
 }
 
-TEST(VariableExpressionTest, AnExpressionOfAnySizeIsEitherTakenOrRefused) {
+TEST(VariableExpressionTest, TakesOrRefusesExpressionsOfAnySize) {
   EXPECT_THAT(std::string(CheckVariableExpression("((a{100}){100}){100}").message()),
               HasSubstr("is \"((a{100}){100}){100}\", not a regular expression: "));
   std::string deep(100000, '(');

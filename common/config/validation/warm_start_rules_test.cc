@@ -29,7 +29,7 @@ std::vector<std::string> Selected(const std::string& text, const std::vector<std
   return selected;
 }
 
-TEST(WarmStartRulesTest, WithoutRulesEveryVariableIsLoadedUnderItsOwnName) {
+TEST(WarmStartRulesTest, WithoutRulesLoadsAllByTheirOwnNames) {
   const WarmStartRules rules = Create("").value();
   EXPECT_TRUE(rules.Selects("a/b"));
   EXPECT_EQ(rules.SourceOf("a/b").key, "a/b");
@@ -53,7 +53,7 @@ TEST(WarmStartRulesTest, ExcludeTakesFromWhatIsIncluded) {
   EXPECT_THAT(Selected("exclude: 'b'", names), ElementsAre("A/a", "A/b", "B/c", "B/d"));
 }
 
-TEST(WarmStartRulesTest, TheFirstRenameThatMatchesTheWholeNameCounts) {
+TEST(WarmStartRulesTest, TheFirstMatchingRenameCounts) {
   const WarmStartRules rules = Create(R"pb(
                                  rename { variable: "fc(\\d)/kernel" key: "net/fc\\1/weights" }
                                  rename { variable: "(.*)/kernel" key: "\\1/weights" }

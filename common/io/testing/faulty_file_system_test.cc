@@ -32,7 +32,7 @@ TEST_F(FaultyFileSystemTest, FailsOneOperation) {
 }
 
 // Whatever fails, the file has the old or the new contents, and no temporary file is left.
-TEST_F(FaultyFileSystemTest, FindsAtomicWritesAtomicAtEveryOperation) {
+TEST_F(FaultyFileSystemTest, AtomicWritesAreAtomic) {
   for (int64_t n = 1; n <= 6; ++n) {
     ASSERT_TRUE(WriteFileAtomically(&fs_, "a", "old").ok());
     fs_.FailOperation(n, absl::InternalError("injected"));

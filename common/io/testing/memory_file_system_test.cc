@@ -128,7 +128,7 @@ TEST_F(MemoryFileSystemTest, EveryChangeGivesAFileALaterTime) {
   EXPECT_GT(time(), second);
 }
 
-TEST_F(MemoryFileSystemTest, TellsAFileApartThatHasTheTimeOfAnother) {
+TEST_F(MemoryFileSystemTest, DistinguishesFilesWithTheSameTime) {
   const auto open = [&] { return *fs_.NewRandomAccessFile("a"); };
   Write("a", "one");
   const auto first = open();

@@ -47,7 +47,7 @@ TEST(MessageWriterTest, ProtobufReadsEveryKindOfField) {
   EXPECT_EQ(reply.finish_message(), message);
 }
 
-TEST(MessageWriterTest, ALargeTensorStaysWhereItLiesAndItsOwnerLivesAsLongAsTheMessage) {
+TEST(MessageWriterTest, KeepsALargeTensorInPlaceWithItsOwner) {
   const std::vector<float> values(1000, 0.5f);
   const auto owner = std::make_shared<int>(0);
   {
@@ -63,7 +63,7 @@ TEST(MessageWriterTest, ALargeTensorStaysWhereItLiesAndItsOwnerLivesAsLongAsTheM
   EXPECT_EQ(owner.use_count(), 1);
 }
 
-TEST(MessageWriterTest, SmallTensorsAreCopiedIntoOneSliceThatNeedsNoOwner) {
+TEST(MessageWriterTest, CopiesSmallTensorsIntoOneSlice) {
   const auto owner = std::make_shared<int>(0);
   std::vector<float> values = {1, 2};
   MessageWriter writer;

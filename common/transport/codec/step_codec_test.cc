@@ -323,7 +323,7 @@ TEST(StepCodecTest, TheBytesOf16BitPiecesAreTheseForEver) {
             "803f");
 }
 
-TEST(StepCodecTest, TheBytesOfSparsePiecesAndEstimatesAreTheseForEver) {
+TEST(StepCodecTest, SparsePieceAndEstimateBytesAreFixed) {
   const char differences[] = "\x05\x00\x00\x00\x80\x3f";
   StepFrame frame;
   frame.gradients.resize(1);
@@ -353,7 +353,7 @@ TEST(StepCodecTest, TheBytesOfSparsePiecesAndEstimatesAreTheseForEver) {
             "0000803f");  // }
 }
 
-TEST(StepCodecTest, TheBytesOfPiecesInSharedMemoryAreTheseForEver) {
+TEST(StepCodecTest, SharedPieceBytesAreFixed) {
   StepFrame frame;
   frame.gradients.resize(1);
   frame.gradients[0].variable = 1;
@@ -391,7 +391,7 @@ TEST(StepCodecTest, AnEmptySparsePieceIsAPiece) {
   EXPECT_EQ(decoded.frame.gradients[0].content.bytes(), 0u);
 }
 
-TEST(StepCodecTest, APieceIsFloat32UnlessItSaysSomethingElse) {
+TEST(StepCodecTest, APieceIsFloat32ByDefault) {
   const std::pair<const char*, v1::DataType> cases[] = {{"3a061a040000803f", v1::DT_FLOAT},
                                                         {"3a0820001a040000803f", v1::DT_FLOAT},
                                                         {"3a0820011a040000803f", v1::DT_FLOAT},
@@ -407,7 +407,7 @@ TEST(StepCodecTest, APieceIsFloat32UnlessItSaysSomethingElse) {
 }
 
 // Each part's own memory lives until the message is gone, since gRPC may still read it.
-TEST(StepCodecTest, AMessageHoldsTheOwnerOfEachPieceThatItRefersTo) {
+TEST(StepCodecTest, AMessageHoldsEachPiecesOwner) {
   const std::vector<float> numbers(300, 1.5f);
   StepFrame frame;
   std::vector<std::shared_ptr<int>> owners;
@@ -442,7 +442,7 @@ TEST(StepCodecTest, ProtobufReadsWhatWeWrite) {
   }
 }
 
-TEST(StepCodecTest, WeReadWhatProtobufWritesHoweverItIsCut) {
+TEST(StepCodecTest, ReadsProtobufsBytesCutAnywhere) {
   FrameMaker maker(2);
   Decoded<StepFrame> decoded;
   Decoded<StepReplyFrame> decoded_reply;
@@ -470,7 +470,7 @@ TEST(StepCodecTest, AnEmptyMessageIsAFrame) {
   EXPECT_TRUE(decoded.frame.gradients.empty());
 }
 
-TEST(StepCodecTest, TensorsAreReferencedAndTheirOwnerKept) {
+TEST(StepCodecTest, ReferencesTensorsAndKeepsTheirOwner) {
   auto owner = std::make_shared<std::vector<float>>(100000, 1.0f);
   StepReplyFrame frame;
   frame.values.resize(1);

@@ -61,13 +61,13 @@ TEST(KeepaliveTest, BothEndsGiveUpASilentPeer) {
 }
 
 // gRPC writes up to 1 MiB before a ping, or before its answer to a ping; the kernel's buffer adds to it.
-TEST(KeepaliveTest, AnAnswerMayWaitBehindAGradientAt800KilobitPerSecond) {
+TEST(KeepaliveTest, AnswersMayWaitAt800KilobitPerSecond) {
   constexpr int kMilliseconds = (1 << 20) / 100;  // 100 bytes a millisecond
   EXPECT_GT(OfAClient()[GRPC_ARG_KEEPALIVE_TIMEOUT_MS], 2 * kMilliseconds);
   EXPECT_GT(OfAServer()[GRPC_ARG_KEEPALIVE_TIMEOUT_MS], 3 * kMilliseconds / 2);
 }
 
-TEST(KeepaliveTest, AClientPingsLessOftenThanAServerAllows) {
+TEST(KeepaliveTest, AClientPingsLessThanAServerAllows) {
   EXPECT_LT(OfAServer()[GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS],
             OfAClient()[GRPC_ARG_KEEPALIVE_TIME_MS] / 2);
 }

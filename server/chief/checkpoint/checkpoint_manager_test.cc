@@ -352,7 +352,7 @@ TEST_F(CheckpointManagerTest, RemovesAndForgetsNothingWhenItCannotSee) {
   EXPECT_THAT(OnDisk(), ElementsAre(2, 3, 4));
 }
 
-TEST_F(CheckpointManagerTest, KeepsTheDataOfAListedCheckpointWhoseIndexIsOutOfSight) {
+TEST_F(CheckpointManagerTest, KeepsDataWhoseIndexIsNotVisible) {
   ASSERT_TRUE(Save(Create(2).get(), 1).ok());
   ASSERT_TRUE(memory_.Rename("d/model.ckpt-1.index", "d/away").ok());
   EXPECT_THAT(StepsOf(*Create(2)), IsEmpty());

@@ -155,7 +155,7 @@ TEST_F(CheckpointWriterTest, TheStepThatIsBeingWrittenIsNotWrittenTwice) {
   EXPECT_THAT(saved(), ElementsAre(1));
 }
 
-TEST_F(CheckpointWriterTest, AFullDiskIsReportedAndTheLastGoodCheckpointStays) {
+TEST_F(CheckpointWriterTest, FullDiskIsReportedAndKeepsTheLast) {
   const auto checkpoint_writer = NewWriter();
   checkpoint_writer->Save(NextStep());
   ASSERT_TRUE(checkpoint_writer->WaitUntilIdle().ok());
@@ -188,7 +188,7 @@ TEST_F(CheckpointWriterTest, KeepsTheNewestFew) {
                           "model.ckpt-4.data-00000-of-00001", "model.ckpt-4.index"));
 }
 
-TEST_F(CheckpointWriterTest, AnOlderSnapshotNeitherReplacesNorFollowsANewerOne) {
+TEST_F(CheckpointWriterTest, AnOlderSnapshotNeverReplacesANewer) {
   const auto checkpoint_writer = NewWriter();
   const VariableStore::Snapshot first = NextStep(), second = NextStep(), third = NextStep();
   gate_.Close();
@@ -382,7 +382,7 @@ TEST_F(PacedCheckpointWriterTest, IsDoneHalfWayToTheNextSnapshot) {
   EXPECT_THAT(saved(), ElementsAre(1, 2));
 }
 
-TEST_F(PacedCheckpointWriterTest, AnErrorBetweenPausesEndsTheSaveAndHarmsNoOther) {
+TEST_F(PacedCheckpointWriterTest, AnErrorBetweenPausesEndsOneSaveOnly) {
   const auto checkpoint_writer = NewWriter();
   fs_.FillDiskAfter(3 << 20);
   Save(checkpoint_writer.get());

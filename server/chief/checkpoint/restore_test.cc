@@ -126,7 +126,7 @@ TEST_F(RestoreTest, OfADamagedCheckpointNothingIsLeft) {
   }
 }
 
-TEST_F(RestoreTest, ALargeCheckpointIsReadWithoutThreadsWhereThereAreNone) {
+TEST_F(RestoreTest, ReadsALargeCheckpointWithoutThreads) {
   model_.mutable_variables(0)->set_shape(0, 4 << 20);
   const RestoredVariables first = Restore().value();
   Save(*first.store);
@@ -219,7 +219,7 @@ TEST_F(RestoreTest, AWarmStartFindsVariablesUnderOtherNames) {
   EXPECT_TRUE(absl::IsInvalidArgument(Restore().status()));
 }
 
-TEST_F(RestoreTest, AWarmStartFromARunWithoutTheModelsVariablesIsRefused) {
+TEST_F(RestoreTest, RefusesAWarmStartWithoutTheVariables) {
   Save(*Restore()->store);
   options_.logdir = "warm";
   options_.config.mutable_checkpoint()->set_warm_start("logs/model.ckpt-0");

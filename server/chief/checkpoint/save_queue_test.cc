@@ -36,7 +36,7 @@ TEST_F(SaveQueueTest, ANewerSnapshotTakesThePlaceOfTheOneThatWaits) {
   EXPECT_EQ(queue_.waiting(), 2);
 }
 
-TEST_F(SaveQueueTest, OneThatIsOfferedAgainIsWrittenWhateverElseThereIsOfItsStep) {
+TEST_F(SaveQueueTest, WritesAStepThatIsOfferedAgain) {
   Write(5);
   queue_.OfferAgain(5);
   EXPECT_TRUE(queue_.urgent());
@@ -90,7 +90,7 @@ TEST_F(SaveQueueTest, AStepThatCouldNotBeSavedMayComeAgain) {
   EXPECT_TRUE(queue_.Offer(1, At(2)));
 }
 
-TEST_F(SaveQueueTest, TheStepThatIsWrittenIsNotOfferedAgainUnlessItIsUrgent) {
+TEST_F(SaveQueueTest, RewritesTheWrittenStepOnlyIfUrgent) {
   Write(1);
   EXPECT_FALSE(queue_.Offer(1, At(2)));
   EXPECT_FALSE(queue_.waiting().has_value());

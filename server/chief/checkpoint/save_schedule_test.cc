@@ -31,7 +31,7 @@ TEST(SaveScheduleTest, ALateLookDelaysTheNextDate) {
 
 TEST(SaveScheduleTest, WithoutAPeriodTheClockAsksForNone) { EXPECT_FALSE(NewSchedule(0).TakeDue(At(1e9), 5)); }
 
-TEST(SaveScheduleTest, AStepThatIsSavedIsNotDueAndMovesTheDateNevertheless) {
+TEST(SaveScheduleTest, ASavedStepIsNotDueButMovesTheDate) {
   SaveSchedule schedule = NewSchedule(10);
   schedule.OnSaved(5, "ckpt-5");
   EXPECT_FALSE(schedule.TakeDue(At(10), 5));
@@ -51,7 +51,7 @@ TEST(SaveScheduleTest, KnowsWhatIsSaved) {
   EXPECT_EQ(schedule.checkpoint(), "ckpt-7");
 }
 
-TEST(SaveScheduleTest, ErrorsThatMayPassAreTriedAgainAfterGrowingDelays) {
+TEST(SaveScheduleTest, RetriesTransientErrorsAfterDelays) {
   SaveSchedule schedule = NewSchedule(10);
   absl::Duration last = absl::ZeroDuration();
   for (const auto& error : {absl::InternalError("I/O"), absl::ResourceExhaustedError("full"),
@@ -78,7 +78,7 @@ TEST(SaveScheduleTest, NothingIsTriedAgainAfterTheDeadline) {
   EXPECT_FALSE(schedule.RetryAt(At(20), absl::InternalError("I/O")).has_value());
 }
 
-TEST(SaveScheduleTest, KnowsWhetherFollowersWentOnSinceTheNewestSnapshot) {
+TEST(SaveScheduleTest, KnowsIfFollowersWentOnSinceSnapshot) {
   SaveSchedule schedule({}, absl::UnixEpoch());
   EXPECT_FALSE(schedule.FollowersWentOn(5, 1)) << "there is none";
   schedule.OnSnapshot(5, 1);

@@ -141,7 +141,7 @@ TEST(RunContractTest, AnotherReleaseMayCutTheModelIntoOtherParts) {
   EXPECT_EQ(next.model_part_size(), 0);
 }
 
-TEST(RunContractTest, WhatNoWorkerHasDeclaredYetStaysUnknownHoweverOftenItIsWritten) {
+TEST(RunContractTest, UndeclaredPartsStayUnknown) {
   v1::RunRecord old;
   RunContract(Request(absl::StrCat("worker: 'a' ", kModel, kData))).FillRecord(&old);
   for (const char* version : {"", "0.0.1"}) {

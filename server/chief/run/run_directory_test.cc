@@ -74,7 +74,7 @@ TEST(RunDirectoryTest, WhoLooksWhetherItIsHeldIsInNobodysWay) {
   other.join();
 }
 
-TEST(RunDirectoryTest, TheGenerationsOfARunOfAnEarlierVersionAreContinued) {
+TEST(RunDirectoryTest, ContinuesAnEarlierVersionsCount) {
   MemoryFileSystem fs;
   ASSERT_TRUE(fs.CreateDirectory("d").ok());
   ASSERT_TRUE(WriteFileAtomically(&fs, "d/epoch", "6\n").ok());

@@ -119,7 +119,7 @@ TEST_F(RunHistoryTest, AnEndThatMayBeThereIsKeptUntilItIsThere) {
   EXPECT_EQ(history->record().end().step(), 40);
 }
 
-TEST_F(RunHistoryTest, AnotherChangeThatMayBeThereIsDroppedByTheNextOne) {
+TEST_F(RunHistoryTest, TheNextUpdateDropsAChangeInDoubt) {
   auto history = Begin();
   faulty_.FailMatching(Operation::kSyncDirectory, "d", absl::InternalError("Input/output error"));
   EXPECT_TRUE(absl::IsInternal(history->Update([](v1::RunRecord* record) { record->add_assignment(); })));

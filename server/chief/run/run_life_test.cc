@@ -30,7 +30,7 @@ RunLife In(v1::RunStatus::Phase phase) {
 }
 
 // Tests the table in the class comment.
-TEST(RunLifeTest, EveryEventMovesTheRunAsTheTableSaysOrChangesNothing) {
+TEST(RunLifeTest, EveryEventFollowsTheTable) {
   const std::map<v1::RunStatus::Phase, std::map<std::string, v1::RunStatus::Phase>> table = {
       {v1::RunStatus::WAITING_FOR_MODEL, {{"BeginStart", v1::RunStatus::RESTORING}}},
       {v1::RunStatus::RESTORING,

@@ -59,7 +59,7 @@ TEST_F(RunSettingsTest, AChangeKeepsOnlyTheDifferences) {
   EXPECT_TRUE(record_.change(0).by_program());
 }
 
-TEST_F(RunSettingsTest, OnlyWhatWorkersComputeWithForgetsTheirDeclaration) {
+TEST_F(RunSettingsTest, OnlyComputedSettingsDropDeclarations) {
   Change(5, WithRate(0.01f));
   EXPECT_NE(record_.declared_by(), "");
   EXPECT_EQ(record_.model_part_size(), 1);
@@ -72,7 +72,7 @@ TEST_F(RunSettingsTest, OnlyWhatWorkersComputeWithForgetsTheirDeclaration) {
   EXPECT_FALSE(record_.has_canary());
 }
 
-TEST_F(RunSettingsTest, AProgramStartsTheRunAsItAlwaysDidAndComputesWithItsChanges) {
+TEST_F(RunSettingsTest, AProgramStartsAsBeforeWithItsChanges) {
   EXPECT_EQ(RateOf(ConfigAtStart(record_)), 0.1f);
   EXPECT_EQ(RateOf(WithChanges(record_, WithRate(0.1f))), 0.1f);
   Change(5, WithRate(0.01f));

@@ -34,7 +34,7 @@ absl::Status Check(const std::string& name, const std::string& rule, int64_t est
   return CheckCheckpointKeys(layout, *OptimizerGroups::Create(Config(rule), layout).value(), estimates);
 }
 
-TEST(CheckpointKeysTest, RefusesTheNamesThatEveryOptimizerTakes) {
+TEST(CheckpointKeysTest, RefusesNamesThatEveryOptimizerUses) {
   const std::vector<std::pair<std::string, std::vector<std::string>>> rules = {
       {"sgd {}", {}},
       {"momentum {}", {"Momentum"}},

@@ -50,7 +50,7 @@ TEST_F(OptimizerStateVersionsTest, StartAtTheInitialValues) {
   EXPECT_EQ(*Snapshot().state_names, (std::vector<std::vector<std::string>>{{"Momentum", "Accumulator"}, {}}));
 }
 
-TEST_F(OptimizerStateVersionsTest, AnUpdateIsInvisibleUntilItIsCommitted) {
+TEST_F(OptimizerStateVersionsTest, AnUpdateIsInvisibleUntilCommitted) {
   state_.Clear();
   const VariableSnapshot before = Snapshot();
   state_.BeginUpdate();
@@ -97,7 +97,7 @@ TEST_F(OptimizerStateVersionsTest, TakeTurnsInTwoBuffersForEachState) {
   EXPECT_EQ(buffers.size(), 2 * 2u);
 }
 
-TEST_F(OptimizerStateVersionsTest, RestoreReadsEveryStateOfWhatIsTrained) {
+TEST_F(OptimizerStateVersionsTest, RestoreReadsEveryTrainedState) {
   MemoryFileSystem fs;
   ASSERT_TRUE(fs.CreateDirectory("d").ok());
   const float momentum[] = {1, 2}, accumulator[] = {3, 4};

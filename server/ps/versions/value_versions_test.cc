@@ -70,7 +70,7 @@ TEST_F(ValueVersionsTest, StartWithZerosBetweenTheVariables) {
   EXPECT_EQ(std::vector<float>(values.Current(0), values.Current(layout_->flat_elements())), expected);
 }
 
-TEST_F(ValueVersionsTest, AnUpdateWritesAnotherBufferUntilItIsCommitted) {
+TEST_F(ValueVersionsTest, UpdatesUseAnotherBufferTillCommitted) {
   ValueVersions values(layout_, v1::DT_FLOAT, kSpare, false);
   Start(&values);
   const auto before = values.current();
@@ -89,7 +89,7 @@ TEST_F(ValueVersionsTest, AnUpdateWritesAnotherBufferUntilItIsCommitted) {
   EXPECT_EQ(before->as<float>()[w().flat_offset + 1], 0.1f) << "a reader still has the old version";
 }
 
-TEST_F(ValueVersionsTest, UpdateOpsAreFoldedIntoTheCurrentValuesInSlotOrder) {
+TEST_F(ValueVersionsTest, FoldsUpdateOpsInSlotOrder) {
   ValueVersions values(layout_, v1::DT_FLOAT, kSpare, false);
   Start(&values);
   values.Current(OffsetOf(1))[0] = 4;

@@ -35,7 +35,7 @@ TEST(CallAcceptorTest, HandsEachCallToTheHandlerOfItsMethod) {
   }
 }
 
-TEST(CallAcceptorTest, AMethodThatNobodyServesIsUnimplemented) {
+TEST(CallAcceptorTest, AnUnservedMethodIsUnimplemented) {
   LoopbackServer server({{"/a/A", NamingCall::Start}});
   std::string reply;
   const grpc::Status status = server.Call("/a/C", "request", &reply);

@@ -94,7 +94,7 @@ class Greeter {
   std::vector<int> taken_ ABSL_GUARDED_BY(mutex_);
 };
 
-TEST(ConnectionListenerTest, ClosesConnectionsWhenTheDescriptorsBelowTheBoundAreTaken) {
+TEST(ConnectionListenerTest, ClosesConnectionsBeyondDescriptors) {
   Greeter greeter;
   const auto listener = ConnectionListener::Listen({"127.0.0.1:0"});
   ASSERT_TRUE(listener.ok()) << listener.status();
@@ -184,7 +184,7 @@ TEST_F(UnixSocketTest, ThatOfAServerThatIsGoneIsTakenOver) {
   ExpectServed(Listen().get());
 }
 
-TEST_F(UnixSocketTest, OfTwoServersThatFindThatOfOneThatIsGoneOneListens) {
+TEST_F(UnixSocketTest, OneOfTwoServersTakesAStaleSocket) {
   for (int round = 0; round < 300; ++round) {
     close(ListenIdly(path_));
     std::unique_ptr<ConnectionListener> listeners[2];

@@ -127,7 +127,7 @@ TEST_F(SessionOpenerTest, RefusesRequestsBeyondItsBytes) {
   EXPECT_EQ(answers_.replies().size(), 4u);
 }
 
-TEST_F(SessionOpenerTest, RefusesARequestThatIsLargerThanAllMayBe) {
+TEST_F(SessionOpenerTest, RefusesARequestBeyondTheTotalLimit) {
   SessionOpener::Options options;
   options.max_bytes = 1 << 20;
   auto opener = Make(options);
@@ -136,7 +136,7 @@ TEST_F(SessionOpenerTest, RefusesARequestThatIsLargerThanAllMayBe) {
   EXPECT_TRUE(absl::IsUnavailable(answers_.replies()[0].status()));
 }
 
-TEST_F(SessionOpenerTest, TakesRequestsAgainWhenOthersAreAnswered) {
+TEST_F(SessionOpenerTest, TakesRequestsAgainAfterReplies) {
   gate_.LetThrough();
   SessionOpener::Options options;
   options.max_bytes = 600 << 10;

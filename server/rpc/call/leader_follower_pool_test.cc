@@ -74,7 +74,7 @@ TEST_F(LeaderFollowerPoolTest, EveryEventIsHandled) {
   End(std::make_unique<LeaderFollowerPool>(&queue_, 3));
 }
 
-TEST_F(LeaderFollowerPoolTest, ShortEventsAreHandledByTheLeaderAlone) {
+TEST_F(LeaderFollowerPoolTest, TheLeaderHandlesShortEventsAlone) {
   std::atomic<int> inside(0);
   for (int i = 0; i < 100; ++i) {
     Add(/*is_long=*/false, [&] {
@@ -86,7 +86,7 @@ TEST_F(LeaderFollowerPoolTest, ShortEventsAreHandledByTheLeaderAlone) {
   End(std::make_unique<LeaderFollowerPool>(&queue_, 3));
 }
 
-TEST_F(LeaderFollowerPoolTest, AFollowerLeadsWhileALongEventIsHandled) {
+TEST_F(LeaderFollowerPoolTest, AFollowerLeadsDuringALongEvent) {
   Counter shorts;
   auto threads = std::make_unique<LeaderFollowerPool>(&queue_, 2);
   Add(/*is_long=*/true, [&] {
@@ -102,7 +102,7 @@ TEST_F(LeaderFollowerPoolTest, AFollowerLeadsWhileALongEventIsHandled) {
   End(std::move(threads));
 }
 
-TEST_F(LeaderFollowerPoolTest, LongEventsAreHandledAtOnceByDifferentThreads) {
+TEST_F(LeaderFollowerPoolTest, ThreadsHandleLongEventsInParallel) {
   Counter inside;
   auto threads = std::make_unique<LeaderFollowerPool>(&queue_, 3);
   for (int i = 0; i < 3; ++i) {

@@ -107,7 +107,7 @@ TEST_F(UnaryCallTest, ALaterAnswerComesFromAnyThread) {
   EXPECT_EQ(reply, "hello!");
 }
 
-TEST_F(UnaryCallTest, TheVisitorThatSendsNothingGivesWayToTheNext) {
+TEST_F(UnaryCallTest, ASilentCallGivesWayToTheNext) {
   Add("/a/Echo", Echo());
   LoopbackStream silent(server().channel(), "/a/Echo");
   std::string reply;
@@ -115,7 +115,7 @@ TEST_F(UnaryCallTest, TheVisitorThatSendsNothingGivesWayToTheNext) {
   EXPECT_EQ(silent.Finish().error_code(), grpc::StatusCode::CANCELLED);
 }
 
-TEST_F(UnaryCallTest, ALastingCallIsNoVisitorWhileItIsHandled) {
+TEST_F(UnaryCallTest, AHandledLastingCallIsNotCounted) {
   Mutex mutex;
   CondVar changed;
   UnaryCall::Done kept;
@@ -142,7 +142,7 @@ TEST_F(UnaryCallTest, ALastingCallIsNoVisitorWhileItIsHandled) {
   EXPECT_TRUE(stream.Finish().ok());
 }
 
-TEST_F(UnaryCallTest, CallsThatWaitForAPoolAreNoVisitorsAndBounded) {
+TEST_F(UnaryCallTest, CallsQueuedForAPoolAreBounded) {
   Mutex mutex;
   CondVar changed;
   int waiting = 0, allowed = 0, answered = 0;
@@ -205,7 +205,7 @@ TEST_F(UnaryCallTest, ServesAMemberFunctionWithoutARequest) {
   EXPECT_EQ(reply.global_step(), 7);
 }
 
-TEST_F(UnaryCallTest, BytesThatAreNoRequestAreAnInternalError) {
+TEST_F(UnaryCallTest, UnparsableRequestIsAnInternalError) {
   Add("/a/Heartbeat", Serve(&service_, &Service::Heartbeat));
   Add("/a/Newest", Serve<v1::GetStatusRequest>(&service_, &Service::Newest));
   for (const char* method : {"/a/Heartbeat", "/a/Newest"}) {

@@ -66,7 +66,7 @@ TEST_F(VisitorsTest, TheOldestOfTooManyGoWhenTheyStay) {
   EXPECT_THAT(evicted_, ElementsAre(0, 1, 2)) << "one that comes makes the oldest go";
 }
 
-TEST_F(VisitorsTest, TheFirstGoesWhenThereAreTooManyYoungOnes) {
+TEST_F(VisitorsTest, EvictsTheFirstOfTooManyYoungOnes) {
   Enter(0, 6);
   EXPECT_THAT(evicted_, ElementsAre(0, 1));
 }

@@ -138,7 +138,7 @@ TEST_F(RingStepWireTest, AWriteIsOverAtOnceWhereThereIsAPlace) {
   EXPECT_EQ(Receive(), "reply");
 }
 
-TEST_F(RingStepWireTest, AWriteIsOverWhenTheWorkerHasReadEnough) {
+TEST_F(RingStepWireTest, AWriteEndsWhenTheWorkerHasReadEnough) {
   const std::string text(5 * RingEndpoint::kRingBytes, 'x');
   wire_->Read(&received_);
   wire_->Write(Message(text));
@@ -147,7 +147,7 @@ TEST_F(RingStepWireTest, AWriteIsOverWhenTheWorkerHasReadEnough) {
   EXPECT_EQ(events_.Next(), "written");
 }
 
-TEST_F(RingStepWireTest, StopFailsWhatIsUnderWayAndWhatFollows) {
+TEST_F(RingStepWireTest, StopFailsPendingAndLaterOperations) {
   wire_->Read(&received_);
   wire_->Write(Message(std::string(5 * RingEndpoint::kRingBytes, 'x')));
   wire_->Stop();
@@ -175,7 +175,7 @@ TEST_F(RingStepWireTest, WithoutAThreadThereIsNone) {
   EXPECT_EQ(events_.Next(), "gone");
 }
 
-TEST_F(RingStepWireTest, MemoryThatMakesNoSenseIsReportedAndClosesTheRing) {
+TEST_F(RingStepWireTest, InvalidMemoryIsReportedAndClosesRing) {
   const auto memory = SharedMemory::Create(peer_->handle().bytes()).value();
   auto ring = RingEndpoint::Create(kMaxMessageBytes).value();
   ASSERT_TRUE(ring->Attach(memory->handle()).ok());

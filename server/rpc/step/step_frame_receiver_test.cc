@@ -85,7 +85,7 @@ class StepFrameReceiverTest : public ::testing::Test {
   std::unique_ptr<StepFrameReceiver> receiver_;
 };
 
-TEST_F(StepFrameReceiverTest, TheFirstFrameOpensTheConnectionOfItsSession) {
+TEST_F(StepFrameReceiverTest, TheFirstFrameOpensItsConnection) {
   EXPECT_FALSE(receiver_->connected());
   ASSERT_TRUE(Receive(first_).ok());
   EXPECT_TRUE(receiver_->connected());
@@ -94,7 +94,7 @@ TEST_F(StepFrameReceiverTest, TheFirstFrameOpensTheConnectionOfItsSession) {
   EXPECT_EQ(status.worker(0).address(), "10.0.0.7:43210");
 }
 
-TEST_F(StepFrameReceiverTest, AFirstFrameThatNamesNoSessionOpensNothing) {
+TEST_F(StepFrameReceiverTest, AFirstFrameNeedsASession) {
   ++first_.session_id;
   EXPECT_TRUE(absl::IsAborted(Receive(first_)));
   EXPECT_FALSE(receiver_->connected());
@@ -117,7 +117,7 @@ TEST_F(StepFrameReceiverTest, TheWorkersMemoryIsMapped) {
   EXPECT_EQ(receiver_->WorkBytes(grpc::ByteBuffer(&slice, 1)), 4096u + 5) << "the gradients may lie in the memory";
 }
 
-TEST_F(StepFrameReceiverTest, AWorkerWhoseMemoryCannotBeMappedSendsBytes) {
+TEST_F(StepFrameReceiverTest, UnmappableMemoryFallsBackToBytes) {
   first_.gradient_memory.emplace();
   first_.gradient_memory->set_bytes(4096);
   ASSERT_TRUE(Receive(first_).ok());
@@ -125,7 +125,7 @@ TEST_F(StepFrameReceiverTest, AWorkerWhoseMemoryCannotBeMappedSendsBytes) {
   EXPECT_EQ(receiver_->WorkBytes(grpc::ByteBuffer(&slice, 1)), 5u);
 }
 
-TEST_F(StepFrameReceiverTest, AGradientOutsideTheWorkersMemoryIsRefused) {
+TEST_F(StepFrameReceiverTest, RefusesAGradientOutsideItsMemory) {
   ASSERT_TRUE(Receive(first_).ok());
   Decoded<StepFrame> decoded;
   decoded.frame = first_;

@@ -118,7 +118,7 @@ TEST(StepPumpReaderTest, StartsWithAReadAndATimer) {
   EXPECT_EQ(Text(StepPump().OnStarted()), "start_timer start_read");
 }
 
-TEST(StepPumpReaderTest, DoesNotReadWhenTheStreamEndedBeforeItStarted) {
+TEST(StepPumpReaderTest, DoesNotReadAStreamThatEndedEarly) {
   StepPump pump;
   EXPECT_EQ(Text(pump.OnEnd(Stop(), false)), "finish(stop)");
   EXPECT_EQ(Text(pump.OnStarted()), "");
@@ -154,12 +154,12 @@ TEST(StepPumpReaderTest, TheWorkerEndsTheStream) {
   EXPECT_EQ(Text(later.OnFinished()), "over");
 }
 
-TEST(StepPumpReaderTest, TheLastFrameOfAWorkerEndsTheStreamWell) {
+TEST(StepPumpReaderTest, AWorkersLastFrameEndsTheStream) {
   StepPump pump = Handling();
   EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), true)), "close_connection finish");
 }
 
-TEST(StepPumpReaderTest, AFrameThatIsRefusedEndsTheStreamWithTheReason) {
+TEST(StepPumpReaderTest, ARefusedFrameEndsTheStream) {
   StepPump unconnected = HandlingFirst();
   EXPECT_EQ(Text(unconnected.OnHandled(Stop(), false)), "finish(stop)");
   StepPump pump = Handling();
@@ -180,7 +180,7 @@ TEST(StepPumpReaderTest, NoFrameIsReadAfterTheEnd) {
   EXPECT_EQ(Text(pump.OnFinished()), "over");
 }
 
-TEST(StepPumpReaderTest, AConnectionThatComesAfterTheEndIsClosed) {
+TEST(StepPumpReaderTest, AConnectionAfterTheEndIsClosed) {
   StepPump pump = Ended(HandlingFirst());
   EXPECT_EQ(Text(pump.OnConnected()), "close_connection");
   EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), false)), "");
@@ -231,7 +231,7 @@ TEST(StepPumpTimerTest, EndsAStreamWithoutAFrame) {
   EXPECT_EQ(Text(pump.OnFinished()), "over");
 }
 
-TEST(StepPumpTimerTest, DoesNothingWhenItExpiresAfterTheFrame) {
+TEST(StepPumpTimerTest, DoesNothingIfItExpiresAfterTheFrame) {
   StepPump pump = First();
   pump.OnRead(true);
   EXPECT_EQ(Text(pump.OnTimer(true, Late())), "");
@@ -271,7 +271,7 @@ TEST(StepPumpWriterTest, RestsAfterAToken) {
   EXPECT_EQ(Text(pump.OnReplyReady()), "fetch_reply");
 }
 
-TEST(StepPumpWriterTest, FetchesAfterATokenWhenAReplyBecameReadyMeanwhile) {
+TEST(StepPumpWriterTest, FetchesAfterATokenIfAReplyIsReady) {
   StepPump refetching = Refetching();
   EXPECT_EQ(Text(refetching.OnFetched(Fetched::kToken)), "start_write");
   EXPECT_EQ(Text(refetching.OnWritten(true)), "fetch_reply");
@@ -280,7 +280,7 @@ TEST(StepPumpWriterTest, FetchesAfterATokenWhenAReplyBecameReadyMeanwhile) {
   EXPECT_EQ(Text(writing.OnWritten(true)), "fetch_reply");
 }
 
-TEST(StepPumpWriterTest, FetchesAgainWhenAReplyBecameReadyMeanwhile) {
+TEST(StepPumpWriterTest, FetchesAgainIfAReplyBecameReady) {
   StepPump pump = Fetching();
   EXPECT_EQ(Text(pump.OnReplyReady()), "");
   EXPECT_EQ(Text(pump.OnReplyReady()), "");
@@ -340,7 +340,7 @@ TEST(StepPumpEndTest, CancelsAWriteThatOutlastsTheTimer) {
   }
 }
 
-TEST(StepPumpEndTest, TheTimerOfTheFirstFrameIsFollowedByThatOfTheWrite) {
+TEST(StepPumpEndTest, TheWriteTimerFollowsTheFrameTimer) {
   StepPump pump = First();
   pump.OnRead(true);  // cancels the timer, whose event is still pending
   pump.OnConnected();

@@ -120,7 +120,7 @@ TEST_F(EstimateSenderTest, AWorkerThatMissedAStepIsSentEverything) {
   Compute({0, 1});
 }
 
-TEST_F(EstimateSenderTest, FramesAreOfBoundedSizeAndATokenMayBeVoidedBetweenThem) {
+TEST_F(EstimateSenderTest, BoundsFramesAndAllowsVoidingBetween) {
   Step();
   EstimateSender small(70000);
   StepReplyFrame reply;

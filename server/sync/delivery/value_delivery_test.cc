@@ -148,7 +148,7 @@ TEST_F(ValueDeliveryTest, StreamedEstimatesComeBeforeTheToken) {
   EXPECT_TRUE(known.estimates.empty()) << "it made them itself";
 }
 
-TEST_F(ValueDeliveryTest, MappedValuesAreNamedAndPinnedUntilTheContributionEnds) {
+TEST_F(ValueDeliveryTest, PinsMappedValuesDuringAContribution) {
   Start(ValuePath::kShared, /*share_values=*/true);
   StepReplyFrame reply;
   EXPECT_TRUE(delivery_->Fill(TokenOf(0), &reply));
@@ -176,7 +176,7 @@ TEST_F(ValueDeliveryTest, AVersionWithoutSharedMemoryIsStreamed) {
   EXPECT_TRUE(delivery_->HasEarlyValues());
 }
 
-TEST_F(ValueDeliveryTest, OldVersionsAreAsManyAsTheirBytesAllowButTwoAtLeast) {
+TEST_F(ValueDeliveryTest, KeepsAtLeastTwoOldVersions) {
   Start(ValuePath::kStreamed);
   const int64_t version = shard_->layout().flat_elements() * static_cast<int64_t>(sizeof(float));
   EXPECT_EQ(MaxOldVersions(*shard_, 0, 1), 2u);

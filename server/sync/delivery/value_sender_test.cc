@@ -54,7 +54,7 @@ class ValueSenderTest : public ::testing::Test {
   int64_t version_ = -1;
 };
 
-TEST_F(ValueSenderTest, SendsEachSegmentOfAVersionOnceAndInTheGivenOrder) {
+TEST_F(ValueSenderTest, SendsEachSegmentOnceInTheGivenOrder) {
   EXPECT_EQ(feed_.Advance(7, /*may_run_ahead=*/true), 7);
   EXPECT_FALSE(feed_.holds(7));
   EXPECT_THAT(Fill({2, 0, 1}), ElementsAre(2, 0, 1));

@@ -179,7 +179,7 @@ TEST_F(ContributionCheckerTest, BeginForgetsThePreviousContribution) {
   EXPECT_FALSE(checker_.CheckWhole().ok());
 }
 
-TEST_F(ContributionCheckerTest, OfAStepThatIsOverOnlyTheOrderIsCheckedAndNothingKept) {
+TEST_F(ContributionCheckerTest, ChecksOnlyTheOrderOfAFinishedStep) {
   ExpectInvalid(Push(&checker_, Piece(0, 0, 3), /*wanted=*/false), "gradients came before the reports");
   EXPECT_TRUE(Report({lockstep::Report(2), lockstep::Report(3)}, /*wanted=*/false).ok());
   EXPECT_TRUE(checker_.TakeReports().empty());

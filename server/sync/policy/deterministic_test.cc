@@ -142,7 +142,7 @@ TEST_F(DeterministicPolicyTest, WhatIsCoveredIsGivenToNobody) {
   EXPECT_EQ(leases_.Find(1)->token.step, kStep + 1);
 }
 
-TEST_F(DeterministicPolicyTest, ASilentWorkerGetsATokenOnlyWhenThereIsNobodyElse) {
+TEST_F(DeterministicPolicyTest, ASilentWorkerIsTheLastChoice) {
   Start(1, 2);
   ASSERT_EQ(Assign().size(), 2u);
   ASSERT_EQ(Expire(kStart + kLease).size(), 2u);
@@ -157,7 +157,7 @@ TEST_F(DeterministicPolicyTest, ASilentWorkerGetsATokenOnlyWhenThereIsNobodyElse
   EXPECT_EQ(Assign(kStart + kLease).count(1), 1u);
 }
 
-TEST_F(DeterministicPolicyTest, ADelayedWorkerTakesOverFromTheOnlyStartedOneWhenItIsNotHeardOf) {
+TEST_F(DeterministicPolicyTest, ADelayedWorkerReplacesASilentStarted) {
   Start(/*slots=*/1, /*workers=*/1);
   ASSERT_EQ(Assign().count(1), 1u);
   WorkerState& delayed = workers_.emplace(2, WorkerState("delayed", kStart)).first->second;
@@ -186,7 +186,7 @@ TEST_F(DeterministicPolicyTest, WhenAllAreSilentEachGetsItsShare) {
 }
 
 // What it had sent was enough to commit the step.
-TEST_F(DeterministicPolicyTest, AWorkerThatHangsBeforeItEndsItsContributionDoesNotCount) {
+TEST_F(DeterministicPolicyTest, AnUnfinishedContributionDoesNotCount) {
   Start(/*slots=*/4, /*workers=*/2);
   ASSERT_EQ(Assign().size(), 2u);
   Contribute(1, kStart, absl::Milliseconds(10));

@@ -60,7 +60,7 @@ class LeasedQueue {
   TokenLeases leases_;
 };
 
-TEST(SlotQueueTest, GivesEachWorkerOneSlotWhenThereAreAsManyWorkersAsSlots) {
+TEST(SlotQueueTest, GivesEachOfAsManyWorkersOneSlot) {
   LeasedQueue queue(4);
   for (int64_t worker = 0; worker < 4; ++worker) {
     EXPECT_EQ(queue.Take(worker, 4, kStart), (SlotBlock{worker, 1}));
@@ -136,7 +136,7 @@ TEST(SlotQueueTest, ASlowSlotIsGivenOutASecondTime) {
   EXPECT_EQ(queue.Take(1, 2, kStart + absl::Seconds(2.1)), (SlotBlock{1, 1}));
 }
 
-TEST(SlotQueueTest, ABlockThatHangsBeforeAnythingWasTimedIsGivenOutAgainAfterSomeLeases) {
+TEST(SlotQueueTest, ReissuesAnUntimedBlockAfterLeases) {
   LeasedQueue queue(4);
   ASSERT_EQ(queue.Take(1, 1, kStart), (SlotBlock{0, 4}));
   EXPECT_FALSE(queue.Take(2, 2, kStart + absl::Seconds(20)).has_value()) << "the first step may be slow";
@@ -209,7 +209,7 @@ TEST(SlotQueueTest, ABlockIsGivenOutAgainWhenEveryCopyIsSlow) {
   EXPECT_EQ(queue.Take(4, 3, kStart + absl::Seconds(6.2)), (SlotBlock{1, 1})) << "a third copy";
 }
 
-TEST(SlotQueueTest, AWorkerKeepsItsBlockFromStepToStepWhenItIsFree) {
+TEST(SlotQueueTest, AWorkerKeepsItsFreeBlock) {
   LeasedQueue queue(4);
   EXPECT_EQ(queue.Take(1, 2, kStart, SlotBlock{2, 2}), (SlotBlock{2, 2}));
   EXPECT_EQ(queue.Take(2, 2, kStart, SlotBlock{2, 2}), (SlotBlock{0, 2}));

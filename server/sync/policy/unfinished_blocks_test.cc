@@ -8,7 +8,7 @@ const absl::Time kStart = absl::FromUnixSeconds(1000);
 constexpr absl::Duration kSecond = absl::Seconds(1);
 const UnfinishedBlocks::SlowAfter kNever{};
 
-TEST(UnfinishedBlocksTest, ABlockWithASingleCopyDeservesABackupTheOldestFirst) {
+TEST(UnfinishedBlocksTest, BacksUpTheOldestSingleCopyFirst) {
   UnfinishedBlocks blocks;
   EXPECT_FALSE(blocks.Choose(/*single=*/true, kStart, kNever));
   blocks.Add({2, 1}, kStart + kSecond);
@@ -37,7 +37,7 @@ TEST(UnfinishedBlocksTest, RemovesNoCopyButTheOneThatWasAdded) {
   EXPECT_EQ(blocks.Choose(true, kStart, kNever), (SlotBlock{0, 1}));
 }
 
-TEST(UnfinishedBlocksTest, ABlockIsSlowByTheTimeOfItsNewestCopyAndTheNumberOfItsSlots) {
+TEST(UnfinishedBlocksTest, SlownessDependsOnNewestCopyAndSlots) {
   UnfinishedBlocks blocks;
   blocks.Add({0, 2}, kStart);
   blocks.Add({2, 1}, kStart);
@@ -55,7 +55,7 @@ TEST(UnfinishedBlocksTest, ABlockMayBeSlowHoweverManySlotsItHas) {
   EXPECT_EQ(blocks.Choose(false, kStart + 3.1 * kSecond, {3 * kSecond}), (SlotBlock{0, 2}));
 }
 
-TEST(UnfinishedBlocksTest, WhatIsCoveredIsNoLongerUnfinishedWhoeverCoversIt) {
+TEST(UnfinishedBlocksTest, ACoveredBlockIsFinished) {
   SlotMap slots(5);
   UnfinishedBlocks blocks;
   for (const SlotBlock& block : {SlotBlock{0, 4}, SlotBlock{0, 2}, SlotBlock{2, 1}, SlotBlock{4, 1}, SlotBlock{0, 5}}) {

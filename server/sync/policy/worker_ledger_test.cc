@@ -111,7 +111,7 @@ TEST_F(WorkerLedgerTest, ADelayedWorkerWaitsForItsStep) {
   EXPECT_EQ(TakeAll(), "3 ");
 }
 
-TEST_F(WorkerLedgerTest, WhenAllAreDelayedTheFirstThatWaitsIsStartedForGood) {
+TEST_F(WorkerLedgerTest, StartsTheFirstWaitingIfAllAreDelayed) {
   workers_.emplace(1, WorkerState("connected", now_));
   ledger_.Update(1, worker(1));
   ledger_.StartOneIfNobodyTakesPart(now_);
@@ -127,7 +127,7 @@ TEST_F(WorkerLedgerTest, WhenAllAreDelayedTheFirstThatWaitsIsStartedForGood) {
   EXPECT_EQ(TakeAll(), "3 ");
 }
 
-TEST_F(WorkerLedgerTest, ADelayedWorkerTakesOverFromOneThatIsNotHeardOf) {
+TEST_F(WorkerLedgerTest, ADelayedWorkerReplacesASilentOne) {
   AddWaiting(1);
   Give(1, 0);
   AddWaiting(2, 9);

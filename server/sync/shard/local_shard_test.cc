@@ -74,7 +74,7 @@ TEST_F(LocalShardTest, AnUpdateBecomesTheNextStepWhenItIsCommitted) {
 
 REGISTER_SCHEDULE("broken", [](int64_t step, double initial) { return step == 1 ? std::nan("") : initial; });
 
-TEST_F(LocalShardTest, ARegisteredRateThatIsNotFiniteIsFoundBeforeAnythingIsAdded) {
+TEST_F(LocalShardTest, FindsANonFiniteRateBeforeAnyAddition) {
   config::v1::OptimizerConfig optimizer;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {} learning_rate { initial: 1 registered: 'broken' }",
                                                             &optimizer));
@@ -106,7 +106,7 @@ TEST_F(LocalShardTest, EachUpdateHasTheLearningRateOfItsStep) {
   }
 }
 
-TEST_F(LocalShardTest, NormsAreGatheredWhereTheyAreWantedAndChangeNoBit) {
+TEST_F(LocalShardTest, NormsAreOptionalAndChangeNoBit) {
   LocalShardOptions options;
   options.norms_every_steps = 2;
   LocalShard shard(store_.get(), /*slots=*/1, options);

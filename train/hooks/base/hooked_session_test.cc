@@ -158,7 +158,7 @@ TEST_F(HookedSessionTest, BeginEndsWithTheFirstErrorWhichNamesTheHook) {
 }
 
 // MS-02.
-TEST_F(HookedSessionTest, AStopTakesEffectAfterAllHooksAndEndsTheRunAtTheHeldStep) {
+TEST_F(HookedSessionTest, AStopTakesEffectAfterAllHooks) {
   FakeSession base;
   RecordingHook a(&calls_, "a"), b(&calls_, "b");
   a.after_run = [](RunContext& context, const RunValues& values) {
@@ -261,7 +261,7 @@ TEST_F(HookedSessionTest, ErrorBeforeTheRunStopsTheSessionToo) {
   EXPECT_EQ(base.newest(), 1) << "the step before which it failed is not made";
 }
 
-TEST_F(HookedSessionTest, AnErrorOfAfterCreateSessionLeavesTheSessionToTheCaller) {
+TEST_F(HookedSessionTest, AfterCreateErrorLeavesTheSessionOpen) {
   FakeSession base;
   RecordingHook a(&calls_);
   a.failing_call = "created";
@@ -334,7 +334,7 @@ TEST_F(HookedSessionTest, OutOfRangeBeforeTheFirstRunIsAnError) {
   EXPECT_TRUE(absl::IsOutOfRange(Open(&base, {&a}).status()));
 }
 
-TEST_F(HookedSessionTest, ErrorOfEndKeepsLaterHooksFromItAndStopsTheSession) {
+TEST_F(HookedSessionTest, AnEndErrorSkipsLaterHooksAndStops) {
   FakeSession base;
   RecordingHook a(&calls_, "a"), b(&calls_, "b");
   a.failing_call = "end";
@@ -461,7 +461,7 @@ TEST_F(HookedSessionTest, WithoutHooksTheRunIsFollowedAllTheSame) {
   EXPECT_THAT(base.calls(), ElementsAre("state 0", "allow 64", "state 1"));
 }
 
-TEST_F(HookedSessionTest, TheLoopsOwnCodeDecidesBetweenTwoRunsWhenItGates) {
+TEST_F(HookedSessionTest, AGatingLoopDecidesBetweenRuns) {
   FakeSession base;
   RecordingHook a(&calls_);
   a.gates = std::set<int64_t>();
@@ -478,7 +478,7 @@ TEST_F(HookedSessionTest, TheLoopsOwnCodeDecidesBetweenTwoRunsWhenItGates) {
               ElementsAre("state 0", "allow 0", "state 1", "allow 1", "state 2", "stop 2: the loop has had enough"));
 }
 
-TEST_F(HookedSessionTest, ALoopThatKeepsTheStatesSeesAStepUntilItHasDealtWithIt) {
+TEST_F(HookedSessionTest, ALoopSeesAStepUntilItHasHandledIt) {
   HookedSession::Options options;
   options.gate_loop = true;
   options.loop_keeps_states = true;
@@ -590,7 +590,7 @@ TEST_F(HookedSessionTest, ALoopThatKeepsNoStatesIsRefusedMoreSteps) {
 
 // States.
 
-TEST_F(HookedSessionTest, ARestartContinuesFromTheStateAndShowsWhatWasNotSeen) {
+TEST_F(HookedSessionTest, RestartShowsTheUnseenSteps) {
   FakeSession base;
   RecordingHook a(&calls_, "a"), b(&calls_, "b");
   a.gates = b.gates = std::set<int64_t>{3};
@@ -714,7 +714,7 @@ TEST_F(HookedSessionTest, AStateThatAHookRefusesNamesIt) {
 
 // Workers.
 
-TEST_F(HookedSessionTest, OnAWorkerARecoveryCallsAfterCreateSessionAgainAndNoAfterRun) {
+TEST_F(HookedSessionTest, WorkerRecoveryCallsAfterCreateAgain) {
   FakeSession base(Worker({3, 5}));
   RecordingHook a(&calls_);
   ASSERT_TRUE(BeginHooks({&a}).ok());
@@ -743,7 +743,7 @@ TEST_F(HookedSessionTest, OnAWorkerAStopEndsItsLoopAlone) {
   EXPECT_THAT(base.calls(), IsEmpty());
 }
 
-TEST_F(HookedSessionTest, OnAWorkerAHooksErrorLeavesTheRunWithoutEndingIt) {
+TEST_F(HookedSessionTest, AWorkersHookErrorDoesNotEndTheRun) {
   FakeSession base(Worker({1, 1}));
   RecordingHook a(&calls_);
   a.failing_call = "after 1";
@@ -752,7 +752,7 @@ TEST_F(HookedSessionTest, OnAWorkerAHooksErrorLeavesTheRunWithoutEndingIt) {
   EXPECT_THAT(base.calls(), ElementsAre("close"));
 }
 
-TEST_F(HookedSessionTest, OnAWorkerAHookThatMissesTheChiefIsLeftToTheRecovery) {
+TEST_F(HookedSessionTest, AWorkersHookLeavesLossToRecovery) {
   FakeSession base(Worker({1, 1}));
   RecordingHook a(&calls_);
   a.before_run = [](RunContext& context) { context.Fetch("w"); };

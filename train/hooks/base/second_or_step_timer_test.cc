@@ -21,7 +21,7 @@ class SecondOrStepTimerTest : public ::testing::Test {
 };
 
 // HOOK-02.
-TEST_F(SecondOrStepTimerTest, WithAPeriodOfTimeItWaitsForItAndNeverTriggersTwiceAtAStep) {
+TEST_F(SecondOrStepTimerTest, APeriodOfTimeTriggersOncePerStep) {
   SecondOrStepTimer timer = Make(Period::Time(absl::Seconds(1)));
   EXPECT_TRUE(timer.ShouldTrigger(1));
   EXPECT_FALSE(timer.Update(1).has_value());

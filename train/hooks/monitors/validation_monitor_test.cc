@@ -57,7 +57,7 @@ TEST_F(ValidationMonitorTest, StopsWhenTheMetricWasBestTooLongAgo) {
   EXPECT_THAT(run.base().stop_reason(), HasSubstr("loss was best at global step 2: 40, now 43"));
 }
 
-TEST_F(ValidationMonitorTest, EvaluatesAtTheStepsThatItGatesAndWritesTheMetrics) {
+TEST_F(ValidationMonitorTest, EvaluatesAtGatedSteps) {
   const auto monitor = *ValidationMonitor::Create(Options(3));
   HookedRun run({monitor.get()});
   ASSERT_TRUE(run.Run(6).ok());

@@ -50,7 +50,7 @@ TEST_F(AwaitRunEndTest, FailsWithTheRun) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("the run has failed: the loss of slot 1 is nan"));
 }
 
-TEST_F(AwaitRunEndTest, AnAbsentChiefIsLookedForUntilItWasSilentForTooLong) {
+TEST_F(AwaitRunEndTest, LooksForAnAbsentChiefUntilTheLimit) {
   answers_ = {v1::RunStatus::TRAINING, v1::RunStatus::TRAINING, v1::RunStatus::TRAINING};
   const absl::Status status = AwaitRunEnd(options_);
   EXPECT_TRUE(absl::IsUnavailable(status));
@@ -72,7 +72,7 @@ TEST_F(AwaitRunEndTest, TheRecordSaysWhatAChiefThatHasGoneDoesNot) {
 }
 
 // As with --master=file:FILE, whose file the last chief has marked.
-TEST_F(AwaitRunEndTest, TheAddressFileSaysWhatAChiefThatHasGoneDoesNot) {
+TEST_F(AwaitRunEndTest, TheAddressFileSpeaksForAGoneChief) {
   absl::Status mark = EndOfRun(absl::StatusCode::kOutOfRange, "the run is over");
   options_.get_status = [&]() -> absl::StatusOr<v1::RunStatus> { return mark; };
   EXPECT_TRUE(AwaitRunEnd(options_).ok());

@@ -68,7 +68,7 @@ TEST_F(RunEndClientTest, LooksOnForAChiefWhoseRunIsNotOver) {
   EXPECT_TRUE(SaysThatItIsOver());
 }
 
-TEST_F(RunEndClientTest, WithoutASessionBelievesItOnlyAfterAMinuteWithoutAChief) {
+TEST_F(RunEndClientTest, BelievesAnEndAfterAMinuteOfAbsence) {
   Record(/*finished=*/true);
   const absl::Status gone = absl::UnavailableError("connection refused");
   chief_->get_run = {gone, gone, absl::FailedPreconditionError("another program"), gone};

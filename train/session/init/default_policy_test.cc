@@ -43,7 +43,7 @@ class DefaultPolicyTest : public ::testing::Test {
   MemoryFileSystem fs_;
 };
 
-TEST_F(DefaultPolicyTest, ARunIsAsynchronousUnlessItsConfigurationChooses) {
+TEST_F(DefaultPolicyTest, ARunIsAsynchronousByDefault) {
   EXPECT_EQ(PolicyOf(OptionsOf("")), TrainingConfig::kAsync);
   EXPECT_EQ(PolicyOf(OptionsOf("replicas_to_aggregate: 1")), TrainingConfig::kAsync);
   EXPECT_EQ(PolicyOf(OptionsOf("replicas_to_aggregate: 2")), TrainingConfig::POLICY_NOT_SET);

@@ -276,7 +276,7 @@ TEST_F(CsvTest, StandardizesByTheStatisticsOfItsRows) {
   EXPECT_EQ(digest.prepared(1).stddev(), 1) << "equal numbers become 0";
 }
 
-TEST_F(CsvTest, EachColumnOfARangeHasItsOwnStatistics) {
+TEST_F(CsvTest, EachRangeColumnHasItsOwnStatistics) {
   const std::pair<const char*, const char*> cases[] = {
       {"no,1,10\nyes,3,50\n", "no_header: true column { type: LABEL } column { name: 'p' count: 2 standardize: true }"},
       {"y,p,q\nno,1,10\nyes,3,50\n",
@@ -460,7 +460,7 @@ class CsvOrderTest : public CsvTest {
   }
 };
 
-TEST_F(CsvOrderTest, ColumnsComeInTheOrderOfTheTrainSplitByName) {
+TEST_F(CsvOrderTest, ColumnsFollowTheTrainSplitByName) {
   const std::string columns =
       "column { name: 'a' } column { name: 'b' } column { name: 'y' type: TARGET } column { name: 'z' type: TARGET }";
   ASSERT_TRUE(WriteFileAtomically(&fs_, "train.csv", "b,a,y,z\n2,1,8,9\n").ok());
@@ -503,7 +503,7 @@ TEST_F(CsvOrderTest, ARangeWithOtherColumnsIsRefused) {
             "test.csv: the column of feature 1 is \"p3\"; in train.csv, whose order is the model's, it is \"p2\"");
 }
 
-TEST_F(CsvOrderTest, ColumnsThatAreConfiguredUnderOtherNamesKeepTheirPlaces) {
+TEST_F(CsvOrderTest, RenamedColumnsKeepTheirPlaces) {
   const std::string label = " column { name: 'y' type: LABEL }";
   ASSERT_TRUE(WriteFileAtomically(&fs_, "train.csv", "a,b,y\n1,2,0\n").ok());
   ASSERT_TRUE(WriteFileAtomically(&fs_, "test.csv", "c,d,y\n1,2,0\n").ok());

@@ -44,7 +44,7 @@ class DigestTest : public ::testing::Test {
 constexpr char kCsv[] =
     "csv { file: 'data' column { name: 'x' } column { name: 'y' type: LABEL } column { name: 'w' type: WEIGHT } }";
 
-TEST_F(DigestTest, OfCsvIsOfFeaturesLabelsAndWeightsInOrder) {
+TEST_F(DigestTest, OfCsvCoversFeaturesLabelsAndWeights) {
   Write("data", "x,y,w\n1,0,1\n2,1,1\n");
   const v1::DataDigest digest = Digest(kCsv);
   EXPECT_EQ(digest.examples(), 2);
@@ -56,7 +56,7 @@ TEST_F(DigestTest, OfCsvIsOfFeaturesLabelsAndWeightsInOrder) {
   }
 }
 
-TEST_F(DigestTest, OfCsvIsOfWhatIsUsedAndNotOfHowItIsWritten) {
+TEST_F(DigestTest, OfCsvIgnoresHowValuesAreWritten) {
   Write("data", "x,y,w\n1,0,1\n2,1,1\n");
   const uint32_t crc32c = Digest(kCsv).crc32c();
   Write("data", "unused,y,w,x\r\nfoo,0,1.0,\"1\"\r\n\r\nbar,1,1,2e0");
@@ -132,7 +132,7 @@ TEST_F(TfRecordDigestTest, IsOfWhatIsUsedInOrder) {
   EXPECT_FALSE(IsNew(Digest(kTfRecord)));
 }
 
-TEST_F(TfRecordDigestTest, DoesNotDependOnHowRecordsAreSplitIntoFiles) {
+TEST_F(TfRecordDigestTest, DoesNotDependOnTheSplitIntoFiles) {
   std::vector<std::string> records;
   for (int i = 0; i < 20; ++i) records.push_back(ExampleRecord(static_cast<float>(i), i % 3, ""));
   WriteRecords("data", records);
@@ -159,7 +159,7 @@ TEST_F(DigestTest, IsKeptWithTheIndex) {
   EXPECT_EQ(reads, 1);
 }
 
-TEST_F(DigestTest, AFileThatIsOverwrittenInPlaceIsNoticed) {
+TEST_F(DigestTest, NoticesAFileOverwrittenInPlace) {
   Write("data", "x,y,w\n1,0,1\n2,1,1\n");
   config::v1::InputConfig config;
   ASSERT_TRUE(
@@ -180,7 +180,7 @@ TEST_F(DigestTest, AFileThatIsOverwrittenInPlaceIsNoticed) {
   }
 }
 
-TEST_F(DigestTest, OfSyntheticDataIsOfAllThatTheyAreMadeOf) {
+TEST_F(DigestTest, OfSyntheticDataCoversItsWholeSource) {
   const std::vector<std::string> sources = {
       "shape: 5 classes: 3 examples: 20",
       "shape: 5 classes: 3 examples: 21",

@@ -65,7 +65,7 @@ TEST_F(IdxTest, ReadsPlainAndGzippedFilesAlike) {
   }
 }
 
-TEST_F(IdxTest, ReadsRunsOfExamplesFromMemoryAndFromDiskAlike) {
+TEST_F(IdxTest, ReadsRunsAlikeFromMemoryAndDisk) {
   const int64_t examples = 40;
   std::string pixels, classes;
   for (int64_t i = 0; i < examples; ++i) {
@@ -137,7 +137,7 @@ TEST_F(IdxTest, ImagesOnDiskThatAreCutOffAreLost) {
 }
 
 // Checksums would take more memory than the images.
-TEST_F(IdxTest, HoldsImagesThatAreSmallerThanTheirChecksums) {
+TEST_F(IdxTest, HoldsImagesSmallerThanTheirChecksums) {
   Write("images", EncodeIdx({3, 1, 3}, "abcdefghi"));
   Write("labels", labels_);
   auto dataset = Open(/*held_bytes=*/0);
@@ -255,7 +255,7 @@ TEST_F(IdxTest, SurvivesHostileBytes) {
   }
 }
 
-TEST_F(IdxTest, TheDigestDoesNotDependOnWhereTheBytesLie) {
+TEST_F(IdxTest, TheDigestIgnoresWhereTheBytesLie) {
   Write("images", images_);
   Write("labels", labels_);
   const v1::DataDigest in_memory = (*Open())->digest();

@@ -50,7 +50,7 @@ class ImageFolderTest : public testing::Test {
   IndexProgress last_progress_;
 };
 
-TEST_F(ImageFolderTest, EachImageIsAnExampleOfItsFoldersClass) {
+TEST_F(ImageFolderTest, EachImageIsAnExampleOfItsFolder) {
   PutThree();
   const auto data = Open().value();
   EXPECT_EQ(data->size(), 3);
@@ -94,7 +94,7 @@ TEST_F(ImageFolderTest, ADamagedImageIsNamedOrLeftOut) {
   EXPECT_EQ(data->RowAt(3).example, 2);
 }
 
-TEST_F(ImageFolderTest, TheDigestDependsOnPixelsAndClassesAlone) {
+TEST_F(ImageFolderTest, TheDigestDependsOnPixelsAndClasses) {
   PutThree();
   const uint32_t digest = Open().value()->digest().crc32c();
   EXPECT_EQ(Open().value()->digest().crc32c(), digest);  // From the kept checksums.
@@ -117,7 +117,7 @@ TEST_F(ImageFolderTest, AnImageThatChangesIsAnError) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("/train/cat/1.png: is no longer the image"));
 }
 
-TEST_F(ImageFolderTest, ImagesWithoutClassesAreForPredictions) {
+TEST_F(ImageFolderTest, ImagesWithoutClassesAreForPrediction) {
   PutThree();
   Put("/test/7.png", EncodePng(TestImage(2, 2, 3)));
   const auto data = Open("test", "", /*labels_optional=*/true).value();

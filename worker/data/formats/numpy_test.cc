@@ -118,7 +118,7 @@ TEST_F(NumpyTest, FloatLabelsAreTargets) {
   EXPECT_THAT(batch.labels.flat<float>(), ElementsAre(1, 2, 3, 4));
 }
 
-TEST_F(NumpyTest, LargeFeaturesStayOnDiskAndAreVerified) {
+TEST_F(NumpyTest, LargeFeaturesStayOnDiskVerified) {
   const std::string content = BytesOf<float>({1, 2, 3, 4, 5, 6, 7, 8});
   WriteNpy("x.npy", v1::DT_FLOAT, {4, 2}, content);
   WriteNpy("y.npy", v1::DT_INT32, {4}, BytesOf<int32_t>({0, 1, 0, 1}));

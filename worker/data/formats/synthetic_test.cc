@@ -34,7 +34,7 @@ Batch ReadAll(const Dataset& dataset) {
   return batch;
 }
 
-TEST(SyntheticTest, AnExampleDependsOnSeedStreamAndNumberAlone) {
+TEST(SyntheticTest, ExamplesDependOnSeedStreamAndNumber) {
   for (const std::string kind : {"kind: CLASSIFICATION classes: 3 shape: 5", "kind: REGRESSION shape: 5",
                                  "kind: SEQUENCE shape: 5 classes: 3 vocabulary: 50"}) {
     const auto dataset = Create(kind + " examples: 20");
@@ -58,7 +58,7 @@ TEST(SyntheticTest, StreamsShareTheirCentres) {
   EXPECT_EQ(ReadAll(*a).features.bytes(), ReadAll(*b).features.bytes());
 }
 
-TEST(SyntheticTest, ClassificationHasAllClassesAndTheNoiseThatWasAskedFor) {
+TEST(SyntheticTest, ClassificationHasTheGivenNoise) {
   const auto dataset = Create("classes: 4 shape: 10 shape: 10 shape: 1 examples: 400 noise: 0.5");
   EXPECT_EQ(dataset->spec().features_shape, Shape({10, 10, 1}));
   EXPECT_EQ(dataset->spec().classes, 4);
@@ -89,7 +89,7 @@ TEST(SyntheticTest, RegressionIsLinear) {
   }
 }
 
-TEST(SyntheticTest, TheLabelOfASequenceIsItsMostFrequentClass) {
+TEST(SyntheticTest, ASequencesLabelIsItsCommonestClass) {
   const auto dataset = Create("kind: SEQUENCE shape: 9 classes: 4 vocabulary: 6 examples: 200");
   EXPECT_EQ(dataset->spec().features_dtype, v1::DT_INT32);
   const Batch batch = ReadAll(*dataset);

@@ -77,7 +77,7 @@ class TfExampleTest : public ::testing::Test {
   MemoryFileSystem fs_;
 };
 
-TEST_F(TfExampleTest, ReadsRecordsWithoutLabelsWhereTheyAreOptional) {
+TEST_F(TfExampleTest, ReadsUnlabeledRecordsIfAllowed) {
   const std::string unlabelled = Record("bytes_list { value: '3f' }", "");
   EXPECT_FALSE(Open({unlabelled}, kImage).ok());
   const auto dataset = Open({unlabelled + Image("3f", 4)}, kImage, "", /*labels_optional=*/true);

@@ -91,7 +91,7 @@ TEST(DecodeImageTest, OtherFormatsAreNamed) {
   EXPECT_THAT(Message(""), HasSubstr("empty"));
 }
 
-TEST(DecodeImageTest, LargeImagesAreRefusedBeforeTheyAreDecoded) {
+TEST(DecodeImageTest, RefusesLargeImagesBeforeDecoding) {
   const ByteImage image = TestImage(10, 11, 3);
   for (const std::string& file : {EncodePng(image), EncodeJpeg(image)}) {
     EXPECT_THAT(Message(file, 109), HasSubstr("the image has 10 x 11 pixels, more than 109"));

@@ -21,7 +21,7 @@ class ImageChecksumsTest : public testing::Test {
   MemoryFileSystem fs_;
 };
 
-TEST_F(ImageChecksumsTest, KeepsTheChecksumsOfFilesThatAreTheSame) {
+TEST_F(ImageChecksumsTest, KeepsTheChecksumsOfUnchangedFiles) {
   Put("a", "1");
   Put("b", "2");
   ImageChecksums first = Load();

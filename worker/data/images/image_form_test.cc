@@ -40,7 +40,7 @@ TEST(ImageFormTest, AnImageOfTheFormKeepsItsBytes) {
 }
 
 // The numbers are those of tf.image.resize([[0, 100, 200, 40]], [1, n]).
-TEST(ImageFormTest, StretchIsBilinearBetweenTheCentresOfPixels) {
+TEST(ImageFormTest, StretchIsBilinearBetweenPixelCentres) {
   const ByteImage row = {1, 4, 1, {0, 100, 200, 40}};
   EXPECT_THAT(Resized("height: 1 width: 2 channels: 1", row), ElementsAre(50, 120));
   const std::vector<float> wide = Resized("height: 1 width: 8 channels: 1", row);
@@ -56,7 +56,7 @@ TEST(ImageFormTest, CropTakesTheMiddle) {
   EXPECT_THAT(Resized("height: 2 width: 2 channels: 1 fit: CROP", tall), ElementsAre(9, 9, 9, 9));
 }
 
-TEST(ImageFormTest, AnotherSizeIsDamageWhereItMustBeExact) {
+TEST(ImageFormTest, AnotherSizeIsDamageIfItMustBeExact) {
   std::vector<float> out(60);
   const absl::Status status =
       Form("height: 4 width: 5 fit: EXACT").value().Fill(EncodePng(TestImage(5, 4, 3)), out.data());

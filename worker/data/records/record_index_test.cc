@@ -136,7 +136,7 @@ TEST_F(RecordIndexTest, IsMadeAnewWhenTheDataChange) {
 }
 
 // Acts like `cp` over the file followed by `touch -r`, and like `mv` of another file with the same time.
-TEST_F(RecordIndexTest, IsMadeAnewWhenTheDataChangeAndKeepTheirTime) {
+TEST_F(RecordIndexTest, IsRebuiltIfDataChangeWithTheSameTime) {
   ASSERT_TRUE(Open().ok());
   const absl::Time time = (*fs_.NewRandomAccessFile("data"))->modification_time();
   fs_.FlipBits("data", 0, 1);
@@ -174,7 +174,7 @@ class SharedFileSystem : public MemoryFileSystem {
   }
 };
 
-TEST_F(RecordIndexTest, ReadsTheDataOnceWhenAnotherHostReplacesTheIndex) {
+TEST_F(RecordIndexTest, ReadsOnceIfAHostReplacesTheIndex) {
   ASSERT_TRUE(Open().ok());
   SharedFileSystem shared;
   ASSERT_TRUE(WriteFileAtomically(&shared, "elsewhere", "").ok());

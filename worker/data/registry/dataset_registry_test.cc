@@ -79,7 +79,7 @@ TEST(DatasetRegistryTest, NormalizesItAndKeepsItsDigest) {
   EXPECT_EQ((*dataset)->digest().crc32c(), CountingDataset(3, 4).digest().crc32c());
 }
 
-TEST(DatasetRegistryTest, TheFactoryKnowsWhatTheConfigurationSays) {
+TEST(DatasetRegistryTest, TheFactoryKnowsTheConfiguration) {
   DatasetRequest request;
   last_request = &request;
   MemoryFileSystem fs;
@@ -129,7 +129,7 @@ TEST(DatasetRegistryTest, RefusesAnInputThatNobodyCouldRead) {
   }
 }
 
-TEST(DatasetRegistryTest, NamesTheRegisteredInputsWhenOneIsUnknown) {
+TEST(DatasetRegistryTest, UnknownInputListsTheRegistered) {
   EXPECT_THAT(RegisteredDatasets(), Contains("counting"));
   const absl::Status status = Open("name: 'rings'").status();
   EXPECT_TRUE(absl::IsNotFound(status));

@@ -58,7 +58,7 @@ TEST(BiasGradientTest, MultipliesByTheSlopeOfEachActivation) {
   }
 }
 
-TEST(BiasGradientTest, RowsAreSummedInBlocksOf256AndTheBlocksInOrder) {
+TEST(BiasGradientTest, SumsRowsInBlocksOf256InOrder) {
   ComputeContext compute(1);
   const std::vector<float> dy = RandomFloats(600 * 3, 1);
   ResultArray dx(600 * 3);

@@ -81,7 +81,7 @@ std::string Results(Model* model, const Sample& sample, int64_t batch_size) {
   return absl::StrCat(sink.Bytes(), prediction->bytes());
 }
 
-TEST(DeterminismTest, TheNumberOfThreadsDoesNotChangeTheBits) {
+TEST(DeterminismTest, ThreadsDoNotChangeTheBits) {
   for (const Sample& sample : Samples()) {
     const auto one = MakeModel(sample, 1);
     const auto two = MakeModel(sample, 2);
@@ -97,7 +97,7 @@ TEST(DeterminismTest, TheNumberOfThreadsDoesNotChangeTheBits) {
 }
 
 // Covers the layers' use of kernels too: each thread's share of a product, and what is packed, how and when.
-TEST(DeterminismTest, TheInstructionSetDoesNotChangeTheBits) {
+TEST(DeterminismTest, InstructionSetsDoNotChangeTheBits) {
   for (const Sample& sample : Samples()) {
     for (const int64_t size : sample.batches) {
       SCOPED_TRACE(absl::StrCat(sample.name, " ", size));

@@ -134,7 +134,7 @@ TEST(GraphModelTest, PoolsHaveTheGradientOfTheirLoss) {
   }
 }
 
-TEST(GraphModelTest, ImageLayersHaveTheGradientOfTheirLoss) {
+TEST(GraphModelTest, ImageLayersMatchNumericGradients) {
   EXPECT_EQ(CheckImageLayer("batch_norm { activation: RELU }"), absl::OkStatus());
   EXPECT_EQ(CheckImageLayer("layer_norm {}"), absl::OkStatus());
   EXPECT_EQ(CheckImageLayer("global_average_pool {}"), absl::OkStatus());
@@ -157,7 +157,7 @@ TEST(GraphModelTest, EmbeddingHasTheGradientOfItsLoss) {
   EXPECT_EQ(CheckGradients(model.get(), &variables, RandomBatch(examples, 9, 2)), absl::OkStatus());
 }
 
-TEST(GraphModelTest, ResidualConnectionsHaveTheGradientOfTheirLoss) {
+TEST(GraphModelTest, ResidualsMatchNumericGradients) {
   const ExampleSpec examples = Images({5, 5, 2});
   const auto model = Create(
       "layer { name: 'a' conv2d { filters: 4 kernel: 3 activation: TANH } }"
@@ -174,7 +174,7 @@ TEST(GraphModelTest, ResidualConnectionsHaveTheGradientOfTheirLoss) {
   EXPECT_EQ(CheckGradients(model.get(), &variables, RandomBatch(examples, 4, 2)), absl::OkStatus());
 }
 
-TEST(GraphModelTest, RegularizersHaveTheGradientOfTheirLoss) {
+TEST(GraphModelTest, RegularizersMatchNumericGradients) {
   const ExampleSpec examples = Vectors(6, 3);
   const auto model = Create(
       "layer { name: 'a' dense { units: 11 } } layer { name: 'b' dense { units: 3 } } loss { softmax_cross_entropy {} "
@@ -219,7 +219,7 @@ void ApplyMovingAverages(const v1::ModelSpec& spec, const RecordingSink& sink, T
 }
 
 // CTO-01
-TEST(GraphModelTest, MovingAveragesOfAConstantBatchBecomeItsMeanAndVariance) {
+TEST(GraphModelTest, MovingAveragesReachAConstantBatch) {
   const ExampleSpec examples = Vectors(3, 2);
   const auto model = Create(
       "layer { name: 'norm' batch_norm { decay: 0.1 } } layer { name: 'out' dense { units: 2 } } "
@@ -243,7 +243,7 @@ TEST(GraphModelTest, MovingAveragesOfAConstantBatchBecomeItsMeanAndVariance) {
   }
 }
 
-TEST(GraphModelTest, DropoutKeepsTheElementsThatTheGeneratorNames) {
+TEST(GraphModelTest, DropoutKeepsTheGeneratorsElements) {
   const ExampleSpec examples = Vectors(37, 37);
   const auto model = Create(
       "layer { name: 'scale' batch_norm {} } layer { name: 'drop' dropout { rate: 0.25 } } "
@@ -284,7 +284,7 @@ TEST(GraphModelTest, DropoutIsTheIdentityInEvaluation) {
 }
 
 // A layer is only in the prediction, another only in the loss.
-TEST(GraphModelTest, OnePassPredictsAndEvaluatesTheLossToTheSameBits) {
+TEST(GraphModelTest, OnePassPredictsAndEvaluatesAlike) {
   const ExampleSpec examples = Vectors(6, 3);
   const auto model = Create(
       "layer { name: 'a' dense { units: 8 activation: RELU } } layer { name: 'b' batch_norm {} } "

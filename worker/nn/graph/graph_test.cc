@@ -162,7 +162,7 @@ TEST(GraphTest, RefusesBadStructuresByName) { ExpectRefused(BadStructures()); }
 TEST(GraphTest, RefusesBadLayersByName) { ExpectRefused(BadLayers()); }
 TEST(GraphTest, RefusesBadLossesByName) { ExpectRefused(BadLosses()); }
 
-TEST(GraphTest, DeclaresVariablesInTheOrderOfTheLayers) {
+TEST(GraphTest, DeclaresVariablesInLayerOrder) {
   config::v1::ModelConfig config;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
       "layer { name: 'c' conv2d { filters: 4 kernel: 3 kernel: 5 } } layer { name: 'n' batch_norm { decay: 0.5 } }"

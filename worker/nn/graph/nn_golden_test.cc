@@ -126,7 +126,7 @@ void RunCase(const GoldenCase& golden) {
   ExpectClose(golden.Get("expect", "prediction").flat<float>(), prediction->flat<float>(), "prediction");
 }
 
-TEST(NnGoldenTest, LayersAndLossesGiveTheNumbersOfTensorFlow) {
+TEST(NnGoldenTest, LayersAndLossesMatchTensorFlow) {
   const std::vector<GoldenCase> cases = ReadCases();
   EXPECT_GE(cases.size(), 65u);
   for (const GoldenCase& golden : cases) {

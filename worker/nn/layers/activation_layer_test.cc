@@ -41,7 +41,7 @@ TEST(ActivationLayerTest, TheSlopeOfLeakyReluIsFree) {
   for (const float slope : {0.0f, 0.5f, 1.0f}) ExpectActivation({config::v1::LEAKY_RELU, slope}, 9);
 }
 
-TEST(ActivationLayerTest, MoreThan16384ElementsAreSeveralBlocks) {
+TEST(ActivationLayerTest, SeveralBlocksBeyond16384Elements) {
   for (const config::v1::Activation kind : {config::v1::LEAKY_RELU, config::v1::GELU}) {
     LayerRunner runner(MakeActivationLayer, Config(kind), {Shape{9001}}, {4, 3});
     ASSERT_EQ(runner.Forward(), absl::OkStatus());

@@ -38,7 +38,7 @@ TEST(AddTest, ArraysMayEndAnywhereInAVector) {
   for (int64_t size = 1; size <= 17; ++size) ExpectSum(2, 1, size);
 }
 
-TEST(AddTest, MoreThan16384ElementsAreSeveralBlocks) {
+TEST(AddTest, SeveralBlocksBeyond16384Elements) {
   ExpectSum(3, 1, 16384);
   ExpectSum(3, 5, 10001, 3);
 }

@@ -93,7 +93,7 @@ TEST(DenseTest, EvaluationGivesTheBitsOfTraining) {
   }
 }
 
-TEST(DenseTest, AGradientThatNobodyWantsIsNotComputed) {
+TEST(DenseTest, DoesNotComputeAnUnwantedGradient) {
   LayerRunner runner(MakeDense, "name: 'x' dense { units: 3 }", {Shape{4}}, {2});
   ASSERT_EQ(runner.Forward(), absl::OkStatus());
   runner.Backward(RandomFloats(6, 1), LayerRunner::InputGradients::kNone);

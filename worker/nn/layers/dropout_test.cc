@@ -46,7 +46,7 @@ void ExpectMask(int64_t batch, int64_t size, float rate, int threads = 1) {
   EXPECT_EQ(runner.violations(), "");
 }
 
-TEST(DropoutTest, KeepsTheElementsWhoseNumberReachesTheRate) {
+TEST(DropoutTest, KeepsElementsWhoseNumberReachesRate) {
   for (const float rate : {0.1f, 0.5f, 0.9f}) ExpectMask(3, 101, rate);
 }
 

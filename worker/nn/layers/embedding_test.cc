@@ -35,7 +35,7 @@ void ExpectLookup(int64_t length, int64_t vocabulary, int64_t dimension, const s
   EXPECT_EQ(runner.violations(), "");
 }
 
-TEST(EmbeddingTest, LooksUpEachIdAndSumsTheGradientsOfEqualOnes) {
+TEST(EmbeddingTest, SumsTheGradientsOfEqualIds) {
   for (const int64_t dimension : {1, 2, 7, 8, 9, 33}) {
     ExpectLookup(3, 5, dimension, {0, 4, 2, 2, 2, 0});
     ExpectLookup(1, 5, dimension, {4});

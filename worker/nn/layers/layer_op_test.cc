@@ -63,7 +63,7 @@ TEST_F(LayerBuilderTest, ShapesHaveAtMost2To31Elements) {
   EXPECT_EQ(spec_.variables_size(), 0);
 }
 
-TEST_F(LayerBuilderTest, NumbersThatNameNoActivationAreRefused) {
+TEST_F(LayerBuilderTest, RefusesUnknownActivationNumbers) {
   EXPECT_EQ(builder_.CheckActivation(config::v1::GELU), absl::OkStatus());
   EXPECT_TRUE(absl::IsInvalidArgument(builder_.CheckActivation(static_cast<config::v1::Activation>(7))));
 }

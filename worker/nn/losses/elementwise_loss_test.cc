@@ -80,7 +80,7 @@ void ExpectLoss(const Kind& kind, const ExampleSpec& spec, int64_t size, int64_t
   EXPECT_TRUE(gradient.borders_intact());
 }
 
-TEST(ElementwiseLossTest, ComparesOutputsWithTargetsOfAnyLength) {
+TEST(ElementwiseLossTest, ComparesTargetsOfAnyLength) {
   for (const Kind& kind : kKinds) {
     for (const int64_t outputs : {1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 21}) {
       std::vector<float> targets = RandomFloats(3 * outputs, 8);
@@ -163,7 +163,7 @@ TEST(ElementwiseLossTest, LargeOutputsDoNotOverflow) {
       "");
 }
 
-TEST(ElementwiseLossTest, ANotANumberShowsInTheLossAndItsGradient) {
+TEST(ElementwiseLossTest, ANaNShowsInTheLossAndItsGradient) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const char* config : {"sigmoid_cross_entropy {}", "mean_squared_error {}", "huber {}"}) {
     const std::vector<float> slopes = Slopes(config, {1, nan, 2}, {1, 1, 1});

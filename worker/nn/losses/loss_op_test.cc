@@ -60,7 +60,7 @@ TEST_F(LossOpTest, IsMultipliedByItsWeight) {
   EXPECT_EQ(gradient_, (std::vector<float>{-1.5f, -3, -1.5f, -3}));
 }
 
-TEST_F(LossOpTest, DividesByTheNumberOfExamplesThatHaveAWeight) {
+TEST_F(LossOpTest, DividesByTheNumberOfWeightedExamples) {
   EXPECT_DOUBLE_EQ(Compute(1, BatchOf(4, {2, 0, 0, -1}), {5, 100, 100, 4}), (2 * 5 - 4) / 2.0);
   EXPECT_EQ(gradient_, (std::vector<float>{1, 0, 0, -0.5f}));
 }
@@ -70,7 +70,7 @@ TEST_F(LossOpTest, WithoutAnyWeightItIsZero) {
   EXPECT_EQ(gradient_, (std::vector<float>{0, 0}));
 }
 
-TEST_F(LossOpTest, AnExampleWithoutWeightAddsNothingWhateverItsOutputsAre) {
+TEST_F(LossOpTest, AnUnweightedExampleAddsNothing) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   EXPECT_DOUBLE_EQ(Compute(1, BatchOf(3, {1, 0, 1}), {5, nan, 7}), 6);
   EXPECT_TRUE(std::isnan(Compute(1, BatchOf(3, {1, 1, 1}), {5, nan, 7})));

@@ -47,7 +47,7 @@ TEST(LossTest, AWeightMultipliesAndMayBeZero) {
   EXPECT_NEAR(Value("softmax_cross_entropy {} weight: 3"), 3 * std::log(1 + std::exp(-3.0)), 1e-6);
 }
 
-TEST(LossTest, RefusesALossWithoutKindAndAWeightThatIsNoNumber) {
+TEST(LossTest, RefusesAMissingKindAndANaNWeight) {
   EXPECT_THAT(Create("").status().message(), HasSubstr("the loss of layer 'y' has no kind"));
   EXPECT_THAT(Create("hinge {} weight: inf").status().message(), HasSubstr("has weight inf"));
   EXPECT_THAT(Create("hinge {} weight: nan").status().message(), HasSubstr("has weight nan"));

@@ -90,7 +90,7 @@ TEST(SoftmaxLossTest, ComparesOutputsWithAClass) {
   }
 }
 
-TEST(SoftmaxLossTest, ComparesOutputsWithTargetsWhoseSumIsNotOne) {
+TEST(SoftmaxLossTest, TargetsNeedNotSumToOne) {
   for (const double smoothing : {0.0, 0.125, 1.0}) {
     for (int64_t outputs = 1; outputs <= 19; ++outputs) {
       std::vector<float> targets = RandomFloats(3 * outputs, 8);

@@ -102,7 +102,7 @@ TEST_F(BlockComputerTest, AModelMayFindItsInputByTheSlotsKey) {
   EXPECT_EQ(client_.calls().ends_of_input, 1);
 }
 
-TEST_F(BlockComputerTest, ABlockThatIsNotWantedIsGivenUpBeforeAnythingIsSent) {
+TEST_F(BlockComputerTest, GivesUpAnUnwantedBlockBeforeSending) {
   const BlockComputer::Result result = Compute(TinyWorkload([this] { wanted_ = false; }));
   EXPECT_TRUE(absl::IsCancelled(result.status));
   EXPECT_FALSE(result.own);
@@ -110,7 +110,7 @@ TEST_F(BlockComputerTest, ABlockThatIsNotWantedIsGivenUpBeforeAnythingIsSent) {
   EXPECT_EQ(client_.calls().reports, 0);
 }
 
-TEST_F(BlockComputerTest, AModelThatChangesTheFloatingPointModeComputesNoFurtherBlock) {
+TEST_F(BlockComputerTest, AChangedFloatingPointModeStopsBlocks) {
   const unsigned mode = _mm_getcsr();
   const auto computer = New(TinyWorkload([mode] { _mm_setcsr(mode | 0x8000); }));
   EXPECT_TRUE(computer->Compute(FakeChiefClient::Gives(0, 0, 1).assignment, channel_.get()).status.ok());

@@ -145,7 +145,7 @@ TEST(BlockGradientsTest, AWeightMultipliesTheGradientOfItsSlot) {
 
 INSTANTIATE_TEST_SUITE_P(Types, BlockGradientsTypeTest, ::testing::Values(v1::DT_FLOAT, v1::DT_BFLOAT16, v1::DT_HALF));
 
-TEST(BlockGradientsTest, TopKSendsTheLargestDifferencesOfEachSlotAndBringsTheEstimatesForward) {
+TEST(BlockGradientsTest, TopKSendsTheLargestDifferences) {
   const auto layout = *ParameterLayout::Create(OneVariable());
   const std::atomic<bool> wanted(true);
   Compression compression;

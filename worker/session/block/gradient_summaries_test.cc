@@ -107,7 +107,7 @@ TEST_F(GradientSummariesTest, ForgetsASlotThatWasBrokenOff) {
   EXPECT_EQ(Compute(8, 0).size(), 6u);
 }
 
-TEST_F(GradientSummariesTest, AGradientThatIsNotFiniteHasANormAndNoHistogram) {
+TEST_F(GradientSummariesTest, ANonFiniteGradientHasNoHistogram) {
   sink_.gradients[0][1] = std::numeric_limits<float>::infinity();
   EXPECT_THAT(Compute(4, 0), ElementsAre("v0/gradient_norm inf", "v2/gradient of 1", "v2/gradient_norm 2", "gradient 2",
                                          "gradient 0"));

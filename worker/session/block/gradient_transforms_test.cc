@@ -84,7 +84,7 @@ TEST(GradientTransformsTest, ClipAllByTheirGlobalNorm) {
   ExpectTransformed("clip { by_global_norm: 6.5 }", {1.5f, -2}, {0, 6, 0});
 }
 
-TEST(GradientTransformsTest, MultiplyBeforeClippingByValueThenNormThenGlobalNorm) {
+TEST(GradientTransformsTest, ClipsByValueThenNormThenGlobalNorm) {
   // (12, -16) and (0, 12, 0); by value (10, -10), (0, 10, 0); by norm (5, -5), (0, 5 sqrt 2, 0); together 10.
   const float root = std::sqrt(50.0f);
   ExpectTransformed(

@@ -94,7 +94,7 @@ class VersionedModel : public TinyModel {
   const std::string version_;
 };
 
-TEST(ModelPartsTest, AModelOfOnesOwnHasItsNameItsParametersAndItsVersion) {
+TEST(ModelPartsTest, AnOwnModelHasNameParametersVersion) {
   config::v1::RunSpec config;
   config.mutable_model()->set_registered("towers");
   const auto parts = ModelParts(config, VersionedModel("1"));

@@ -95,7 +95,7 @@ TEST(Conv2dTest, HeightAndWidthHaveNumbersOfTheirOwn) {
   ExpectConvolution({{1, 1, 1, true}, {1, 1, 1, true}, 1, 1, 1});
 }
 
-TEST(Conv2dTest, FiltersAndChannelsMayEndAnywhereInAPanel) {
+TEST(Conv2dTest, FiltersAndChannelsMayEndInAPanel) {
   for (const int64_t size : {7, 8, 9, 15, 16, 17, 33}) {
     ExpectConvolution({{3, 2, 1, true}, {3, 2, 1, true}, 1, size, 1, config::v1::RELU});
     ExpectConvolution({{3, 2, 1, false}, {3, 2, 1, false}, size, 2, 1, config::v1::GELU});
@@ -113,7 +113,7 @@ TEST(Conv2dTest, ThreadsShareTheImages) {
   ExpectConvolution({{4, 3, 1, false}, {4, 3, 1, false}, 2, 3, 7, config::v1::RELU}, 3);
 }
 
-TEST(Conv2dTest, ASmallerBatchAfterALargerOneIsComputedAlone) {
+TEST(Conv2dTest, ASmallerBatchIsComputedAlone) {
   const Case c{{4, 3, 1, true}, {4, 3, 1, true}, 2, 3, 5, config::v1::GELU};
   LayerRunner runner(MakeConv2d, c.Config(), {Shape{4, 4, 2}}, {5});
   ASSERT_EQ(runner.Forward(), absl::OkStatus());

@@ -86,7 +86,7 @@ TEST(DepthwiseConv2dTest, ActivatesAndHasItsGradients) {
 
 TEST(DepthwiseConv2dTest, ThreadsShareImagesAndKernels) { ExpectConvolution({5, 3, 2, 5, 2, 6}, 3); }
 
-TEST(DepthwiseConv2dTest, AGradientThatNobodyWantsIsNotComputed) {
+TEST(DepthwiseConv2dTest, DoesNotComputeAnUnwantedGradient) {
   const Case c = {4, 3, 1, 2, 2, 1};
   LayerRunner runner(MakeDepthwiseConv2d, c.Config(), {Shape{4, 4, 2}}, {});
   ASSERT_EQ(runner.Forward(), absl::OkStatus());

@@ -42,7 +42,7 @@ TEST(GlobalAveragePoolTest, ColumnsMayEndAnywhereInAVector) {
 
 TEST(GlobalAveragePoolTest, ThreadsShareTheExamples) { ExpectMeans(9, {2, 3, 10}, 3); }
 
-TEST(GlobalAveragePoolTest, AGradientThatNobodyWantsIsNotComputed) {
+TEST(GlobalAveragePoolTest, DoesNotComputeAnUnwantedGradient) {
   LayerRunner runner(MakeGlobalAveragePool, kConfig, {Shape{3, 2}}, {});
   ASSERT_EQ(runner.Forward(), absl::OkStatus());
   runner.Backward({1, 2}, LayerRunner::InputGradients::kNone);

@@ -114,13 +114,13 @@ struct OneWindow {
   LayerRunner runner;
 };
 
-TEST(PoolTest, TheFirstOfEqualElementsGetsTheGradient) {
+TEST(PoolTest, TheFirstEqualElementGetsTheGradient) {
   const OneWindow pool(MakeMaxPool, "max_pool", {1, 3, 3, 2});
   EXPECT_THAT(pool.runner.output(), ElementsAre(3));
   EXPECT_THAT(pool.runner.input_gradient(), ElementsAre(0, 5, 0, 0));
 }
 
-TEST(PoolTest, ElementsBelowZeroAreTheLargestAmongSmallerOnes) {
+TEST(PoolTest, FindsTheMaximumOfNegativeElements) {
   const OneWindow pool(MakeMaxPool, "max_pool", {-3, -1, -2});
   EXPECT_THAT(pool.runner.output(), ElementsAre(-1));
   EXPECT_THAT(pool.runner.input_gradient(), ElementsAre(0, 5, 0));
@@ -150,7 +150,7 @@ TEST(PoolTest, EvaluationGivesTheBitsOfTraining) {
   EXPECT_EQ(FirstDifference(runner.output(), ToDoubles(evaluation), 0), "");
 }
 
-TEST(PoolTest, AGradientThatNobodyWantsIsNotComputed) {
+TEST(PoolTest, DoesNotComputeAnUnwantedGradient) {
   for (const bool maximum : {false, true}) {
     LayerRunner runner(maximum ? MakeMaxPool : MakeAveragePool, Case{{4, 2, 2}, {4, 2, 2}}.Config(maximum),
                        {Shape{4, 4, 1}}, {});

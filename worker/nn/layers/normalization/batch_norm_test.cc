@@ -126,7 +126,7 @@ TEST(BatchNormTest, ReportsTheMomentsOfTheBatch) {
   }
 }
 
-TEST(BatchNormTest, TheMovingAveragesTakeTheBatchsPlaceInEvaluation) {
+TEST(BatchNormTest, EvaluationUsesTheMovingAverages) {
   const Case c{300, {11}, config::v1::SIGMOID};
   LayerRunner runner(MakeBatchNorm, c.Config(), {c.shape}, {c.batch});
   ASSERT_EQ(runner.Forward(false), absl::OkStatus());

@@ -44,7 +44,7 @@ TEST(LocalResponseNormTest, DividesByTheNeighbours) {
   ExpectNormal(Shape{10, 10, 9}, 3, 3, /*threads=*/3);
 }
 
-TEST(LocalResponseNormTest, TheGradientMayTakeThePlaceOfTheOutputs) {
+TEST(LocalResponseNormTest, TheGradientMayOverwriteTheOutputs) {
   LayerRunner separate(MakeLocalResponseNorm, "name: 'x' lrn {}", {Shape{3, 7}}, {2});
   LayerRunner in_place(MakeLocalResponseNorm, "name: 'x' lrn {}", {Shape{3, 7}}, {2});
   const std::vector<float> weights = RandomFloats(42, 5);
