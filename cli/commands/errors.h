@@ -15,8 +15,8 @@ int PrintError(absl::string_view command, absl::string_view message, int exit_co
 // rest.
 int ExitCodeOfInput(const absl::Status& status);
 
-// Returns the exit code for an error that CheckRun finds before anything starts: also damaged data need another
-// configuration or file, and starting again does not help.
+// Returns the exit code for an error that CheckRun finds before anything starts: 2 also for damaged data, because
+// another start would find the same damage.
 int ExitCodeOfCheck(const absl::Status& status);
 
 }  // namespace lockstep

@@ -37,7 +37,7 @@ void Print(bool json, const std::string& split, const RunEvaluator::Evaluation& 
   out.flush();
 }
 
-// The metrics of a run that names none stay.
+// Keeps the default metrics of a run that names none.
 void AddConfusionMatrix(config::v1::EvaluationConfig* evaluation) {
   if (evaluation->metric().empty()) {
     evaluation->add_metric("accuracy");

@@ -77,7 +77,7 @@ void PrintGuess(const CsvSample& sample, const CsvGuess& guess, std::ostream& ou
   out << "  a fifth of the rows is the split \"test\"\n";
 }
 
-// Writes the configuration; what was guessed goes to `out`.
+// Writes the configuration, and prints the guesses to `out`.
 absl::StatusOr<std::string> WriteForCsv(FileSystem* fs, const NewFlags& flags, std::ostream& out) {
   ASSIGN_OR_RETURN(const CsvSample sample, SampleCsv(fs, flags.csv));
   ASSIGN_OR_RETURN(const CsvGuess guess, GuessColumns(sample, flags.label));
@@ -87,7 +87,7 @@ absl::StatusOr<std::string> WriteForCsv(FileSystem* fs, const NewFlags& flags, s
   return path;
 }
 
-// Writes the configuration of a net, or of a small one for a folder of images; what was found goes to `out`.
+// Writes the configuration of a net, or of a small one for a folder of images, and prints the findings to `out`.
 absl::StatusOr<std::string> WriteForImages(FileSystem* fs, const NewFlags& flags, std::ostream& out) {
   ImageConfiguration options;
   options.net = flags.net;
@@ -123,7 +123,7 @@ absl::StatusOr<std::string> Write(FileSystem* fs, const NewFlags& flags, std::os
   return WriteConfiguration(fs, flags.directory, kStartingConfiguration);
 }
 
-// Returns what is wrong with the flags; empty if nothing is.
+// Describes the first error in the flags; empty if there is none.
 std::string ProblemOf(const NewFlags& flags) {
   if (!flags.csv.empty() && flags.is_for_images()) return "--csv excludes --images and --net";
   if (flags.directory.empty()) return "DIR is missing, the directory to write to; try --help";
@@ -162,7 +162,7 @@ int NewCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostre
   command_line.AddFlag("classes", "N", "the number of classes when there are no --images", &flags.classes);
   if (const auto exit_code = command_line.Parse(words, out, err)) return *exit_code;
   if (flags.directory.empty()) {
-    // Not inside of the images, whose folders are classes.
+    // Must not be inside the folder of images, whose folders are classes.
     flags.directory = !flags.csv.empty()      ? StemOf(flags.csv)
                       : !flags.images.empty() ? absl::StrCat(StemOf(flags.images), "-run")
                                               : flags.net;

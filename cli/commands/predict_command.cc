@@ -70,7 +70,7 @@ absl::Status SetFile(const std::string& file, config::v1::InputConfig::Split* sp
 // split, whose name is stored in `split_name`: the training split's columns and classes stay known.
 absl::Status ReplaceFile(const std::string& file, std::string* split_name, config::v1::InputConfig* input) {
   const config::v1::InputConfig::Split* const source = SourceOfSplit(*input, *split_name);
-  // The evaluator names the splits that there are.
+  // The evaluator reports the missing split and names the existing ones.
   if (source == nullptr) return absl::OkStatus();
   config::v1::InputConfig::Split changed = *source;
   RETURN_IF_ERROR(SetFile(file, &changed));
@@ -95,7 +95,7 @@ absl::StatusOr<Predicted> Predict(FileSystem* fs, const PredictFlags& flags, std
   ASSIGN_OR_RETURN(config::v1::RunSpec config, flags.run.LoadConfig(fs));
   std::string split = flags.split.empty() ? EvaluationSplit(config) : flags.split;
   if (!flags.file.empty()) RETURN_IF_ERROR(ReplaceFile(flags.file, &split, config.mutable_input()));
-  // Each row of a text file, and each image, gets a line, also a damaged one, whatever training does about damage.
+  // Each row of a text file, and each image, gets a line, even a damaged one, however training treats damage.
   const auto* const source = SourceOfSplit(config.input(), split);
   if (source != nullptr && (source->has_csv() || source->has_libsvm() || source->has_images())) {
     config.mutable_input()->set_on_damage(config::v1::InputConfig::SKIP_AND_COUNT);

@@ -23,7 +23,7 @@ absl::StatusOr<MasterAddress> ParseRemoteMaster(const std::string& master) {
 
 int PrintNoAnswer(const std::string& command, const std::string& master, const absl::Status& status, int otherwise,
                   std::ostream& err) {
-  // An address file that holds the end of the run, or is not an address file.
+  // The address file says that the run is over, or the file is not an address file.
   if (absl::IsOutOfRange(status)) return PrintError(command, status.message(), kExitFailed, err);
   if (absl::IsFailedPrecondition(status)) {
     return PrintError(command, absl::StrCat("the run has failed: ", status.message()), kExitFailed, err);

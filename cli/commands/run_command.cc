@@ -250,7 +250,7 @@ int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flag
   options.change_settings = flags.config.changes_settings();
   options.new_run = flags.new_run;
   absl::optional<BackgroundEvaluation> evaluation;
-  // The last one is the status at the end.
+  // The last status received, which is the one at the end.
   v1::RunStatus last;
   options.on_status = [&](const v1::RunStatus& status) {
     last = status;

@@ -43,7 +43,8 @@ constexpr char kDetails[] =
 
 struct TaskFlags {
   ConfigFlags config;
-  // By the name of the flag. Declared for the help; ResolveTaskOf reads the words and the environment.
+  // The values of the task's flags, by name. Declared only for the help; ResolveTaskOf reads the arguments and the
+  // environment.
   std::map<std::string, std::string> resolved;
   int64_t max_restarts = 10;
   ServeSecurity security;
@@ -111,7 +112,7 @@ void Print(const ResolvedTask& task, std::ostream& out) {
   out << std::flush;
 }
 
-// Waits for the end of the run, as the role ps does, which holds nothing: the chief holds all variables.
+// Waits for the end of the run. The role ps does nothing else, because the chief holds all variables.
 int AwaitEnd(const ResolvedTask& task) {
   train::StopSignal stop;
   TerminationWatch::Options signals;

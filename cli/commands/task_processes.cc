@@ -29,7 +29,7 @@ namespace {
 constexpr absl::Duration kOutputPeriod = absl::Milliseconds(100);
 constexpr int kShownLogLines = 20;
 
-// Copies what a log has gained since the last call.
+// Copies the text that was appended to a log since the last call.
 class LogFollower {
  public:
   LogFollower(FileSystem* fs, std::string path) : fs_(fs), path_(std::move(path)) {}
@@ -52,19 +52,20 @@ class LogFollower {
 // Returns the address of a socket next to the chief's other addresses.
 std::string SocketFor(const std::string& directory) { return absl::StrCat("unix:", JoinPath(directory, "chief.sock")); }
 
-// Returns the address of a socket in a directory that this user alone can enter, or loopback if its path is too long.
+// Returns the address of a socket in a directory that only this user can enter, or loopback if its path is too long.
 std::string SocketIn(const std::string& directory) {
   const std::string address = SocketFor(directory);
   return CheckListenAddresses(address).ok() ? address : "127.0.0.1:0";
 }
 
-// The host at which this machine's processes reach a chief that listens on every address; empty if it does not.
+// Returns the host at which this machine's processes reach a chief that listens on every address; empty for any other
+// chief.
 std::string Loopback(const std::string& listen) {
   if (absl::StartsWith(listen, "0.0.0.0:")) return "127.0.0.1";
   return absl::StartsWith(listen, "[::]:") ? "[::1]" : "";
 }
 
-// Returns the socket by which the workers of this machine reach a chief with TLS: with its certificate they could open
+// Returns the socket by which the workers of this machine reach a chief with TLS, because the chief's certificate opens
 // no session over TCP. Empty if they need none.
 absl::StatusOr<std::string> SocketBesideTls(const TaskProcesses& processes, const std::string& listen,
                                             const std::string& directory) {
@@ -115,7 +116,7 @@ absl::Status AddChief(FileSystem* fs, const TaskProcesses& processes, const std:
   chief.logdir = processes.task.logdir;
   chief.port_file = options->port_file;
   chief.address_file = processes.task.address_file;
-  // All tasks may have the same variables: without a file, LOCKSTEP_ADVERTISE says nothing.
+  // All tasks may have the same environment, so LOCKSTEP_ADVERTISE is ignored without an address file.
   if (!Environment("LOCKSTEP_ADDRESS_FILE") || !chief.address_file.empty()) chief.advertise = processes.task.advertise;
   chief.lock_wait = processes.stop_limit;
   chief.new_run = processes.new_run;

@@ -24,7 +24,7 @@ namespace lockstep {
 struct ProcessFlags {
   int workers = 2;
   int64_t max_restarts = 10;
-  // Empty: a unix socket, which this user alone can reach.
+  // If empty, the chief listens on a unix socket that only this user can reach.
   std::string listen;
   ServeSecurity security;
 
@@ -67,21 +67,21 @@ extern const absl::Duration kChiefEnd;
 struct TaskProcesses {
   // The command that starts them, for messages: "lockstep task".
   std::string name;
-  // A chief without `listen` listens on a unix socket, or on loopback where the path of one would be too long.
+  // A chief without `listen` listens on a unix socket, or on loopback if the socket's path would be too long.
   ResolvedTask task;
-  // The chief's.
+  // The security settings of the chief.
   ServeSecurity security;
   // Workers of other tasks connect to this task's chief.
   bool other_tasks = false;
   int64_t max_restarts = 10;
   // The program that the workers run; if empty, it is `lockstep worker`.
   std::vector<std::string> program;
-  // A chief's: CONFIG and its flags. If empty, the program declares the run (python/lockstep/_chief.py).
+  // CONFIG and its flags, for a chief. If empty, the program declares the run (python/lockstep/_chief.py).
   std::vector<std::string> config;
   // Time for a chief to save its last step and exit.
   absl::Duration stop_limit = absl::Seconds(120);
   bool new_run = false;
-  // Threads that compute in each worker of ours; 0: as configured.
+  // Compute threads of each built-in worker; 0 means as configured.
   int compute_threads = 0;
   // If true, the output of each process goes to a log of its own in a directory that `out` names, and that of the first
   // worker is copied to `out`. If false, the processes share this one's stdout and stderr.

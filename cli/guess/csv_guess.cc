@@ -44,7 +44,7 @@ struct Contents {
   int64_t missing = 0;
   bool are_numbers = true;
   bool are_integers = true;
-  // All would be numbers without their commas.
+  // True if all texts would be numbers without their commas.
   bool have_commas = false;
 };
 
@@ -234,7 +234,7 @@ ColumnGuess GuessFeature(const CsvSample& sample, size_t index, bool* has_id) {
     return guess;
   }
   if (contents.are_numbers) return GuessNumber(contents, std::move(guess), sample.is_whole);
-  // Texts that hardly repeat say nothing of other rows.
+  // Texts that hardly repeat say little about other rows.
   if (contents.values.size() > kMaxHashed || 2 * values > rows - contents.missing) {
     if (values > static_cast<int64_t>(kMaxListed) || all_differ) {
       guess.reason = absl::StrCat("left out: a text with ", values, " values in ", rows, " rows");

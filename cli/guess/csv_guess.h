@@ -26,12 +26,12 @@ struct CsvGuess {
 };
 
 // Guesses the columns' types from a sample of the rows. `label` names the column to predict; if it is empty, a column
-// with a usual name or else the last one is taken. Errors: InvalidArgument for a label that is not there or that cannot
-// be predicted, and if no feature is left.
+// with a usual name or else the last one is taken. Errors: InvalidArgument for a label that is absent or cannot be
+// predicted, and if no feature is left.
 absl::StatusOr<CsvGuess> GuessColumns(const CsvSample& sample, absl::string_view label);
 
-// Returns a complete configuration, in text format with comments, that trains a perceptron on the file. `path` is what
-// it calls the file.
+// Returns a complete configuration, in text format with comments, that trains a perceptron on the file. `path` is the
+// file's path in the configuration.
 std::string ConfigurationFor(const CsvSample& sample, const CsvGuess& guess, const std::string& path);
 
 }  // namespace lockstep

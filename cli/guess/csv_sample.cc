@@ -22,7 +22,7 @@ namespace {
 
 constexpr size_t kSampleBytes = 8 << 20;
 constexpr size_t kSampleRows = 50000;
-// Records that decide on the separator.
+// Number of records from which the separator is guessed.
 constexpr size_t kFormRows = 100;
 
 using Rows = std::vector<std::vector<std::string>>;
@@ -77,7 +77,7 @@ char GuessSeparator(absl::string_view data, bool at_end) {
   return best;
 }
 
-// Returns true if each name is another one. Empty names do not count: pandas leaves that of its index empty, and a
+// Returns true if all names differ. Empty names do not count: pandas leaves the name of its index empty, and a
 // separator may end each line.
 bool AllDiffer(const std::vector<std::string>& row) {
   std::set<std::string> names;
@@ -85,7 +85,7 @@ bool AllDiffer(const std::vector<std::string>& row) {
                      [&](const std::string& name) { return name.empty() || names.insert(name).second; });
 }
 
-// Returns true if a column has numbers alone in the rows behind the first.
+// Returns true if a column has only numbers after its first row.
 bool HasNumbersBelow(const Rows& rows, size_t width) {
   for (size_t column = 0; column < width; ++column) {
     int64_t numbers = 0, others = 0;

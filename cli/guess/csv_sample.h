@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// The first rows of a csv file whose form is guessed.
+// The first rows of a csv file, and its guessed form.
 struct CsvSample {
   char separator = ',';
   bool has_header = true;
@@ -18,7 +18,7 @@ struct CsvSample {
   std::vector<std::string> names;
   // The fields of each row, without blanks around them, in UTF-8. All have as many as `names`.
   std::vector<std::vector<std::string>> rows;
-  // Number of lines in the sample that have another number of fields.
+  // Number of lines in the sample that have a different number of fields.
   int64_t damaged = 0;
   // True if `rows` are all rows of the file.
   bool is_whole = true;

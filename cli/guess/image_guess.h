@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// The images of a folder, and the classes of those that a model trains on.
+// The images of a folder, and the classes of the training images.
 struct ImageGuess {
   // The folder that has a folder for each class, and one with other examples; empty if there is none.
   std::string train;
@@ -28,7 +28,7 @@ struct ImageConfiguration {
   std::string train;
   std::string test;
   int64_t classes = 10;
-  // 0 if it is not known.
+  // Number of training images; 0 if it is unknown.
   int64_t images = 0;
   // Height and width that images get.
   int64_t image_size = 64;

@@ -135,7 +135,7 @@ void Launcher::OnExit(const ProcessExit& exit) {
   const RestartPolicy::Decision decision = child->policy.OnExit(exit, options_.clock->Now() - child->started);
   if (ending_) {
     if (child == &chief_) return OnLateChiefEnd(exit, decision);
-    // A program may fail after the end of the run, too.
+    // A program may also fail after the end of the run.
     if (options_.is_declared && decision.action == RestartPolicy::Decision::kFailed && end_.exit_code == kExitDone) {
       end_ = {decision.exit_code, absl::StrCat(child->name, " ", decision.text, " after the end of the run"),
               child->log_path, child->log_offset};

@@ -41,7 +41,7 @@ class Launcher {
     // If set, the workers start first, with `master`, and the chief when this returns true.
     std::function<bool()> is_declared;
     // The chief's address for workers: with is_declared, a file that the chief will write. Empty if this launcher's
-    // chief tells its port.
+    // chief reports its port.
     std::string master;
     // Time for workers to exit by themselves when the run is over.
     absl::Duration worker_grace = absl::Seconds(2);
@@ -100,9 +100,9 @@ class Launcher {
     int pid = 0;
     absl::Time started;
     uint64_t log_offset = 0;
-    // When to start the process; InfiniteFuture if never.
+    // Time to start the process; InfiniteFuture if never.
     absl::Time start_at = absl::InfiniteFuture();
-    // At the end: when to send SIGTERM, when to kill, and whether either was sent.
+    // At the end: the times to send SIGTERM and to kill, and whether either was sent.
     absl::Time terminate_at = absl::InfiniteFuture();
     absl::Time kill_at = absl::InfiniteFuture();
     bool told = false;

@@ -25,7 +25,7 @@ namespace {
 constexpr unsigned kMaxConnections = 512;
 constexpr size_t kConnectionBytes = 16 << 10;
 constexpr unsigned kTimeoutSeconds = 10;
-// A reply has up to some megabytes, and each client may ask for a part of its own and read slowly.
+// A reply has up to some megabytes, and each client may request a different part and read it slowly.
 constexpr size_t kMaxUnsentBytes = 64 << 20;
 
 struct Address {

@@ -13,12 +13,12 @@
 namespace lockstep {
 namespace {
 
-// A worker that has sent nothing for so long is silent.
+// A worker that has sent nothing for this long is silent.
 constexpr double kSilentSeconds = 2;
 
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
-// Writes families of metrics. For one text.
+// Writes families of metrics for one text.
 class MetricsWriter {
  public:
   // Begins a family; its samples follow.
@@ -26,7 +26,7 @@ class MetricsWriter {
     name_ = "lockstep_" + name;
     Begin(type, help);
   }
-  // A name that other programs have, too.
+  // Begins a family whose name is shared with other programs.
   void CommonFamily(const std::string& name, const char* type, const char* help) {
     name_ = name;
     Begin(type, help);
@@ -131,7 +131,7 @@ std::map<std::string, WorkerSums> SumWorkers(const v1::WatchRunReply& last) {
   std::map<std::string, WorkerSums> workers;
   std::map<std::string, const v1::WorkerStatus*> by_name;
   for (const v1::WorkerStatus& worker : last.status().worker()) by_name[worker.name()] = &worker;
-  // At most 200, as WatchRunReply.worker: more series would cost more than they tell.
+  // At most 200, as in WatchRunReply.worker, so that the number of series is bounded.
   for (const v1::WorkerTimes& times : last.worker()) {
     WorkerSums& sums = workers[times.name()];
     sums.times = times;

@@ -11,7 +11,7 @@ namespace lockstep {
 extern const char kMetricsType[];
 
 // Returns the metrics of a run in Prometheus' text format, version 0.0.4. docs/observe.md lists them. Before the
-// chief's first answer there are only those of the view itself.
+// chief's first reply, returns only the metrics of the view itself.
 std::string MetricsText(const RunView::Facts& facts);
 
 }  // namespace lockstep

@@ -19,23 +19,23 @@
 
 namespace lockstep {
 
-// The page of a run: follows a chief, or reads a logdir, and serves what it knows over HTTP. From Start to the
-// destructor. Its threads: one for HTTP, one that follows the chief, one that reads files.
+// The page of a run: follows a chief, or reads a logdir, and serves the run's state over HTTP, from Start to the
+// destructor. Threads: one for HTTP, one that follows the chief, one that reads files.
 class PageServer {
  public:
   struct Options {
     FileSystem* fs = nullptr;  // must outlive the page, like the clock
     Clock* clock = nullptr;
-    // The chief to follow; nullopt: the page shows what the logdir holds.
+    // The chief to follow. If nullopt, the page shows the contents of the logdir.
     absl::optional<MasterAddress> master;
     std::string master_text;
-    // The page's, for the chief.
+    // The page's credentials for the chief.
     Credentials credentials;
-    // The run's directory. If empty, it is the one that the chief names, if this machine has it.
+    // The run's directory. If empty, it is the directory that the chief names, if this machine has it.
     std::string logdir;
     // Its handler is ignored.
     HttpServer::Options http;
-    // If the port is in use, any other one.
+    // If true, takes any other port if the port is in use.
     bool any_port = false;
     // Period of looking for evaluations and digests.
     absl::Duration file_period = absl::Seconds(2);

@@ -23,7 +23,7 @@ namespace {
 
 constexpr uint64_t kMaxEventFileBytes = 16 << 20;
 constexpr uint64_t kMaxEventBytes = 1 << 20;
-// Points that a page is shown.
+// Maximum number of points on a page.
 constexpr size_t kMaxPoints = 2000;
 
 v1::RunStatus::Phase PhaseOf(const v1::RunRecord& record, const RecordedJournal& journal) {

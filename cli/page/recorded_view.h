@@ -13,12 +13,12 @@
 
 namespace lockstep {
 
-// Returns what a logdir holds of its run, without a chief: the record, the history and the newest checkpoint. Errors:
-// NotFound if there is no run in the directory; those of reading it.
+// Returns the state of a run from its logdir, without a chief: the record, the history and the newest checkpoint.
+// Errors: NotFound if there is no run in the directory; those of reading it.
 absl::StatusOr<v1::WatchRunReply> ReadRecordedRun(FileSystem* fs, const std::string& logdir);
 
-// Returns the scalars of the event files in the logdir's "eval" and "eval_SPLIT", by step. Files of more than 16 MiB
-// and what is damaged are left out, as is everything that is not a scalar.
+// Returns the scalars of the event files in the logdir's "eval" and "eval_SPLIT", by step. Omits files of more than 16
+// MiB, everything after damage, and everything that is not a scalar.
 std::vector<EvaluationPoint> ReadEvaluations(FileSystem* fs, const std::string& logdir);
 
 // Returns the digest of a checkpoint (`lockstep inspect --digest`). Errors: ResourceExhausted if its data have more

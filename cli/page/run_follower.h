@@ -18,7 +18,7 @@
 namespace lockstep {
 
 // Keeps a RunView up to date, in a thread of its own: watches the chief, and looks for it again whenever it is gone, at
-// every address and in the address file. From the constructor to the destructor.
+// every address and in the address file. Runs from the constructor to the destructor.
 class RunFollower {
  public:
   struct Options {

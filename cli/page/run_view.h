@@ -34,12 +34,12 @@ class RunView {
   // `master` is shown. `clock` must outlive the view.
   RunView(Clock* clock, std::string master);
 
-  // A chief answers: forgets points and events, which its first reply has.
+  // Called when a chief answers. Drops points and events, because the chief's first reply has them.
   void OnConnected() ABSL_LOCKS_EXCLUDED(mutex_);
   void OnReply(const v1::WatchRunReply& reply) ABSL_LOCKS_EXCLUDED(mutex_);
-  // No chief answers, because of `why`. To be called at each attempt.
+  // Called at each attempt that no chief answers, with the reason.
   void OnAbsent(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The run is over, says its address file, and no chief will answer again.
+  // Called when the address file says that the run is over, after which no chief answers.
   void OnOver(const absl::Status& how) ABSL_LOCKS_EXCLUDED(mutex_);
   void SetEvaluations(std::vector<EvaluationPoint> evaluations) ABSL_LOCKS_EXCLUDED(mutex_);
   // The digest of a checkpoint's variables; empty if it is not known.
@@ -72,7 +72,7 @@ class RunView {
   std::string logdir() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Answers that are kept for other pages.
+  // Number of answers that are kept for other pages.
   static constexpr size_t kKept = 4;
   struct Kept {
     int64_t revision = -1;
@@ -93,10 +93,10 @@ class RunView {
   // Changes when points or events begin again.
   int64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<v1::HistoryPoint> points_ ABSL_GUARDED_BY(mutex_);
-  // With numbers of this view's own.
+  // Events, numbered by this view.
   std::deque<v1::EventRecord> events_ ABSL_GUARDED_BY(mutex_);
   int64_t num_events_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Without points, events, contributions and commits.
+  // The last reply, without points, events, contributions and commits.
   absl::optional<v1::WatchRunReply> last_ ABSL_GUARDED_BY(mutex_);
   int64_t restarts_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::optional<absl::Time> absent_since_ ABSL_GUARDED_BY(mutex_);

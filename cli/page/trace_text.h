@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// The steps of a running cluster on one time line, that of the chief. Collects them from replies of WatchRun with
-// `times`; then Text. Not thread-safe.
+// The steps of a running cluster on one time line, that of the chief. Life cycle: Add the replies of WatchRun with
+// `times`, then Text. Not thread-safe.
 class StepTrace {
  public:
   void Add(const v1::WatchRunReply& reply);

@@ -10,7 +10,7 @@ namespace lockstep {
 
 // Formats a run's status. Pure functions.
 
-// One line without a line feed and of at most `columns` columns (the least important parts are left out):
+// Returns one line without a line feed and of at most `columns` columns (the least important parts are left out):
 //   step 1200/4000  loss 0.412  310 steps/s  39.7k examples/s  2 workers  ETA 9s
 std::string ProgressLine(const v1::RunStatus& status, size_t columns);
 

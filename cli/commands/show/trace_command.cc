@@ -23,9 +23,9 @@ namespace lockstep {
 namespace {
 
 constexpr char kName[] = "lockstep trace";
-// More than the chief keeps, and than people look at.
+// More steps than the chief keeps.
 constexpr int64_t kMaxSteps = 10000;
-// Time for finding out why a chief does not answer.
+// Time limit for diagnosing a chief that does not answer.
 constexpr absl::Duration kDiagnosisLimit = absl::Seconds(1);
 
 // Watches the chief at one target until there are `steps` steps, or the time is up. Errors: those of the feed before
@@ -39,7 +39,7 @@ absl::Status Collect(const std::string& target, const GrpcClientOptions& client,
   for (bool first = true; trace->steps() < steps && Clock::Real()->Now() < deadline; first = false) {
     const absl::Status read = feed->Read(&reply);
     if (absl::IsUnavailable(read) && first) {
-      // This call names a wrong certificate.
+      // The error of this call names a wrong certificate.
       const absl::Status health = CheckHealth(target, kDiagnosisLimit, client.credentials);
       return health.ok() ? read : health;
     }
