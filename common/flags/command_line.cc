@@ -137,7 +137,7 @@ std::string Remark(const std::vector<std::string>&) { return "(may be repeated)"
 // "max-restarts" to "max_restarts".
 std::string Normalized(absl::string_view name) { return absl::StrReplaceAll(name, {{"-", "_"}}); }
 
-// `head`, then `text` from column `indent` on, in lines of kColumns. A head that is too long has a line of its own.
+// Returns `head`, then `text` from column `indent` on, in lines of kColumns. A head that is too long gets its own line.
 std::string Entry(absl::string_view head, absl::string_view text, size_t indent) {
   std::string out(head);
   size_t column = head.size();

@@ -41,10 +41,10 @@ class CommandLine {
   template <typename T>
   void AddFlag(const std::string& name, const std::string& placeholder, const std::string& description, T* value);
 
-  // nullopt: continue. Otherwise the exit code of the program: 0 after --help or --version, printed to `out`; 2 after
-  // one line to `err` that names the flag or argument, what is wrong with it and what would be right. "--" ends the
-  // flags. A flag that is not among the words has the value of its environment variable, if that is not empty; one that
-  // may be repeated, a value for each line of it.
+  // Returns nullopt if the program can continue. Otherwise returns its exit code: 0 after --help or --version, printed
+  // to `out`; 2 after one line to `err` that names the flag or argument, what is wrong with it and what would be right.
+  // "--" ends the flags. A flag that is not among the words gets the value of its environment variable, if that is not
+  // empty; a repeatable flag gets a value for each line of it.
   absl::optional<int> Parse(const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
   // Returns true if the flag was on the parsed command line; its environment variable does not count.
@@ -74,7 +74,7 @@ class CommandLine {
     std::string name;
     std::string placeholder;
     std::string description;
-    // With "(default ...)" or "(repeatable)" when there is something to say.
+    // "(default ...)" or "(repeatable)" for the help; empty if neither applies.
     std::string remark;
     bool is_bool;
     bool is_repeated;

@@ -28,7 +28,7 @@ class CommandLineTest : public ::testing::Test {
   }
 
   absl::optional<int> Parse(const std::vector<std::string>& words) { return command_line_.Parse(words, out_, err_); }
-  // What an unusable command line says; it must be one line and exit code 2.
+  // Returns the error of an unusable command line, which must be one line with exit code 2.
   std::string ErrorOf(const std::vector<std::string>& words) {
     EXPECT_EQ(Parse(words), 2);
     std::string text = err_.str();

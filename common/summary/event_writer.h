@@ -49,8 +49,8 @@ class EventWriter : public EventSink {
   void Write(v1::Event event) override ABSL_LOCKS_EXCLUDED(mutex_);
   void WriteScalar(absl::string_view tag, float value, int64_t step);
   void WriteSessionLog(v1::SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");
-  // Writes what a step cost, a serialized tensorflow.RunMetadata, which TensorBoard shows under `tag`. InvalidArgument
-  // for a tag that this writer has written before, and nothing is written.
+  // Writes the costs of a step, a serialized tensorflow.RunMetadata, which TensorBoard shows under `tag`.
+  // InvalidArgument, with nothing written, for a tag that this writer has written before.
   absl::Status WriteRunMetadata(absl::string_view tag, absl::string_view run_metadata, int64_t step)
       ABSL_LOCKS_EXCLUDED(mutex_);
 

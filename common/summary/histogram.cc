@@ -44,7 +44,7 @@ void AddBuckets(const std::vector<double>& counts, v1::HistogramProto* histogram
 absl::StatusOr<v1::HistogramProto> MakeHistogram(absl::Span<const float> values) {
   v1::HistogramProto histogram;
   std::vector<double> counts(Limits().size(), 0);
-  // As TensorFlow leaves them when there are no values.
+  // TensorFlow's initial values, which remain if there are no values.
   double min = kLargest, max = -kLargest, sum = 0, sum_squares = 0;
   for (size_t i = 0; i < values.size(); ++i) {
     const double value = values[i];

@@ -154,8 +154,8 @@ void GrpcStepStream::HandleReply(Receiver* receiver) {
     }
   }
   stream_.received()->Clear();
-  // Nothing comes behind a token before something is sent. Reading on with that write saves a packet of flow control
-  // on its own: 12 us of the smallest step.
+  // The chief sends nothing after a token until it receives something. Reading on together with that write saves a
+  // separate packet of flow control: 12 us of the smallest step.
   paused_ = !*more;
   if (*more) StartRead();
 }
@@ -193,7 +193,7 @@ void GrpcStepStream::CancelWait() {
 absl::Status GrpcStepStream::Close() {
   if (std::exchange(closed_, true)) return status_;
   if (!broken_) stream_.Cancel();
-  // gRPC keeps the status back until every message that came before it has been read.
+  // gRPC delivers the status only after every message before it has been read.
   while (broken_ && !read_failed_) {
     if (!stream_.reading()) stream_.Read();
     read_failed_ = stream_.Poll(absl::InfiniteDuration()) == PolledStream::Event::kFailedRead;

@@ -21,7 +21,7 @@ namespace lockstep {
 
 // A bidirectional gRPC stream of whole messages for a thread that polls it: the generic asynchronous API on a
 // completion queue of its own, so that no message crosses a thread. At most one read and one write are under way. Life:
-// Start, then operations and Poll, Finish at the end. For one thread, but for Wake and Cancel.
+// Start, then operations and Poll, Finish at the end. For one thread, except Wake and Cancel.
 class PolledStream {
  public:
   // An operation that is over and that Poll has handled. A failed operation is the last of its kind.
@@ -69,7 +69,7 @@ class PolledStream {
 };
 
 // A Step stream over gRPC, polled by the worker's own thread: frames leave and replies come in only inside its calls.
-// For one thread, but for CancelWait and Cancel.
+// For one thread, except CancelWait and Cancel.
 class GrpcStepStream : public StepStream {
  public:
   // A Drain in which nothing moves for `leave_limit` gives up.
@@ -85,7 +85,7 @@ class GrpcStepStream : public StepStream {
   void CancelWait() override;
   void Cancel() override { stream_.Cancel(); }
 
-  // Moves what can be moved within `wait`; replies are dropped. Returns why the stream has ended, if it has.
+  // Transfers what it can within `wait`, and drops replies. Returns why the stream has ended; OK if it has not.
   absl::Status Look(absl::Duration wait);
 
  private:

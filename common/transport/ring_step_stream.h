@@ -41,7 +41,7 @@ class RingStepStream : public StepStream {
   // Waits for the chief's answer; returns false if the chief sent a token without an answer.
   absl::StatusOr<bool> AwaitAnswer(Receiver* receiver);
   absl::StatusOr<bool> ReceiveFromRing(Receiver* receiver);
-  // Hands the next reply over, if there is one; `more` is what the receiver returned.
+  // Passes the next reply to the receiver, if there is one, and sets `more` to its result.
   absl::StatusOr<bool> TakeReply(Receiver* receiver, bool* more);
   // Returns true if everything that was queued for sending has been sent.
   absl::StatusOr<bool> Flush();

@@ -76,7 +76,7 @@ class TerminationWatch {
     // Called once, at the first stop signal.
     std::function<void()> on_stop;
     // Called at a signal that asks for a save, but not after on_stop. Signals that arrive before the call begins are
-    // one request. Must not block: on_stop would wait for it. Null where a process has nothing to save.
+    // one request. Must not block: on_stop would wait for it. Null if the process has nothing to save.
     std::function<void()> on_save;
     // Called when the process is ended.
     std::function<int()> second_exit_code = [] { return kExitTerminated; };

@@ -36,13 +36,13 @@ class TensorReader {
   // NotFound names the tensor and the file that lacks it; Unimplemented for a type or memory layout without an Entry.
   virtual absl::StatusOr<Entry> Describe(absl::string_view name) const = 0;
 
-  // A line of a listing; tensors of types that are not read have one, too.
+  // A line of a listing, also for tensors of types that are not read.
   struct Listing {
     std::string type;
     Shape shape;
     uint64_t bytes;
   };
-  // Errors: those of Describe, but for a type that only has no Entry.
+  // Errors: those of Describe, except that a type without an Entry is no error.
   virtual absl::StatusOr<Listing> List(absl::string_view name) const;
 
   // Reads a tensor, row-major and little-endian, into the caller's memory; `out` must have Entry.bytes bytes. Verifies
@@ -52,7 +52,7 @@ class TensorReader {
   // Returns a tensor. Unimplemented also for strings and other types without a fixed size.
   absl::StatusOr<Tensor> Read(absl::string_view name) const;
 
-  // Reads everything but tensors of types that are not read, and verifies all checksums of the format.
+  // Reads everything except tensors of types that are not read, and verifies all checksums of the format.
   virtual absl::Status Verify() const;
 };
 

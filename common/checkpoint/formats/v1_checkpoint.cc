@@ -83,7 +83,7 @@ bool EndsAsTable(FileSystem* fs, const std::string& path) {
          LoadLittleEndian<uint64_t>(magic) == kTableMagic;
 }
 
-// Returns the paths of the files that `path` means, of which some may be absent.
+// Returns the paths of the files that `path` names; some may be absent.
 absl::StatusOr<std::vector<std::string>> FilesOf(FileSystem* fs, const std::string& path) {
   ASSIGN_OR_RETURN(std::vector<std::string> shards, ShardsOf(path));
   if (!shards.empty()) return shards;

@@ -14,10 +14,10 @@
 
 namespace lockstep {
 
-// Returns true if the path means a checkpoint of TensorFlow's format V1, which tf.train.Saver wrote until 2016, and in
-// which the weights of tf-slim's nets are published. It is one file, which ends like a LevelDB table, or such shards
-// PREFIX-00000-of-00002 and so on, which are meant by PREFIX, by the path of each shard, and by PREFIX-?????-of-00002,
-// as TensorFlow's state file calls them.
+// Returns true if the path names a checkpoint of TensorFlow's format V1, which tf.train.Saver wrote until 2016, and in
+// which the weights of tf-slim's nets are published. It is one file, which ends like a LevelDB table, or several such
+// shards, PREFIX-00000-of-00002 and so on. PREFIX, the path of any shard, and PREFIX-?????-of-00002, as in TensorFlow's
+// state file, all name them.
 bool IsV1Checkpoint(FileSystem* fs, const std::string& path);
 
 // Reads such a checkpoint, whose files it holds in memory: tensors of float32, float64, int32 and int64, whole or in
@@ -25,7 +25,7 @@ bool IsV1Checkpoint(FileSystem* fs, const std::string& path);
 class V1CheckpointReader : public TensorReader {
  public:
   // Errors: those of ReadFile (a shard that is missing, a file above 1 GiB) and ReadIndexTable; InvalidArgument if
-  // PREFIX has shards of several checkpoints; DataLoss names what contradicts itself.
+  // PREFIX has shards of several checkpoints; DataLoss names the contradiction.
   static absl::StatusOr<std::unique_ptr<V1CheckpointReader>> Open(FileSystem* fs, const std::string& path);
 
   const std::string& prefix() const override { return path_; }

@@ -13,9 +13,9 @@ class ServerCredentials;
 
 namespace lockstep {
 
-// The way in which the two ends of a connection prove their identity. Clients, servers and probes all take theirs from
-// here. A value; by default nothing is proved and nothing encrypted. With a TlsDirectory, both ends of a TCP connection
-// show the certificates in it; its files are read again every second, and hold for connections that are made later. The
+// The credentials with which both ends of a connection prove their identity, for clients, servers and probes. A value;
+// the default proves nothing and encrypts nothing. With a TlsDirectory, both ends of a TCP connection show the
+// certificates in it; its files are read again every second, and changes apply to later connections. The
 // directory must have been checked (TlsDirectory::Check). Unix sockets never use TLS. Thread-safe.
 class Credentials {
  public:

@@ -3,7 +3,7 @@
 namespace lockstep {
 namespace {
 
-// Seconds: a ping that falls due while a connection is still being made can break gRPC 1.51's first write.
+// Several seconds, because a ping that is due while a connection is still being made can break gRPC 1.51's first write.
 constexpr int kPingMilliseconds = 5000;
 // A worker's pings, and its answers to the chief's, wait behind about 1 MiB of its own gradient that is being sent,
 // which takes 11 s at 800 kbit/s. A worker waits longer than the chief: its own link is the slow one more often, and
@@ -25,7 +25,7 @@ void SetServerKeepalive(grpc::ServerBuilder* builder) {
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, kPingMilliseconds);
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, kWorkersAnswerMilliseconds);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
-  // Ends the connection of a silent stranger.
+  // Also pings connections without calls, so that the connection of a silent peer ends.
   builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
   builder->AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, kShortestPingMilliseconds);
 }
