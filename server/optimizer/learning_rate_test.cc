@@ -51,7 +51,7 @@ TEST(LearningRateTest, SchedulesEqualTensorFlows) {
   EXPECT_EQ(rates, 13 * 67);
 }
 
-// One-cycle, warmup-stable-decay, and a function of the step that is sampled at each step.
+// Covers one-cycle, warmup-stable-decay, and a function that is sampled at each step.
 TEST(LearningRateTest, TablesExpressPyTorchsSchedules) {
   int schedules = 0, rates = 0;
   ExpectGolden("torch_optimizers_golden.txt", &schedules, &rates);

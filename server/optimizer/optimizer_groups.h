@@ -17,9 +17,9 @@
 namespace lockstep {
 
 // The optimizers of a run's trained variables with their learning rates: group 0 has the rule of OptimizerConfig and
-// the variables that no `group` matches, group i + 1 those of group[i]. Life cycle: for each step BeginStep, then
-// RuleOf's Apply for every segment, then EndStep. Several threads may call const methods between BeginStep and EndStep;
-// otherwise not thread-safe.
+// the variables that no `group` matches, group i + 1 has the rule and the variables of group[i]. Life cycle: for each
+// step BeginStep, then RuleOf's Apply for every segment, then EndStep. Several threads may call const methods between
+// BeginStep and EndStep; otherwise not thread-safe.
 class OptimizerGroups {
  public:
   // Errors: InvalidArgument names the field that is out of range, the group that matches no trained variable, or the
@@ -31,7 +31,7 @@ class OptimizerGroups {
   // The group of a trained variable.
   size_t GroupOf(int variable) const { return group_of_[variable]; }
   const Optimizer& RuleOf(int variable) const { return *groups_[group_of_[variable]].rule; }
-  // The states of each variable of the layout; none of one that is not trained.
+  // The states of each variable of the layout; a variable that is not trained has none.
   std::vector<std::vector<Optimizer::State>> StatesOfVariables() const;
 
   // clip.mean_by_global_norm over the variables of a group that has a clip; the variables of all other groups together

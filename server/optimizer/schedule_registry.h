@@ -14,8 +14,8 @@
 namespace lockstep {
 
 // Returns the learning rate of the update that takes the global step from `step` to step + 1; `initial` is that of the
-// configuration. A pure function: the weights depend on it, and a chief that is started again asks for the same steps
-// again. Warmup and a group's rate_factor multiply its result.
+// configuration. A pure function: the weights depend on it, and a restarted chief calls it for the same steps again.
+// Warmup and a group's rate_factor multiply its result.
 using ScheduleFunction = std::function<double(int64_t step, double initial)>;
 
 // Registers the function under `name`, for LearningRate.registered. Thread-safe. AlreadyExists for a name in use,

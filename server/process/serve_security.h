@@ -17,7 +17,7 @@ struct ServeSecurity {
   // The chief's TlsDirectory. If empty, TCP connections are in plain text, and every peer that reaches the port is
   // trusted.
   std::string tls_dir;
-  // Tokens for viewers over TLS (common/security/token_file.h); empty: none.
+  // Tokens for viewers over TLS (common/security/token_file.h). If empty, there are none.
   std::string token_file;
   // Allows plain text on addresses that other machines can reach.
   bool insecure = false;

@@ -193,7 +193,7 @@ class ContributionSet {
   std::atomic<float> divisor_;
   // True if every slot has reported and TotalWeight is 0 or too large, so that the loss, at least, has no mean.
   std::atomic<bool> has_no_mean_{false};
-  // A variable whose gradient is not finite; -1 for none.
+  // A variable whose gradient is not finite; -1 if there is none.
   std::atomic<int> non_finite_variable_{-1};
   // May be locked while a segment's mutex is held, not the other way around.
   mutable Mutex mutex_;

@@ -37,9 +37,9 @@ namespace {
 constexpr int kMaxCallsPerConnection = 128;
 // A connection without calls ends after this time: a worker has a Step stream, and other clients reconnect.
 constexpr int kIdleMilliseconds = 30000;
-// gRPC reads this much of all streams before it is asked for; a stream's part is at least kLeastReadAheadBytes. Without
-// this bound it reads nearly all of the contributions that wait for admission. With up to kFewSlots it may: few wait,
-// and one worker over loopback takes a quarter longer for 100 MB if gRPC cannot choose its windows.
+// gRPC reads this many bytes of all streams together in advance; a stream's part is at least kLeastReadAheadBytes.
+// Without this bound it reads nearly all of the contributions that wait for admission. With up to kFewSlots it may: few
+// wait, and one worker over loopback takes a quarter longer for 100 MB if gRPC cannot choose its windows.
 constexpr int64_t kReadAheadBytes = 64 << 20, kLeastReadAheadBytes = 1 << 20, kFewSlots = 4;
 // In larger frames than the default of 16 KiB a contribution costs less time.
 constexpr int kFrameBytes = 1 << 20;
@@ -50,7 +50,7 @@ constexpr int kFrameBytes = 1 << 20;
 constexpr size_t kVisitorsBytes = 2 * ChiefMethods::kMaxVisitors * ChiefMethods::kMaxMessageBytes;
 constexpr size_t kSlotBytes = 4 * ChiefMethods::kMaxMessageBytes;
 
-// The number of workers that read input streams is known only when they come.
+// The number of workers that read input streams is known only when they connect.
 constexpr int64_t kStreamSlots = kReadAheadBytes / kLeastReadAheadBytes;
 
 // Returns the number of slots for which gRPC's memory is bounded.

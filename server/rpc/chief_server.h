@@ -24,9 +24,9 @@ class ChiefServer {
     Executor* executor = Executor::Threads();
     // Time after which a connection that does not speak HTTP/2 ends, and a Step stream that has received no frame.
     absl::Duration silence_limit = absl::Seconds(10);
-    // For TCP. If they name a directory, it has been checked (TlsDirectory::Check).
+    // The credentials for TCP. The directory that they name, if any, must have been checked (TlsDirectory::Check).
     Credentials credentials;
-    // Tokens for viewers (common/security/token_file.h); needs `credentials`. Empty: none.
+    // Tokens for viewers (common/security/token_file.h), which need `credentials`. If empty, there are none.
     std::string token_file;
   };
 

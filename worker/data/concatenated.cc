@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// Describes what all parts must have in common.
+// Describes the form that all parts must have in common.
 std::string FormOf(const Dataset& part) {
   const ExampleSpec& spec = part.spec();
   return absl::StrCat(NameOf(spec.features_dtype), spec.features_shape.ToString(), " features, ",

@@ -90,8 +90,8 @@ int PortOf(int listener) {
 }
 
 // Holds the lock of a socket's folder, so that only one of several servers that find the same old socket takes its
-// place. Held for moments by servers that start. Any user who may read the folder can hold it longer, so it is not
-// waited for after kLockAttempts.
+// place. A server holds it for a moment when it starts. Any user with read access to the folder can hold it longer, so
+// a server stops waiting after kLockAttempts.
 class FolderLock {
  public:
   explicit FolderLock(std::string path) {

@@ -177,7 +177,7 @@ void PeerAuthority::FollowFiles() {
   // Files in the middle of their replacement change nothing.
   if (!trust.ok()) {
     LOG_EVERY_N(WARNING, 60) << "chief: keeps the certificates that it has: " << trust.status().message();
-    // An error of the file system passes without a change of the files: look again.
+    // An error of the file system may pass without any change of the files, so look again.
     MutexLock lock(&mutex_);
     files_.clear();
     return;

@@ -31,7 +31,7 @@ class PeerAuthority {
  public:
   struct Options {
     TlsDirectory directory{""};
-    // Tokens for viewers (token_file.h); empty: none.
+    // Tokens for viewers (token_file.h). If empty, there are none.
     std::string token_file;
     // Time between two looks at the files.
     absl::Duration period = absl::Seconds(1);
@@ -43,7 +43,7 @@ class PeerAuthority {
   struct Evidence {
     // False over a unix socket, which the chief's own user alone can reach.
     bool over_tls = false;
-    // The certificates that the peer has shown, in PEM; empty: none.
+    // The certificates that the peer has shown, in PEM; empty if it has shown none.
     absl::string_view certificate;
     // The value of the header "authorization"; empty if it is absent.
     absl::string_view authorization;
@@ -54,8 +54,8 @@ class PeerAuthority {
 
   // Returns true without a directory.
   bool trusts_all() const { return options_.directory.empty(); }
-  // Returns the peer, if it may call `method`. Unauthenticated for a peer without a right that it could prove, or whose
-  // certificate no longer counts; PermissionDenied for one whose role may not.
+  // Returns the peer, if it may call `method`. Unauthenticated if an anonymous peer may not call it, or if the
+  // certificate or token no longer counts; PermissionDenied if the peer's role may not call it.
   absl::StatusOr<CallPeer> Admit(const Evidence& evidence, absl::string_view method) ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds a call that lasts; it ends when its peer's certificate or token no longer counts.
   void Watch(const CallPeer& peer, std::weak_ptr<RevocableCall> call) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -118,7 +118,7 @@ UnaryCall::Method Serve(Impl* impl, absl::StatusOr<Reply> (Impl::*implementation
   return Serve<Request, Reply>([=](const Request& request) { return (impl->*implementation)(request); }, max_bytes);
 }
 
-// Like Serve above, with a member function that needs nothing of the request and cannot fail.
+// Like Serve above, with a member function that ignores the request and cannot fail.
 template <typename Request, typename Reply, typename Impl>
 UnaryCall::Method Serve(Impl* impl, Reply (Impl::*implementation)() const) {
   return Serve<Request, Reply>([=](const Request&) -> absl::StatusOr<Reply> { return (impl->*implementation)(); });

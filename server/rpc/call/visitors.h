@@ -36,7 +36,7 @@ class Visitors {
   explicit Visitors(const Options& options) : options_(options) {}
 
   void Enter(std::shared_ptr<Visitor> visitor) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Removes a call, if it is in.
+  // Removes a call, if it is present.
   void Leave(const Visitor* visitor) ABSL_LOCKS_EXCLUDED(mutex_);
   // Evicts calls that have become too old; must be called regularly.
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex_) { EvictExcess(); }

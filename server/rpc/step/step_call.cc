@@ -54,7 +54,7 @@ void StepCall::Start(const Options& options, std::unique_ptr<IncomingCall> incom
     MutexLock lock(&call->mutex_);
     call->self_ = call;
   }
-  // Enter first: the call leaves when it has read a session.
+  // Enter before reading: the call leaves when it has read a session.
   options.visitors->Enter(call);
   if (options.watch) options.watch(call->route_.call()->peer, call);
   call->Pump([](StepPump* pump) { return pump->OnStarted(); });

@@ -37,10 +37,10 @@ class Watchers {
     Executor* executor = nullptr;
     Clock* clock = Clock::Real();
     absl::Duration period = absl::Seconds(1);
-    // A call that takes no reply for so long is cancelled.
+    // A call that takes no reply for this long is cancelled.
     absl::Duration patience = absl::Minutes(1);
     size_t most = 64;
-    // Told of each call, which it revokes when the peer is no longer trusted; may be empty.
+    // Called with each call, which it revokes when the peer is no longer trusted; may be empty.
     std::function<void(const CallPeer&, std::weak_ptr<RevocableCall>)> watch_peer;
   };
 

@@ -14,15 +14,15 @@ namespace lockstep {
 
 // Open csv files of one form.
 struct CsvSource {
-  // Each begins at its first record behind the header line.
+  // Each begins at its first record after the header line.
   std::vector<RecordFile> files;
   // The names in the header line. Without one, the fields of the first record.
   std::vector<std::string> header;
   char separator = ',';
 };
 
-// Opens the files and reads their header lines. Errors: InvalidArgument for a separator that is none, and for a file
-// with another header than the first one; DataLoss for a file without a header line; those of OpenDataFile.
+// Opens the files and reads their header lines. Errors: InvalidArgument for an invalid separator, and for a file whose
+// header differs from the first one's; DataLoss for a file without a header line; those of OpenDataFile.
 absl::StatusOr<CsvSource> OpenCsvSource(FileSystem* fs, const std::vector<std::string>& paths,
                                         const config::v1::InputConfig::Csv& config);
 

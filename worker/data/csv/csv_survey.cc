@@ -43,7 +43,7 @@ struct Found {
   std::string text;
 };
 
-// A format whose examples are empty: parsing a record remembers what the survey wants of it, and Count counts it.
+// A format whose examples are empty: parsing a record stores the values that the survey needs, and Count counts it.
 class SurveyFormat : public CsvRecords {
  public:
   SurveyFormat(const std::vector<CsvColumn>& columns, char separator, bool lists_labels, std::vector<Found>* found)

@@ -152,7 +152,7 @@ bool NeedsSurvey(const std::vector<CsvColumn>& columns) {
                      [](const CsvColumn& column) { return column.needs_moments() || column.needs_categories(); });
 }
 
-// Adds the columns whose order is the model's, so that it is known where the training split's files are not.
+// Adds the columns in the model's order, so that the order is known even if the training split's files are absent.
 PreparedColumns WithOrder(const std::vector<CsvColumn>& columns, const PreparedColumns& prepared) {
   const std::vector<std::string> keys = PreparedKeys(columns);
   PreparedColumns all;
@@ -185,7 +185,7 @@ absl::optional<CsvOrder> OrderOfPrepared(const PreparedColumns& prepared, const 
   return order;
 }
 
-// Returns what the columns need of the training split.
+// Returns the properties of the training split that the columns need.
 absl::StatusOr<PreparedColumns> Survey(const CsvSource& source, const std::vector<CsvColumn>& columns,
                                        const CsvSurveyOptions& options) {
   const bool has_unlisted_label = std::any_of(columns.begin(), columns.end(), [](const CsvColumn& column) {

@@ -45,7 +45,7 @@ class SequentialReader {
   uint64_t offset_ = 0;
 };
 
-// Says what the elements of another IDX array are; empty if it is none.
+// Describes the elements of an IDX array of another type, for an error; empty if it is not an IDX array.
 const char* OtherElements(absl::string_view magic) {
   if (magic[0] != 0 || magic[1] != 0) return "";
   switch (ByteAt(magic, 2)) {

@@ -32,7 +32,7 @@ class ImageReader {
   const ImageForm& form() const { return form_; }
   std::string PathOf(const ImageFile& file) const { return JoinPath(folder_, file.name); }
 
-  // `turned`, which may be null, is set to whether a viewer would turn the image.
+  // Unless null, `turned` is set to true if a viewer would turn the image.
   // Errors: DataLoss "<path>: <damage>"; those of the file.
   absl::Status Read(const RandomAccessFile& contents, const ImageFile& file, const ExampleSlot& slot,
                     bool* turned = nullptr) const {
@@ -162,7 +162,7 @@ class Survey {
  private:
   absl::StatusOr<uint32_t> ChecksumOf(const ImageReader& reader, const ImageFile& file, ImageChecksums* checksums) {
     ASSIGN_OR_RETURN(const std::unique_ptr<RandomAccessFile> contents, reader.Open(file));
-    // The checksum covers the label, too.
+    // The checksum also covers the label.
     const std::string key = absl::StrCat(file.label, " ", file.name);
     const absl::optional<uint32_t> known = checksums->Find(key, *contents);
     if (known.has_value()) return *known;

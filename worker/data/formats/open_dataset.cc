@@ -303,7 +303,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenRows(const config::v1::InputConfig&
   return NormalizeFeatures(std::move(dataset), normalization);
 }
 
-// Says of a missing file whether its directory is missing, too.
+// Adds to the error of a missing file whether its directory is missing as well.
 absl::Status WithReason(const absl::Status& status, const config::v1::InputConfig::Split& split,
                         const DatasetOptions& options) {
   if (!absl::IsNotFound(status)) return status;

@@ -212,7 +212,7 @@ class TfExampleFormat : public RecordFormat {
   const absl::optional<ImageForm> image_;
 };
 
-// Says that bytes are an encoded image, whose number has nothing to do with a shape.
+// Returns a hint for an error if the bytes are an encoded image, whose length is unrelated to a shape.
 absl::string_view EncodedText(const v1::Feature& feature) {
   if (feature.bytes_list().value_size() != 1) return "";
   const absl::string_view bytes = feature.bytes_list().value(0);

@@ -19,7 +19,7 @@ namespace {
 
 // A progressive image comes in about ten scans; each costs the time of the whole image.
 constexpr int kMaxScans = 100;
-// Beside the coefficients: tables and rows.
+// Memory for tables and rows, in addition to the coefficients.
 constexpr int64_t kFixedBytes = 32 << 20;
 // The coefficients of a progressive image have 2 bytes in each of up to 4 components.
 constexpr int64_t kBytesPerPixel = 8;
@@ -71,7 +71,7 @@ class JpegReader {
     return true;
   }
 
-  // Returns false, too, for a number of components that is no image's.
+  // Also returns false for a number of components that no image has.
   bool Start(bool wants_grey) {
     if (setjmp(jump_) != 0) return false;
     switch (info_.jpeg_color_space) {

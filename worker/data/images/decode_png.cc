@@ -46,7 +46,7 @@ class PngReader {
     return true;
   }
 
-  // Has the pixels decoded to 8 bits of grey or of red, green and blue.
+  // Makes libpng decode the pixels to 8 bits of grey or of red, green and blue.
   bool Convert() {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
     const png_byte type = png_get_color_type(png_, info_);

@@ -19,14 +19,14 @@ namespace lockstep {
 // file's DataIdentity (44) and its checksum (4); CRC32C of all the preceding (4).
 class ImageChecksums {
  public:
-  // Loads what is kept in `directory` for this folder; nothing if it is empty, damaged or has another `fingerprint`,
-  // which tells how images become examples.
+  // Loads the checksums that `directory` keeps for this folder. Loads none if `directory` is empty, or if they are
+  // damaged or have another `fingerprint`, which identifies how images become examples.
   ImageChecksums(FileSystem* fs, const std::string& directory, const std::string& folder, uint64_t fingerprint);
 
   // Returns the checksum of an image while its file is the same; nullopt if it is not known.
   absl::optional<uint32_t> Find(absl::string_view name, const RandomAccessFile& file) const;
   void Set(const std::string& name, const RandomAccessFile& file, uint32_t checksum);
-  // Keeps the checksums that were found or set. Errors: those of the file system.
+  // Writes the checksums that were found or set. Errors: those of the file system.
   absl::Status Keep();
 
  private:

@@ -30,7 +30,7 @@ class ImageForm {
   static absl::StatusOr<ImageForm> Create(const config::v1::InputConfig::ImageForm& config);
 
   const Shape& shape() const { return shape_; }
-  // Changes whenever an image would become other values: the form and the decoder's version.
+  // Changes whenever an image would yield other values: the form and the decoder's version.
   std::string Fingerprint() const;
 
   // Decodes an image and writes shape().num_elements() values. Errors: those of DecodeImage; DataLoss for an image of

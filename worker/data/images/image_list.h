@@ -18,16 +18,15 @@ struct ImageFile {
   int32_t label = 0;
 };
 
-// The image files of a folder, those of each class together, in the order of the classes and then of the bytes of their
-// names.
+// The image files of a folder, in the order of the classes and, within a class, of the bytes of their names.
 struct ImageList {
   // The names of the classes. Empty if the folder holds images and no classes.
   std::vector<std::string> classes;
   std::vector<ImageFile> files;
 };
 
-// Returns the names of a folder's folders, sorted bytewise, without hidden ones, whose names begin with a dot.
-// Errors: those of ListDirectory; NotFound tells a missing mount.
+// Returns the names of a folder's folders, sorted bytewise, without hidden ones, whose names begin with a dot. Errors:
+// those of ListDirectory; NotFound says which folder is missing or not mounted.
 absl::StatusOr<std::vector<std::string>> ListClasses(FileSystem* fs, const std::string& folder);
 
 // Lists the files of a folder that has a folder for each class: .png, .jpg and .jpeg in upper or lower case, and names

@@ -23,8 +23,8 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kChunkBytes = 256 << 10;
-// A file may decompress to this many bytes, and so many for each of its own, which is deflate's limit: that of zstd is
-// far greater, and no data need it.
+// A file may decompress to kSmallBytes, and to kMaxRatio bytes for each of its own. The ratio is deflate's limit;
+// zstd's is far greater, but no data need it.
 constexpr uint64_t kSmallBytes = 1 << 20;
 constexpr uint64_t kMaxRatio = 1032;
 // The start of a text from which its encoding is recognized.
@@ -118,7 +118,8 @@ absl::StatusOr<std::string> DecompressZstd(const std::string& path, const Random
 const char* Utf16Name(absl::string_view head) {
   if (absl::StartsWith(head, "\xFF\xFE")) return "UTF-16LE";
   if (absl::StartsWith(head, "\xFE\xFF")) return "UTF-16BE";
-  // Without a mark: of the first characters, which are names or numbers, each has one zero byte, always on one side.
+  // Without a mark, each of the first characters, which are names or numbers, has one zero byte, always on the same
+  // side.
   const size_t size = std::min<size_t>(head.size() / 2 * 2, 64);
   if (size < 4) return nullptr;
   size_t low = 0, high = 0;

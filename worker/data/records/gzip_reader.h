@@ -15,9 +15,8 @@ namespace lockstep {
 // Returns true if the file starts like a gzip member (RFC 1952).
 absl::StatusOr<bool> IsGzipped(const RandomAccessFile& file);
 
-// Inflates a gzipped file from its start; consecutive members count as one, and zeros behind the last one
-// are padding. Reads the file in chunks, so a damaged one
-// costs no memory. `file` must outlive the reader. Not thread-safe.
+// Inflates a gzipped file from its start; consecutive members count as one, and zeros after the last one are padding.
+// Reads the file in chunks, so a damaged one costs no memory. `file` must outlive the reader. Not thread-safe.
 class GzipReader {
  public:
   // `name` is used in error messages.
@@ -27,7 +26,7 @@ class GzipReader {
   GzipReader& operator=(const GzipReader&) = delete;
 
   // Returns the next `n` bytes; fewer only at the end of the contents, none after that.
-  // Errors: DataLoss for bytes that do not inflate, a wrong checksum, bytes behind padding or a file that ends too
+  // Errors: DataLoss for bytes that do not inflate, a wrong checksum, bytes after padding or a file that ends too
   // early.
   absl::StatusOr<std::string> Read(uint64_t n);
 

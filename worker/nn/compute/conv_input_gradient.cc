@@ -78,7 +78,7 @@ void ConvInputGradient::Compute(ComputeContext* compute, int64_t batch, const fl
   PackKernel(kernel);
   const int64_t output_size = geometry_.y.output * geometry_.x.output * filters_;
   const int64_t input_size = geometry_.y.input * geometry_.x.input * geometry_.channels;
-  // At least 1, also without images.
+  // At least 1, even without images.
   const int64_t grain = std::max<int64_t>(1, compute->threads() == 1 ? batch : (batch + kGroups - 1) / kGroups);
   if (padded_.needed()) padded_.Reserve((batch + grain - 1) / grain);
   compute->ParallelRanges(batch, grain, [&](int64_t begin, int64_t end) {

@@ -90,7 +90,7 @@ class DepthwiseConv2dOp : public LayerOp {
 
   void InputGradients(const Pass& pass, const float* output_gradient, float* input_gradient) {
     const float* const kernel = pass.values[options_.kernel];
-    // The repeated input is of no use any more.
+    // The repeated input is no longer needed.
     float* const repeated = repeats() ? repeated_.data() : nullptr;
     pass.compute->ParallelFor(pass.batch, [&](int64_t i) {
       float* const gradient = input_gradient + i * input_size();
