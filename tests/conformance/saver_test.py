@@ -78,7 +78,7 @@ class SaverTest(unittest.TestCase):
 
     # "DIR" in a line stands for an absolute directory, which is not the same for both.
     def both(self, script, **options):
-        """What each printed, and left: names of files, the contents of the state files."""
+        """Returns the output of each, and the files that it left: names, and the contents of the state files."""
         results = []
         for name in ("ours", "theirs"):
             folder = os.path.join(self.folder, name)

@@ -24,7 +24,7 @@ class SessionTest(unittest.TestCase):
         os.chdir(tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR")))  # Some of TensorFlow's hooks write at once.
 
     def both(self, script, folder=None):
-        """What each printed, its end, and the folder that it left; LOGDIR in the script is that folder."""
+        """Returns the output of each, its end, and its folder, which is LOGDIR in the script."""
         folder = folder or tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
         results = []
         for name in ("ours", "theirs"):
@@ -81,7 +81,7 @@ class SessionTest(unittest.TestCase):
             self.check_calls([hook, "session more=1"], "FAILED_PRECONDITION")
 
     def test_a_hook_fails(self):
-        """End is called of nobody; a failure in End itself keeps the later ones from theirs."""
+        """No hook's End is called; a failure in End itself skips the End of later hooks."""
         for where in ("begin", "created", "before@0", "before@2", "after@1", "after@3", "end"):
             for fails in (0, 1):
                 hooks = ["hook record name=" + name for name in "abc"]
@@ -144,7 +144,7 @@ class SessionTest(unittest.TestCase):
     # Checkpoints.
 
     def check_checkpoints(self, script, ours_more=(), folder=None):
-        """The same are left, but for `ours_more`."""
+        """Both leave the same checkpoints, except for `ours_more`."""
         (_, _, ours_dir), (_, _, theirs_dir) = self.both(script, folder)
         mine, others = checkpoints(ours_dir), checkpoints(theirs_dir)
         self.assertEqual(mine[0], sorted(set(others[0]) | set(ours_more)), "files")
@@ -216,8 +216,9 @@ class SessionTest(unittest.TestCase):
     # Records in event files.
 
     def check_events(self, script, ours_more=(), folder=None):
-        """The same records of each kind in the same order, but for `ours_more` and START and STOP: ours has both of
-        every life, TensorFlow START from its SummarySaverHook, at the first run, and STOP from a Supervisor alone."""
+        """Both write the same records of each kind in the same order, except for `ours_more`, START and STOP: ours
+        writes both in every life, TensorFlow writes START in its SummarySaverHook, at the first run, and STOP only in a
+        Supervisor."""
         (_, _, ours_dir), (_, _, theirs_dir) = self.both(script, folder)
         mine, others = events(ours_dir), events(theirs_dir)
         for kind in ("summary", "CHECKPOINT"):
@@ -319,7 +320,7 @@ class SessionTest(unittest.TestCase):
         ("session logdir=LOGDIR summary_secs=-1", "save_summaries_secs: -1s"),
         ("session logdir=LOGDIR log_steps=-1", "log_step_count_steps: -1"),
     ]
-    # Of what TensorFlow has no counterpart.
+    # Options without a counterpart in TensorFlow.
     WRONG_OF_OURS = [
         ("hook early patience=0", "patience is 0"),
         ("hook early min_delta=-1", "min_delta is -1"),

@@ -68,8 +68,8 @@ class SlimCheckpointTest(unittest.TestCase):
         with open(os.path.join(self.folder, "run.textproto"), "w") as f:
             f.write(CONFIG)
 
-    # What slim.conv2d, slim.batch_norm and slim.fully_connected would make, by slim's own variables; its convolution and
-    # its dense layer themselves need a Keras that this TensorFlow no longer has.
+    # Makes the variables of slim.conv2d, slim.batch_norm and slim.fully_connected with slim's own functions; its
+    # convolution and its dense layer themselves need a Keras that this TensorFlow no longer has.
     def write(self, fc_weights):
         random = tf1.random_normal_initializer(seed=3)
         with tf.Graph().as_default(), tf1.Session() as session:

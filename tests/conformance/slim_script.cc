@@ -153,7 +153,7 @@ class Call {
   }
 
   absl::StatusOr<TrainStepResult> Step(Session& session, const TrainOp& op, TrainStepKwargs& kwargs) {
-    // What the summary service writes at once is there before the first step.
+    // The first summary of the summary service comes before the first step.
     while (options_.summary_op.is_given() && summaries_ == 0) std::this_thread::yield();
     const std::string end = line_.Text("step");
     const bool ends = ++calls_ == line_.Int("at").value_or(0);

@@ -64,7 +64,7 @@ class Theirs:
         logger.setLevel(logging.INFO)
 
     def run(self, line):
-        """What slim_script prints, and the log."""
+        """Does what slim_script does: sets the output and the log."""
         self.log.clear()
         self.out = []
         try:
@@ -108,7 +108,7 @@ class Theirs:
         if saver:
             options["saver"] = tf1.train.Saver()
         if sync:
-            # One that is not an optimizer is for us one that averages nothing.
+            # An object that is no optimizer corresponds to our optimizer that averages no gradients.
             options["sync_optimizer"] = tf1.train.SyncReplicasOptimizer(
                 tf1.train.GradientDescentOptimizer(0.1), int(sync)) if sync != "0" else ["x"]
         kernel = tf1.global_variables()[1]
@@ -242,7 +242,7 @@ class SlimTest(unittest.TestCase):
                 self.assertAlmostEqual(one[2], two[2], delta=1.5e-4)
 
     def check(self, *lines, log=True):
-        """The same output, loss and log of each; returns what ours printed last."""
+        """Checks that output, loss and log are the same; returns the last output of ours."""
         ours, theirs = self.both(lines)
         for line, (mine, my_log), (other, other_log) in zip(lines, ours, theirs):
             with self.subTest(line):
@@ -267,7 +267,7 @@ class SlimTest(unittest.TestCase):
     def checkpoints(self):
         return [files(folder, "model.ckpt-*.index") for folder in self.logdirs()]
 
-    # How many steps, what is logged, what is left.
+    # The number of steps, the log, and the files.
 
     def test_steps_and_log_lines(self):
         for steps in (1, 2, 3, 5, 8):
@@ -331,7 +331,7 @@ class SlimTest(unittest.TestCase):
             self.assertEqual((mine, others), (sorted({0, at - 1}), [0]))
 
     def test_an_aborted_step(self):
-        """On purpose otherwise: training goes on from the last step, and is not repeated from a checkpoint."""
+        """Different on purpose: training continues from the last step, and is not repeated from a checkpoint."""
         for at in (1, 2, 4):
             ours, theirs = self.both(["logdir=LOGDIR summaries=0 steps=6 step=abort at=%d" % at])
             (mine, my_log), (other, other_log) = ours[0], theirs[0]

@@ -93,7 +93,7 @@ class SummariesTest(unittest.TestCase):
         self.assertEqual(events.Histograms("h0/kernel/gradient")[0].histogram_value.num, 8 * 32)
 
     def check_workers(self, events, printed):
-        """Each summary that a worker was told is accepted, at the step that it gave."""
+        """Each summary that was reported to a worker as accepted is there, at the step that it gave."""
         self.assertTrue(any(printed), "no worker wrote a summary")
         for index, lines in enumerate(printed):
             accepted = collections.defaultdict(list)

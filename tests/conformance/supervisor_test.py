@@ -1,6 +1,6 @@
-"""Our Supervisor beside TensorFlow's, on the same calls: who stops whom, which error is returned, what is left.
+"""Compares our Supervisor with TensorFlow's on the same calls: the order of stops, the returned errors, the files.
 
-Argument: supervisor_script, the program. What is otherwise on purpose says so (docs/differences.md).
+Argument: supervisor_script, the program. Tests of deliberate differences say so (docs/differences.md).
 """
 import glob
 import os
@@ -165,7 +165,7 @@ class SupervisorTest(unittest.TestCase):
         self.folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
 
     def both(self, script):
-        """What both print: steps, and the code of each command. LOGDIR stands for a directory of each."""
+        """Returns the output of both: steps, and the code of each command. LOGDIR stands for a directory of each."""
         printed = []
         for name in ("ours", "theirs"):
             lines = [line.replace("LOGDIR", os.path.join(self.folder, name)) for line in script]
@@ -257,7 +257,7 @@ class SupervisorTest(unittest.TestCase):
         self.check(["create logdir=LOGDIR input_steps=8", "prepare", "stop", "should_stop", "prepare", "should_stop",
                     "stop", "close"])
 
-    # Who waits for whom.
+    # The order of waits.
 
     def test_a_thread_that_does_not_end(self):
         for grace in ("0.001", "0.05"):
@@ -312,7 +312,7 @@ class SupervisorTest(unittest.TestCase):
         mine, others = self.both(script)
         self.assertEqual((mine[-1], others[-1]), ("DEADLINE_EXCEEDED", ("OK",)))
 
-    # What is left.
+    # The files.
 
     def test_records(self):
         """START comes first and STOP last, the first step is saved; on purpose ours alone has the last step."""

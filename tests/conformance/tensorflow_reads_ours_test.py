@@ -38,7 +38,7 @@ def digest(prefix):
 
 
 def dump(prefix):
-    """What our reader says: {name: (dtype, shape, bytes)} and the digest."""
+    """Returns the output of our reader: {name: (dtype, shape, bytes)} and the digest."""
     result = subprocess.run([DUMP_CHECKPOINT, prefix], stdout=subprocess.PIPE, check=True, text=True)
     *lines, found = result.stdout.splitlines()
     variables = {}

@@ -32,8 +32,8 @@ using ::testing::HasSubstr;
 constexpr char kService[] = "/lockstep.v1.ChiefService/";
 constexpr char kGetStatus[] = "/lockstep.v1.ChiefService/GetStatus";
 
-// Makes a call whose request is empty, over a connection of its own. Returns OK after its first reply, as some calls go
-// on until the run ends, or else the status that ends it.
+// Makes a call whose request is empty, over a connection of its own. Returns OK after its first reply, because some
+// calls last until the run ends; otherwise returns the status that ends it.
 absl::Status CallOnce(const std::string& address, const Credentials& credentials, const std::string& method,
                       const std::string& authorization = "") {
   const auto channel = NewChannel(address, credentials, absl::Seconds(5));
@@ -303,7 +303,7 @@ TEST_F(TlsTest, RevokedWorkerLosesItsStream) {
 TEST_F(TlsTest, KitsAreReplacedUnderARunningWorker) {
   Start(/*steps=*/100000000);
   const int worker = cluster_->StartWorker();
-  // First everybody trusts both authorities, then everybody gets a new certificate, then the old authority goes.
+  // First all processes trust both authorities, then all get new certificates, then the old authority is removed.
   kits_.MakeAuthority("new");
   const std::string old_worker = kits_.Issue("old_worker", PeerRole::kWorker);
   const std::string both = kits_.Read("ca/ca.crt") + kits_.Read("new/ca.crt");

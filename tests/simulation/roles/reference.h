@@ -152,7 +152,7 @@ class Reference {
     SlotKey key;
     const State* base = nullptr;
   };
-  // One contribution.
+  // A contribution.
   struct Gradient {
     Values values;  // of the trainable variables
     float loss = 0;
