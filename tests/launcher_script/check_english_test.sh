@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Runs check_english.sh on a small repository: which texts count, and when a number passes, fails, is lowered and stays.
+# Runs check_english.sh on a small repository: which texts count, when a number passes, fails, is lowered
+# and stays, and how long a name of a test may be.
 set -euo pipefail
 TREE="${TEST_TMPDIR:-$(mktemp -d)}/tree"
 readonly TREE
@@ -127,5 +128,14 @@ expect_failure "code: 100, below its number 300"
 check --update
 expect_number "code 100"
 check || fail "the number was lowered"
+
+# Names of tests.
+longest="$(printf 'A%.0s' {1..45})"
+write code/a_test.cc "TEST_F(FolderTest, ${longest}) {"
+check || fail "a name of 45 characters is allowed"
+write code/a_test.cc "TEST_F(FolderTest, ${longest}A) {"
+expect_failure "code/a_test.cc:1:TEST_F(FolderTest, ${longest}A) {"
+rm "${TREE}/code/a_test.cc"
+
 rm "${TREE}/code/a.cc"
 expect_failure "code: in english.txt, but it has no text"
