@@ -92,7 +92,7 @@ std::vector<BadConfiguration> BadConfigurations() {
   };
 }
 
-TEST(BadConfigurationsTest, AreToldWithFileLineAndField) {
+TEST(BadConfigurationsTest, AreReportedWithFileLineAndField) {
   FileSystem* const fs = FileSystem::Real();
   const std::string path = JoinPath(getenv("TEST_TMPDIR"), "bad.textproto");
   for (const BadConfiguration& bad : BadConfigurations()) {

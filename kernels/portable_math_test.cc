@@ -141,7 +141,7 @@ void ExpectSame(Number actual, Number expected, Number x, Number y = 0) {
   }
 }
 
-TEST(PortableMathTest, TheEndsOfTheRangeAreThoseOfC) {
+TEST(PortableMathTest, TheEndsOfTheRangeFollowC) {
   for (const double x : {0.0, -0.0, kInfinity, -kInfinity, kNan, kSmallest, -kSmallest, 710.0, -746.0, -1.0, -2.0}) {
     SCOPED_TRACE(x);
     ExpectSame(portable::Exp(x), std::exp(x), x);
@@ -180,7 +180,7 @@ void ExpectSpecialPowers(const std::vector<Number>& numbers) {
   }
 }
 
-TEST(PortableMathTest, SpecialPowersAreThoseOfC) {
+TEST(PortableMathTest, SpecialPowersFollowC) {
   ExpectSpecialPowers<double>({0.0, -0.0, 1.0, -1.0, kInfinity, -kInfinity, kNan, 2.0, -3.0, 0.5, -1.5, kSmallest,
                                -kSmallest, kLargest, -kLargest, 0x1p53 + 2, -0x1.fffffffffffffp52});
   ExpectSpecialPowers<float>({0.0f, -0.0f, 1.0f, -1.0f, static_cast<float>(kInfinity), static_cast<float>(-kInfinity),

@@ -97,7 +97,7 @@ TEST(RoundingKernelTest, AddsAtAnyAlignmentAndLength) {
   }
 }
 
-TEST(RoundingKernelTest, FindsWhatIsNotFiniteAnywhere) {
+TEST(RoundingKernelTest, FindsNonFiniteNumbersAnywhere) {
   ForEachTarget([] {
     for (const int64_t n : {1, 7, 16, 64, 65, 200}) {
       std::vector<float> x(n, std::numeric_limits<float>::max());

@@ -167,7 +167,7 @@ TEST_F(RunCommandTest, TrainsToTheBitsOfOneProcess) {
   EXPECT_EQ(Digest(Path("run")), Digest(Path("alone")));
 }
 
-TEST_F(RunCommandTest, GoesOnWhenWorkerAndChiefAreKilled) {
+TEST_F(RunCommandTest, ContinuesIfWorkerAndChiefAreKilled) {
   const pid_t run = Start({logdir_, "--workers=2", "--steps=30000"});
   ASSERT_TRUE(Await("  loss "));
   ASSERT_TRUE(KillChildOf(run, "worker-1"));

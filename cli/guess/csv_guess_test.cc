@@ -122,7 +122,7 @@ TEST_F(CsvGuessTest, NumbersWithCommasAreNoWords) {
             "a has numbers with commas; write a point for decimals, and nothing between thousands");
 }
 
-TEST_F(CsvGuessTest, NamesWhatCannotBeGuessed) {
+TEST_F(CsvGuessTest, ErrorsNameTheReason) {
   const CsvSample sample = Sample("a,b\n1,2\n3,4\n");
   EXPECT_EQ(GuessColumns(sample, "c").status().message(), "--label=c is not a column; there are a, b");
   EXPECT_THAT(std::string(GuessColumns(Sample("a,b\n1,2\n1,4\n"), "").status().message()),

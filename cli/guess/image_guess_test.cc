@@ -60,7 +60,7 @@ TEST(ImageGuessTest, EveryNetMakesACompleteConfiguration) {
   }
 }
 
-TEST(ImageGuessTest, RefusesWhatIsTooSmall) {
+TEST(ImageGuessTest, RefusesTooSmallImages) {
   EXPECT_THAT(std::string(ConfigurationFor({"train", "", 3, 0, 7}).status().message()), HasSubstr("7 pixels"));
   EXPECT_THAT(std::string(ConfigurationFor({"train", "", 3, 0, 64, "lenet"}).status().message()), HasSubstr("no net"));
 }

@@ -320,7 +320,7 @@ TEST_F(LauncherTest, FinishesEvenIfAWorkerFailedAtTheEnd) {
   EXPECT_THAT(said_, ElementsAre("worker-0 ended with exit code 1"));
 }
 
-TEST_F(LauncherTest, StartsNobodyAgainWhenTheRunIsOver) {
+TEST_F(LauncherTest, RestartsNoProcessAfterTheEnd) {
   StartAll();
   EndProcess("chief", 0);
   EndProcess("worker-0", 0, SIGKILL);
@@ -341,7 +341,7 @@ TEST_F(LauncherTest, ContinuesWithoutAStoppedWorker) {
   EXPECT_EQ(launcher_->outcome()->message, "no worker is left");
 }
 
-TEST_F(LauncherTest, EndsTheRunWhenTheChiefWasToldToStop) {
+TEST_F(LauncherTest, EndsTheRunWhenTheChiefWasStopped) {
   StartAll(1);
   EndProcess("chief", kExitTerminated);
   EXPECT_THAT(processes_.signals, ElementsAre("worker-0 TERM"));
@@ -397,7 +397,7 @@ TEST_F(LauncherTest, KillsAWorkerFiveSecondsAfterTheStop) {
   EXPECT_EQ(ExitCode(), kExitTerminated);
 }
 
-TEST_F(LauncherTest, TellsTheWorkersAtOnceWhenNoChiefRuns) {
+TEST_F(LauncherTest, StopsWorkersImmediatelyWithoutAChief) {
   StartAll();
   EndProcess("chief", 0, SIGKILL);
   launcher_->OnSignal(SIGINT);

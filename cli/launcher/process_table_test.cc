@@ -49,7 +49,7 @@ TEST_F(PosixProcessTableTest, ReturnsExitCodeAndAppendsOutputToLog) {
   EXPECT_FALSE(processes_.NextExit().has_value());
 }
 
-TEST_F(PosixProcessTableTest, TellsTheSignalThatKilledAProcess) {
+TEST_F(PosixProcessTableTest, ReportsTheSignalThatKilledAProcess) {
   const int pid = Start("read line || true; exec sleep 1000");
   EXPECT_FALSE(processes_.NextExit().has_value());
   processes_.Signal(pid, SIGKILL);

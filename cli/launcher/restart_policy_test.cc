@@ -12,7 +12,7 @@ using Decision = RestartPolicy::Decision;
 ProcessExit Code(int code) { return {1, code, 0}; }
 ProcessExit Killed(int signal) { return {1, 0, signal}; }
 
-TEST(RestartPolicyTest, TellsTheEndsOfAProcessApart) {
+TEST(RestartPolicyTest, DistinguishesTheEndsOfAProcess) {
   RestartPolicy policy(10, 0);
   EXPECT_EQ(policy.OnExit(Code(0), absl::Seconds(1)).action, Decision::kFinished);
   EXPECT_EQ(policy.OnExit(Code(143), absl::Seconds(1)).action, Decision::kStopped);
@@ -63,7 +63,7 @@ TEST(RestartPolicyTest, ForgivesARestartPerTenMinutesRunning) {
   EXPECT_EQ(policy.OnExit(Killed(SIGKILL), absl::Minutes(6)).action, Decision::kFailed);
 }
 
-TEST(RestartPolicyTest, FailsAtOnceWhereNoRestartIsAllowed) {
+TEST(RestartPolicyTest, FailsImmediatelyWithoutRestarts) {
   RestartPolicy policy(0, 0);
   const Decision decision = policy.OnExit(Killed(SIGKILL), absl::Seconds(1));
   EXPECT_EQ(decision.action, Decision::kFailed);

@@ -44,7 +44,7 @@ class RunPageTest : public ::testing::Test {
   FakeTable table_;
 };
 
-TEST_F(RunPageTest, TellsTheAddressOnce) {
+TEST_F(RunPageTest, ReportsTheAddressOnce) {
   ASSERT_TRUE(WriteFileAtomically(&fs_, "/page.url", "http://127.0.0.1:1\n").ok());
   {
     RunPage page(NewOptions());

@@ -127,7 +127,7 @@ TEST_F(RunSocketTest, IsRemovedAtTheEndAndNamedByTheLogdir) {
   EXPECT_EQ((*again)->path(), path);
 }
 
-TEST_F(RunSocketTest, WhatOthersMayEnterOrReplaceIsNotUsed) {
+TEST_F(RunSocketTest, AvoidsPlacesThatOthersMayEnter) {
   ASSERT_EQ(mkdir(Directory().c_str(), 0755), 0);
   EXPECT_THAT(WhyNot(place_), HasSubstr("others may enter it"));
   ASSERT_EQ(rmdir(Directory().c_str()), 0);

@@ -156,7 +156,7 @@ TEST_F(HttpServerTest, EndlessHeadersTakeNoMemory) {
   EXPECT_LT(ReadProcessUsage().resident_bytes - before, 8 << 20);
 }
 
-TEST_F(HttpServerTest, AnswersBeside300HalfRequests) {
+TEST_F(HttpServerTest, AnswersDuring300HalfRequests) {
   const int64_t before = ReadProcessUsage().resident_bytes;
   std::vector<Client> halves;
   for (int i = 0; i < 300; ++i) {
@@ -168,7 +168,7 @@ TEST_F(HttpServerTest, AnswersBeside300HalfRequests) {
   EXPECT_LT(ReadProcessUsage().resident_bytes - before, 8 << 20);
 }
 
-TEST_F(HttpServerTest, NamesWhatIsWrongWithAnAddress) {
+TEST_F(HttpServerTest, NamesTheErrorInAnAddress) {
   HttpServer::Options options;
   options.address = "127.0.0.1";
   EXPECT_EQ(HttpServer::Start(options).status().message(),

@@ -31,7 +31,7 @@ TEST_F(RecordedViewTest, AFolderWithoutARunIsAnError) {
   EXPECT_EQ(ReadRecordedRun(&fs_, "/run").status(), absl::NotFoundError("there is no run in /run"));
 }
 
-TEST_F(RecordedViewTest, HasWhatTheFolderHolds) {
+TEST_F(RecordedViewTest, HasTheContentsOfTheFolder) {
   v1::RunRecord record;
   record.set_run_id("abc");
   record.mutable_config()->mutable_training()->set_steps(2);

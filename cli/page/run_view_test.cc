@@ -33,7 +33,7 @@ class RunViewTest : public ::testing::Test {
   RunView view_{&clock_, "grpc://localhost:2222"};
 };
 
-TEST_F(RunViewTest, APageGetsWhatIsNew) {
+TEST_F(RunViewTest, APageGetsOnlyNewData) {
   view_.OnConnected();
   view_.OnReply(Reply(1, 2, /*new_history=*/true));
   const std::string all = State({});

@@ -36,7 +36,7 @@ class RunReportTest : public ::testing::Test {
   config::v1::RunSpec config_ = SignRunSpec();
 };
 
-TEST_F(RunReportTest, TellsTheBeginningAndTheEndOfANewRun) {
+TEST_F(RunReportTest, ReportsTheBeginningAndEndOfANewRun) {
   const auto report = NewReport();
   EXPECT_EQ(report->Beginning("2 workers"), "training with 2 workers, 10 steps of 1 slot, logdir /run");
   SaveSignCheckpoint(&fs_, "/run", 10, 1);
@@ -56,7 +56,7 @@ TEST_F(RunReportTest, CountsStepsSinceAResumedCheckpoint) {
   EXPECT_EQ(LastLine(*report), "finished at step 10 in 2s (2 steps/s from start to end): all steps are done");
 }
 
-TEST_F(RunReportTest, SaysWhatToTypeForARunThatWasFinished) {
+TEST_F(RunReportTest, SuggestsACommandForAFinishedRun) {
   SaveSignCheckpoint(&fs_, "/run", 10, 1);
   const auto report = NewReport();
   EXPECT_TRUE(report->was_finished());

@@ -40,7 +40,7 @@ TEST(ProgressLineTest, NarrowTerminalOmitsTheLeastImportant) {
   EXPECT_EQ(ProgressLine(Training(), 9), "step 1200");
 }
 
-TEST(ProgressLineTest, LeavesOutWhatIsNotKnownYet) {
+TEST(ProgressLineTest, OmitsUnknownValues) {
   EXPECT_EQ(ProgressLine(StatusOf("phase: TRAINING total_steps: 10"), 100), "step 0/10  0 workers");
   EXPECT_EQ(ProgressLine(StatusOf("phase: TRAINING total_steps: 10 steps_per_second: 2"), 100),
             "step 0/10  2 steps/s  0 workers");
@@ -110,7 +110,7 @@ TEST(StatusReportTest, ShowsTheBuildOfTheChief) {
             std::string::npos);
 }
 
-TEST(StatusReportTest, ShowsWhatTheWorkersRunOn) {
+TEST(StatusReportTest, ShowsTheBuildsOfTheWorkers) {
   const std::string report = StatusReport(
       StatusOf("host: 'a' build { version: '1.2.3' arithmetic_version: 4 } worker { name: 'w' host: 'b' address: "
                "'10.0.0.7:4321' build { "
@@ -122,7 +122,7 @@ TEST(StatusReportTest, ShowsWhatTheWorkersRunOn) {
       << report;
 }
 
-TEST(StatusReportTest, ShowsWhatTheAuditFound) {
+TEST(StatusReportTest, ShowsTheAuditsFindings) {
   std::string report = StatusReport(StatusOf("audit { compared: 12 abandoned: 1 missed: 3 }"));
   EXPECT_NE(
       report.find("audit          12 compared, 0 different, 1 without a second copy, 3 without a second worker\n\nno"),
@@ -137,7 +137,7 @@ TEST(StatusReportTest, ShowsWhatTheAuditFound) {
   EXPECT_EQ(StatusReport(StatusOf("")).find("audit"), std::string::npos);
 }
 
-TEST(StatusReportTest, SaysWhatAFailedRunDiedOf) {
+TEST(StatusReportTest, ShowsTheErrorOfAFailedRun) {
   EXPECT_EQ(StatusReport(StatusOf("phase: FAILED global_step: 3 total_steps: 10 message: 'the loss of step 3 is nan' "
                                   "logdir: 'd' replicas_to_aggregate: 1 generation: 1 learning_rate: 0.1")),
             R"(failed  step 3/10 (30%)

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-TEST(VariableTableTest, StatisticsAreThoseOfTheElements) {
+TEST(VariableTableTest, ComputesStatisticsOfTheElements) {
   const auto numbers = StatisticsOf(Tensor::FromValues<float>({2, 2}, {1, 3, -1, 5}));
   ASSERT_TRUE(numbers.has_value());
   EXPECT_EQ(numbers->min, -1);

@@ -28,7 +28,7 @@ class WeightNamesTest : public ::testing::Test {
   MemoryFileSystem fs_;
 };
 
-TEST_F(WeightNamesTest, LeavesOutWhatOnlyAResumedRunNeeds) {
+TEST_F(WeightNamesTest, OmitsTensorsThatOnlyAResumeNeeds) {
   const auto checkpoint = Saved({{"a/kernel", {2, 3}},
                                  {"a/kernel/Adam", {2, 3}},
                                  {"a/kernel/Adam_1", {2, 3}},

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-TEST(RealClockTest, TellsTheMachinesDate) {
+TEST(RealClockTest, ReturnsTheMachinesDate) {
   const absl::Time before = absl::Now();
   const absl::Time now = Clock::Real()->WallTime();
   EXPECT_LE(before, now);

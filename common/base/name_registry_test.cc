@@ -8,7 +8,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-TEST(NameRegistryTest, FindsWhatWasAdded) {
+TEST(NameRegistryTest, FindsAddedValues) {
   NameRegistry<int> registry("a number");
   ASSERT_TRUE(registry.Add("two", 2).ok());
   ASSERT_TRUE(registry.Add("one", 1).ok());
@@ -25,7 +25,7 @@ TEST(NameRegistryTest, KeepsTheFirstOfAName) {
   EXPECT_EQ(registry.Add("", 3), absl::InvalidArgumentError("a number needs a name to be registered"));
 }
 
-TEST(NameRegistryTest, SaysWhatThereIs) {
+TEST(NameRegistryTest, ErrorsListTheNames) {
   NameRegistry<int> registry("a number");
   EXPECT_EQ(registry.Lacks("x is 4", "count on"),
             absl::NotFoundError("x is 4, a number that this program lacks; it has none (count on)"));

@@ -27,7 +27,7 @@ TEST(PhiloxTest, ToUniformIsBelowOne) {
   EXPECT_EQ(Philox::ToUniform(1u << 31), 0.5f);
 }
 
-TEST(PhiloxTest, FillsAreThoseOfTheBlocks) {
+TEST(PhiloxTest, FillsMatchTheBlocks) {
   const Philox philox(5, 6);
   std::vector<float> uniform(10);
   philox.FillUniform(absl::MakeSpan(uniform));

@@ -14,7 +14,7 @@ TEST(Utf8Test, TakesEveryLengthOfACharacter) {
   EXPECT_TRUE(IsUtf8(std::string("a\0b", 3)));
 }
 
-TEST(Utf8Test, RefusesWhatIsNone) {
+TEST(Utf8Test, RefusesInvalidBytes) {
   for (const char* text : {"caf\xe9", "\x80", "\xc3", "\xe2\x82", "\xf0\x9f\x98", "\xc0\xaf", "\xe0\x80\xaf",
                            "\xf0\x80\x80\xaf", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\xff"}) {
     EXPECT_FALSE(IsUtf8(text)) << text;

@@ -196,7 +196,7 @@ TEST_F(NewestValidCheckpointTest, PassesOverOneThatTheDeviceCannotRead) {
 }
 
 // A user's Saver wrote into the logdir, under the state file's name.
-TEST_F(NewestValidCheckpointTest, PassesOverWhatASaverWroteAndNamesIt) {
+TEST_F(NewestValidCheckpointTest, SkipsAndNamesCheckpointsOfSavers) {
   Save(1);
   Save(2);
   Save("d/mine-7", true);
@@ -262,7 +262,7 @@ TEST_F(ReadNewestCheckpointTest, LeavesTheContentsOfTheOneThatHolds) {
 }
 
 // Damaged at the first look, intact at the second, and perhaps damaged again later.
-TEST_F(ReadNewestCheckpointTest, ReadsAgainWhatTheSecondLookFinds) {
+TEST_F(ReadNewestCheckpointTest, ReadsAgainAfterTheSecondLook) {
   Save(1);
   Save(2);
   List(2, {1, 2});

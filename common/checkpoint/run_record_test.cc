@@ -21,7 +21,7 @@ class RunRecordTest : public ::testing::Test {
   FaultyFileSystem fs_{&memory_};
 };
 
-TEST_F(RunRecordTest, ReadsWhatWasWritten) {
+TEST_F(RunRecordTest, RoundTrips) {
   v1::RunRecord record;
   record.mutable_config()->mutable_training()->set_seed(7);
   ApplyDefaults(record.mutable_config());

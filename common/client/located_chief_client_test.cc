@@ -116,7 +116,7 @@ TEST_F(LocatedChiefClientTest, EverySearchBeginsWithTheFirstTarget) {
   EXPECT_THAT(calls_, ElementsAre("GetRunSpec a:1", "OpenSession a:1")) << "and its connection is kept";
 }
 
-TEST_F(LocatedChiefClientTest, NamesEachTargetWhenNobodyAnswers) {
+TEST_F(LocatedChiefClientTest, NamesEachTargetWithoutAnAnswer) {
   answers_["a:1"] = absl::UnavailableError("connection refused");
   answers_["b:2"] = absl::DeadlineExceededError("too late");
   const auto client = New("a:1,b:2");
@@ -154,7 +154,7 @@ TEST_F(LocatedChiefClientTest, OnlyTheFileSaysThatTheRunIsOver) {
   EXPECT_FALSE(IsEndOfRun(client->GetRunSpec().status()));
 }
 
-TEST_F(LocatedChiefClientTest, StatusIsThatOfTheFirstThatAnswers) {
+TEST_F(LocatedChiefClientTest, StatusComesFromTheFirstToAnswer) {
   answers_["a:1"] = absl::UnavailableError("connection refused");
   const auto client = New("a:1,b:2");
   EXPECT_TRUE(client->GetStatus().ok());

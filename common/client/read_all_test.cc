@@ -65,7 +65,7 @@ TEST(ReadAllTest, GivesUpAfterItsAttempts) {
   EXPECT_EQ(client.calls().reads.size(), 3u);
 }
 
-TEST(ReadAllTest, ReturnsOtherErrorsAtOnce) {
+TEST(ReadAllTest, ReturnsOtherErrorsImmediately) {
   for (const absl::Status& error : {absl::UnavailableError("a"), absl::InvalidArgumentError("b")}) {
     FakeChiefClient client;
     client.reads = {error};

@@ -249,7 +249,7 @@ TEST_F(StreamedStepChannelTest, AnErrorOfTheStreamStays) {
 }
 
 // The next token would replace the values of the current one.
-TEST_F(StreamedStepChannelTest, ATokenThatNobodyAskedForIsRefused) {
+TEST_F(StreamedStepChannelTest, RefusesAnUnrequestedToken) {
   script_.replies = {{Values(7), TokenFor(7)}};
   script_.early = {Values(8), TokenFor(8)};
   Open();

@@ -61,7 +61,7 @@ TEST(VariablePartsTest, TakesNamesAlone) {
   EXPECT_FALSE(with_content.Add(Reply(R"(part { name: "w" dtype: DT_FLOAT content: "1234" })")).ok());
 }
 
-TEST(VariablePartsTest, RefusesWhatDoesNotFitTogether) {
+TEST(VariablePartsTest, RefusesInconsistentReplies) {
   // Each string is a reply; the last one of each list is wrong.
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{""}, "no part"},

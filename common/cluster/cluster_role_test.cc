@@ -156,7 +156,7 @@ TEST(ClusterRoleTest, AloneItIsTheChiefWithoutAnAddress) {
   EXPECT_EQ(RoleOf(R"({"cluster": {"chief": ["a:1"]}, "task": {"type": "evaluator"}})")->chief_address, "a:1");
 }
 
-TEST(ClusterRoleTest, RefusesWhatItCannotBe) {
+TEST(ClusterRoleTest, RefusesImpossibleRoles) {
   EXPECT_THAT(ErrorOf(Kubeflow("gpu", "0")),
               HasSubstr("job \"gpu\" is not in the cluster, which has chief, ps, worker"));
   EXPECT_THAT(ErrorOf(Kubeflow("worker", "2")), HasSubstr("job \"worker\" has no task 2, it has 0, 1"));

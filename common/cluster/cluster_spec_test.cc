@@ -77,7 +77,7 @@ TEST(ClusterSpecTest, EqualsByValue) {
   EXPECT_NE(*ClusterSpec::Create({{"a", {{0, "x"}, {2, "y"}}}}), *ClusterSpec::FromLists({{"a", {"x", "y"}}}));
 }
 
-TEST(ClusterSpecTest, RefusesWhatIsNoTask) {
+TEST(ClusterSpecTest, RefusesInvalidTasks) {
   EXPECT_THAT(ErrorOf(ClusterSpec::FromLists({{"", {"x"}}})), HasSubstr("a job without a name"));
   EXPECT_THAT(ErrorOf(ClusterSpec::FromLists({{"ps", {}}})), HasSubstr("job \"ps\" has no tasks"));
   EXPECT_THAT(ErrorOf(ClusterSpec::FromLists({{"ps", {"x", ""}}})), HasSubstr("task 1 of job \"ps\" has no address"));
@@ -85,7 +85,7 @@ TEST(ClusterSpecTest, RefusesWhatIsNoTask) {
   EXPECT_THAT(ErrorOf(ClusterSpec::Create({{"ps", {{2000000000, "x"}}}})), HasSubstr("must be in [0, 1000000)"));
 }
 
-TEST(ResolveTaskTest, TakesWhatIsSaid) {
+TEST(ResolveTaskTest, TakesTheGivenTask) {
   const auto task = ResolveTask(Dense(), "worker", 1);
   ASSERT_TRUE(task.ok());
   EXPECT_EQ(task->job, "worker");
@@ -93,7 +93,7 @@ TEST(ResolveTaskTest, TakesWhatIsSaid) {
   EXPECT_EQ(task->address, "w1:1");
 }
 
-TEST(ResolveTaskTest, InfersWhatIsUnique) {
+TEST(ResolveTaskTest, InfersAUniqueTask) {
   EXPECT_EQ(ResolveTask(Dense(), "ps", absl::nullopt)->address, "p0:1");
   EXPECT_EQ(ResolveTask(Sparse(), absl::nullopt, 3)->address, "y:1");
   EXPECT_EQ(ResolveTask(*ClusterSpec::Create({{"a", {{5, "x"}}}}), absl::nullopt, absl::nullopt)->index, 5);

@@ -56,7 +56,7 @@ TEST(MasterAddressTest, KnowsUnixSockets) {
   EXPECT_FALSE(IsUnixAddress("unix-host:2222"));
 }
 
-TEST(MasterAddressTest, SaysWhatIsWrong) {
+TEST(MasterAddressTest, NamesTheError) {
   const std::pair<const char*, const char*> cases[] = {
       {"grpc://chief", "\"grpc://chief\" has no port"},
       {"grpc://[::1]", "has no port"},

@@ -226,7 +226,7 @@ TEST(ResolvedTaskErrorTest, RefusesASparseCluster) {
               HasSubstr("TF_CONFIG has a \"sparseCluster\""));
 }
 
-TEST(ResolvedTaskErrorTest, NamesWhatIsMissing) {
+TEST(ResolvedTaskErrorTest, NamesTheMissingValue) {
   EXPECT_EQ(TextOf({}, {{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"}}),
             "the worker (OMPI_COMM_WORLD_RANK=1, OMPI_COMM_WORLD_SIZE=2) needs the chief's address, which no variable "
             "gives: set --master or LOCKSTEP_MASTER for every task, to grpc://HOST:PORT or to file:PATH on a disk that "
@@ -237,7 +237,7 @@ TEST(ResolvedTaskErrorTest, NamesWhatIsMissing) {
               HasSubstr("SLURM_JOB_ID=1, SLURM_NTASKS=4, but SLURM_STEP_NODELIST is absent"));
 }
 
-TEST(ResolvedTaskErrorTest, NamesWhatIsMalformed) {
+TEST(ResolvedTaskErrorTest, NamesTheMalformedValue) {
   EXPECT_EQ(TextOf({{"role", "cheif"}}, {}), "--role is \"cheif\", must be chief, worker, ps or evaluator");
   EXPECT_EQ(TextOf({}, {{"LOCKSTEP_INDEX", "x"}}), "LOCKSTEP_INDEX is \"x\", must be a whole number in [0, 1000000)");
   EXPECT_EQ(TextOf({{"launcher", "ssh"}}, {}),

@@ -15,7 +15,7 @@ TEST(Crc32cTest, GivesTheStandardsValues) {
   EXPECT_EQ(Crc32c("123456789"), 0xe3069283u);
 }
 
-TEST(Crc32cTest, ExtendsAChecksumByWhatFollows) {
+TEST(Crc32cTest, ExtendsAChecksum) {
   EXPECT_EQ(ExtendCrc32c(Crc32c("1234"), "56789"), Crc32c("123456789"));
   EXPECT_EQ(ExtendCrc32c(Crc32c("123456789"), ""), Crc32c("123456789"));
 }
@@ -33,7 +33,7 @@ TEST(Crc32cTest, CombinesTheChecksumsOfTwoTexts) {
   EXPECT_EQ(CombineCrc32c(once, 0, half), CombineCrc32c(Crc32c("x"), 0, 2 * half));
 }
 
-TEST(Crc32cTest, UnmasksWhatItMasked) {
+TEST(Crc32cTest, UnmaskReversesMask) {
   const uint32_t crc = Crc32c("foo");
   EXPECT_NE(MaskCrc32c(crc), crc);
   EXPECT_NE(MaskCrc32c(MaskCrc32c(crc)), crc);

@@ -65,7 +65,7 @@ TEST_F(RealFileSystemTest, RefusesAPipeOrADeviceWithoutWaiting) {
   EXPECT_THAT(std::string(fs_->NewRandomAccessFile("/dev/zero").status().message()), HasSubstr("it is a device"));
 }
 
-TEST_F(RealFileSystemTest, ReadsBackWhatItWrote) {
+TEST_F(RealFileSystemTest, RoundTrips) {
   auto file = fs_->NewWritableFile(Path("a"));
   ASSERT_TRUE(file.ok()) << file.status();
   const std::string large(200000, 'x');
@@ -93,7 +93,7 @@ TEST_F(RealFileSystemTest, DoesNotReadASparseFileWhole) {
   EXPECT_EQ(ReadFile(fs_, Path("a")).status().code(), absl::StatusCode::kResourceExhausted);
 }
 
-TEST_F(RealFileSystemTest, TellsWhenAFileLastChanged) {
+TEST_F(RealFileSystemTest, ReturnsTheTimeOfTheLastChange) {
   ASSERT_TRUE(WriteFileAtomically(fs_, Path("a"), "a").ok());
   const struct timespec times[2] = {{1, 2}, {1500000000, 123456789}};
   ASSERT_EQ(::utimensat(AT_FDCWD, Path("a").c_str(), times, 0), 0);
@@ -211,7 +211,7 @@ TEST_F(RealFileSystemTest, MakesNewDirectoriesDurable) {
 }
 
 // access(2) denies all of these.
-TEST_F(RealFileSystemTest, KnowsWhatIsAbsentFromWhatItCannotSee) {
+TEST_F(RealFileSystemTest, DistinguishesAbsentFromUnreadable) {
   ASSERT_TRUE(WriteFileAtomically(fs_, Path("file"), "").ok());
   EXPECT_TRUE(fs_->Exists(directory_).value());
   EXPECT_FALSE(fs_->Exists(Path("missing")).value());
@@ -270,7 +270,7 @@ TEST_F(RealFileSystemTest, SaysWhetherALockIsHeld) {
   EXPECT_FALSE(*fs_->IsLocked(Path("no directory/lock")));
 }
 
-TEST_F(RealFileSystemTest, WhoLooksAtALockIsInNobodysWay) {
+TEST_F(RealFileSystemTest, QueryingALockDisturbsNoOwner) {
   std::atomic<bool> ending{false};
   std::thread other([&] {
     while (!ending.load()) EXPECT_TRUE(fs_->IsLocked(Path("lock")).ok());

@@ -41,7 +41,7 @@ v1::SharedMemoryHandle HandleOf(int descriptor, const v1::SharedMemoryHandle& li
   return handle;
 }
 
-TEST(SharedMemoryTest, AMappingSeesWhatTheCreatorWrites) {
+TEST(SharedMemoryTest, AMappingSeesTheCreatorsWrites) {
   const auto memory = NewMemory();
   EXPECT_EQ(memory->data()[kBytes - 1], 0);
   const auto mapping = SharedMemory::Map(memory->handle());
@@ -116,7 +116,7 @@ TEST(SharedMemoryTest, NothingIsReachedWithAForeignHandle) {
   expect_not_found([](v1::SharedMemoryHandle* handle) { handle->set_device(handle->device() + 1); });
 }
 
-TEST(SharedMemoryTest, WhatAnotherCouldCutOffIsNotMapped) {
+TEST(SharedMemoryTest, DoesNotMapAFileThatCanShrink) {
   const auto memory = NewMemory();
   const int file = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   ASSERT_GE(file, 0);
@@ -127,7 +127,7 @@ TEST(SharedMemoryTest, WhatAnotherCouldCutOffIsNotMapped) {
   EXPECT_NE(ftruncate(static_cast<int>(memory->handle().file_descriptor()), 1), 0) << "the seal holds";
 }
 
-TEST(SharedMemoryTest, NobodyElseWritesToIt) {
+TEST(SharedMemoryTest, OnlyTheCreatorWrites) {
   const auto memory = NewMemory();
   const int created = static_cast<int>(memory->handle().file_descriptor());
   constexpr int kFutureWriteSeal = 0x10;

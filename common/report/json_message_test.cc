@@ -46,7 +46,7 @@ TEST(JsonMessageTest, DefaultsAreWrittenOnRequest) {
   EXPECT_EQ(json.find("\"stream\""), std::string::npos) << "absent fields stay absent: " << json;
 }
 
-TEST(JsonMessageTest, WhatIsNotFiniteIsNull) {
+TEST(JsonMessageTest, NonFiniteNumbersAreNull) {
   v1::RunStatus status;
   status.set_loss(std::numeric_limits<double>::quiet_NaN());
   EXPECT_EQ(JsonMessage(status), "{\"loss\":null}");

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-TEST(JsonTextTest, EscapesWhatAStringMustNotHold) {
+TEST(JsonTextTest, EscapesForbiddenCharacters) {
   EXPECT_EQ(JsonString("a\"b\\c\n\x01é"), "\"a\\\"b\\\\c\\u000a\\u0001é\"");
   EXPECT_EQ(JsonString(""), "\"\"");
 }

@@ -7,7 +7,7 @@ namespace {
 
 constexpr uint64_t kLarge = uint64_t{1} << 30;
 
-TEST(PartialSumsTest, TheLeastIsWhatArrivalInOrderNeeds) {
+TEST(PartialSumsTest, TheLeastSufficesForArrivalInOrder) {
   EXPECT_EQ(LeastPartialSums(1), 1);
   EXPECT_EQ(LeastPartialSums(2), 1);
   EXPECT_EQ(LeastPartialSums(3), 1) << "the first two are added before the third comes";

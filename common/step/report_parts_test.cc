@@ -35,7 +35,7 @@ ReportJoiner::Options Model(int64_t slots, const std::vector<size_t>& sizes) {
   return options;
 }
 
-TEST(ReportPartsTest, WhatIsCutIsJoinedAgain) {
+TEST(ReportPartsTest, JoinsCutReports) {
   for (const std::vector<size_t>& sizes :
        std::vector<std::vector<size_t>>{{}, {4}, {400}, {4, 400, 12}, {400, 4, 4, 400}, {40, 40, 40}}) {
     for (const int64_t slots : {1, 2, 7}) {

@@ -67,7 +67,7 @@ TEST(SparseDifferencesTest, ANaNIsLargerThanEverything) {
 }
 
 // Compares with sorting.
-TEST(SparseDifferencesTest, SelectsWhatSortingWould) {
+TEST(SparseDifferencesTest, SelectsLikeSorting) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     const auto elements = static_cast<int64_t>(1 + Philox(seed, 1).At(0)[0] % (seed % 3 == 0 ? 65536 : 300));
     std::vector<float> gradient(elements), estimate(elements);

@@ -99,7 +99,7 @@ TEST_F(EventQueueTest, DropsAndCountsWhenTheQueueIsFull) {
   EXPECT_THAT(Steps(), ElementsAre(0, 1, 2, 3, 4, 10));
 }
 
-TEST_F(EventQueueTest, BoundsTheMemoryOfWhatWaits) {
+TEST_F(EventQueueTest, BoundsTheMemoryOfWaitingEvents) {
   options_.capacity = 1000;
   options_.capacity_bytes = 300 << 10;
   Start();

@@ -95,7 +95,7 @@ TEST_F(EventWriterTest, StartsANewFileAtEveryOpening) {
 }
 
 // EV-03
-TEST_F(EventWriterTest, DropsWhatComesAfterClose) {
+TEST_F(EventWriterTest, DropsEventsAfterClose) {
   const auto writer = Create();
   writer->WriteScalar("loss", 1, 1);
   EXPECT_TRUE(writer->Close().ok());
@@ -175,7 +175,7 @@ TEST_F(EventWriterTest, FlushesTwoMinutesAfterTheLastFlush) {
   EXPECT_EQ(Steps(writer->path()).size(), 5u);
 }
 
-TEST_F(EventWriterTest, GoesOnAfterAFullDisk) {
+TEST_F(EventWriterTest, ContinuesAfterAFullDisk) {
   const auto writer = Create();
   writer->WriteScalar("loss", 1, 1);
   fs_.FillDiskAfter(10);

@@ -434,7 +434,7 @@ TEST_F(GrpcChiefClientTest, RefusesHalfAnElement) {
   EXPECT_THAT(ErrorAfter({reply}), HasSubstr("with 3 bytes"));
 }
 
-TEST_F(GrpcChiefClientTest, TellsWhyTheChiefEndedTheStream) {
+TEST_F(GrpcChiefClientTest, ReportsWhyTheChiefEndedTheStream) {
   Open([](StepStream*) { return grpc::Status(grpc::StatusCode::ABORTED, "generation 2 is over"); });
   const auto status = channel_->AwaitToken().status();
   EXPECT_TRUE(absl::IsAborted(status)) << status;

@@ -114,7 +114,7 @@ TEST_F(PolledStreamTest, WakeEndsAPollOfAnotherThread) {
   EXPECT_FALSE(stream_->Finish().ok());
 }
 
-TEST_F(PolledStreamTest, CancelFailsWhatIsUnderWay) {
+TEST_F(PolledStreamTest, CancelFailsPendingOperations) {
   Open([](ServerStream* stream) {
     v1::StepRequest request;
     while (stream->Read(&request)) {

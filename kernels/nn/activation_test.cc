@@ -150,7 +150,7 @@ TEST(ActivationKernelTest, GeluGradientReachesItsAsymptotes) {
 }
 
 // Checks the gradient and the column sums of a matrix of each shape.
-TEST(ActivationKernelTest, SumsAreThoseOfTheColumnsRowByRow) {
+TEST(ActivationKernelTest, SumsColumnsRowByRow) {
   for (const int64_t rows : {1, 2, 4, 7, 8, 13}) {
     for (int64_t columns = 1; columns <= 140; columns += 1 + columns / 20) {
       const std::vector<float> value = RandomFloats(rows * columns, 1);

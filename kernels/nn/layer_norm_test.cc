@@ -134,7 +134,7 @@ TEST(LayerNormKernelTest, EveryTargetFollowsTheDocumentedOrder) {
   }
 }
 
-TEST(LayerNormKernelTest, TheGradientMayReplaceThatOfTheOutput) {
+TEST(LayerNormKernelTest, TheGradientMayReplaceTheOutputs) {
   const Inputs in(53);
   const Results expected = Reference(in);
   ForEachTarget([&] {

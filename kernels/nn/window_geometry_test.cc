@@ -12,7 +12,7 @@ TEST(WindowGeometryTest, PaddedWindowsBeginBeforeTheInput) {
   EXPECT_EQ(window.span(), 9);
 }
 
-TEST(WindowGeometryTest, TheSpanIsThatOfAllWindows) {
+TEST(WindowGeometryTest, TheSpanCoversAllWindows) {
   EXPECT_EQ((SlidingWindow{5, 5, 1, 0, 1}).span(), 5);
   EXPECT_EQ((SlidingWindow{9, 2, 4, 0, 2}).span(), 6);
 }

@@ -127,7 +127,7 @@ TEST(GemmTest, ASumOfNoProductsIsZero) {
   });
 }
 
-TEST(GemmTest, LeavesTheColumnsBesideTheResultAlone) {
+TEST(GemmTest, WritesNothingNextToTheResult) {
   ForEachTarget([] {
     const Operand a(9, 20, false, 1);
     const Operand b(20, 13, false, 2);

@@ -55,7 +55,7 @@ TEST(RandomCaseTest, NumbersAreOfEveryKind) {
   EXPECT_TRUE(nan && infinite && minus_zero && subnormal && huge);
 }
 
-TEST(RandomCaseTest, FindsWhatIsWrittenNextToAnArray) {
+TEST(RandomCaseTest, FindsWritesNextToAnArray) {
   for (int number = 0; number < 10; ++number) {
     RandomCase c(number);
     float* const out = Rows(&c);
@@ -67,20 +67,20 @@ TEST(RandomCaseTest, FindsWhatIsWrittenNextToAnArray) {
   }
 }
 
-TEST(RandomCaseTest, FindsWhatIsWrittenBetweenRows) {
+TEST(RandomCaseTest, FindsWritesBetweenRows) {
   RandomCase c(1);
   Rows(&c)[5] = 1;
   EXPECT_EQ(c.Violation(), "wrote between the rows of output 0, element 5");
 }
 
-TEST(RandomCaseTest, FindsWhatIsNotWritten) {
+TEST(RandomCaseTest, FindsUnwrittenElements) {
   RandomCase c(1);
   float* const out = c.Output(kSize);
   std::fill_n(out, kSize - 1, 0.0f);
   EXPECT_EQ(c.Violation(), "did not write element 19 of output 0");
 }
 
-TEST(RandomCaseTest, ResultsDifferByAnyBitButThoseOfNaN) {
+TEST(RandomCaseTest, ResultsDifferByAnyBitUnlessNaN) {
   const auto results = [](float x) {
     RandomCase c(1);
     c.Result(x);

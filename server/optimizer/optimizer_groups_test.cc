@@ -84,7 +84,7 @@ TEST(OptimizerGroupsTest, VariablesHaveTheRuleOfTheirGroup) {
                   ElementsAre("Adagrad", "ExponentialMovingAverage"), ElementsAre("Adam", "Adam_1")));
 }
 
-TEST(OptimizerGroupsTest, RatesAreThoseOfTheStepTimesTheFactor) {
+TEST(OptimizerGroupsTest, RatesAreMultipliedByTheFactor) {
   const auto groups = Make(
       "sgd { weight_decay: 0.5 } learning_rate { piecewise { boundaries: 0 values: [0.5, 0.25] } } "
       "group { variables: 'bias$' rate_factor: 0.5 weight_decay: 0 } "

@@ -309,7 +309,7 @@ TEST(OptimizerTest, NoElementsIsNoWork) {
   optimizer->Apply(0, nullptr, 1, nullptr, nullptr, {}, {});
 }
 
-TEST(OptimizerTest, RulesGoOnFromTheirRestoredScalars) {
+TEST(OptimizerTest, RulesContinueFromRestoredScalars) {
   for (const char* rule : kEveryRule) {
     SCOPED_TRACE(rule);
     auto whole = Make(rule);

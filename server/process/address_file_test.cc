@@ -45,7 +45,7 @@ TEST(AdvertisedMasterTest, IsWhereOthersReachTheChief) {
   }
 }
 
-TEST(AdvertisedMasterTest, RefusesWhatNobodyCouldReach) {
+TEST(AdvertisedMasterTest, RefusesUnreachableAddresses) {
   for (const char* advertise : {"a b", " ", "grpc://", "grpc://a/b", "unix:", "a,b", "a:port", "file:/x"}) {
     EXPECT_TRUE(absl::IsInvalidArgument(AdvertisedMaster("0.0.0.0:2222", advertise, "node-7").status())) << advertise;
   }

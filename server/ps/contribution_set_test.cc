@@ -318,7 +318,7 @@ TEST_F(ContributionSetTest, EveryOrderOfBlocksGivesTheSameValues) {
   }
 }
 
-TEST_F(ContributionSetTest, WhatIsCoveredIsNotNew) {
+TEST_F(ContributionSetTest, CoveredPiecesAreNotNew) {
   ContributionSet set(store_.get(), 4);
   EXPECT_TRUE(Contribute(&set, {0, 2}));
   EXPECT_FALSE(Contribute(&set, {0, 2}));
@@ -354,7 +354,7 @@ TEST_F(ContributionSetTest, NamesTheSlotWithANonFiniteLoss) {
   EXPECT_EQ(NonFinite(other, {0, 1}), "loss 0");
 }
 
-TEST_F(ContributionSetTest, TellsWhichUpdateIsNotFinite) {
+TEST_F(ContributionSetTest, NamesTheNonFiniteUpdate) {
   ContributionSet set(store_.get(), 2);
   v1::SlotReport report = Report(1, 1);
   const float mean[2] = {1, -std::numeric_limits<float>::infinity()};

@@ -141,7 +141,7 @@ TEST(InitializerTest, DependsOnSeedAndNameAlone) {
 }
 
 // These bits are part of a run's definition: a change makes every published hash of weights obsolete.
-TEST(InitializerTest, BitsAreThoseOfEveryOtherRelease) {
+TEST(InitializerTest, BitsAreTheSameInEveryRelease) {
   const std::pair<const char*, uint64_t> cases[] = {
       {"uniform { min: -0.05 max: 0.05 }", 0xcfe091705bbd3bb7},
       {"normal { stddev: 0.1 }", 0x88f7fda37136c059},

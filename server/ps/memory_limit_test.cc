@@ -72,7 +72,7 @@ TEST_F(MemoryLimitTest, OfAVersion1GroupWithAnUnseenPath) {
   Expect(7000000, "/sys/fs/cgroup/memory/memory.limit_in_bytes");
 }
 
-TEST_F(MemoryLimitTest, WhatMakesNoSenseLimitsNothing) {
+TEST_F(MemoryLimitTest, InvalidFilesLimitNothing) {
   for (const char* membership : {"nonsense", "0::", "0::relative", "0::/../../outside", ":::", "5:memory"}) {
     Write("/proc/self/cgroup", membership);
     Expect(kMachine, "the machine");

@@ -384,7 +384,7 @@ TEST_F(VariableStoreTest, AVariableOfTwoGroupsIsNamed) {
 }
 
 // SM-06
-TEST_F(VariableStoreTest, ARestoredStoreGoesOnWithTheSameBits) {
+TEST_F(VariableStoreTest, ARestoredStoreContinuesWithSameBits) {
   for (const char* optimizer :
        {kAdam, "sgd {}", "momentum { dampening: 0.5 }", "ftrl {}", "rmsprop { centered: true }", "nadam {}",
         "adam { amsgrad: true }", "adagrad_da {}",
@@ -406,7 +406,7 @@ TEST_F(VariableStoreTest, ARestoredStoreGoesOnWithTheSameBits) {
   }
 }
 
-TEST_F(VariableStoreTest, RestoreNamesWhatDoesNotFit) {
+TEST_F(VariableStoreTest, RestoreNamesTheMismatch) {
   struct Case {
     std::string leave_out;
     std::function<absl::Status(BundleWriter*)> instead;
@@ -538,7 +538,7 @@ TEST_F(VariableStoreTest, ValuesThatAreNotFiniteAreNotSet) {
   EXPECT_EQ(ValueOf(*store, 0, 2), before);
 }
 
-TEST_F(VariableStoreTest, KnowsWhatItWillHold) {
+TEST_F(VariableStoreTest, KnowsTheMemoryItNeeds) {
   const auto array_bytes = [](const VariableStore& store) {
     return static_cast<uint64_t>(store.layout().flat_elements()) * sizeof(float);
   };

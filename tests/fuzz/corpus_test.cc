@@ -44,7 +44,7 @@ TEST_P(CorpusTest, SurvivesDamagedSeeds) {
   }
 }
 
-TEST_P(CorpusTest, SurvivesWhatFuzzingHasFound) {
+TEST_P(CorpusTest, SurvivesFindingsOfFuzzing) {
   const std::string folder = "tests/fuzz/corpus/" + GetParam();
   const auto names = FileSystem::Real()->ListDirectory(folder);
   if (absl::IsNotFound(names.status())) return;  // fuzzing has found nothing

@@ -372,7 +372,7 @@ TEST(HostileBytesTest, SilentStreamsEnd) {
   run.ExpectSameWeights();
 }
 
-TEST(HostileBytesTest, AFloodOfCallsHoldsNobodyUp) {
+TEST(HostileBytesTest, AFloodOfCallsBlocksNoOthers) {
   FaultInjectedRun run({}, /*held=*/false);
   ProtoOnlyWorker stranger(run.address(), "proto_only_worker", 1);
   ASSERT_NO_FATAL_FAILURE(stranger.Open());

@@ -314,7 +314,7 @@ TEST(HostileFramesTest, AHalfContributionCostsALeaseAtMost) {
   run.ExpectSameWeights();
 }
 
-TEST(HostileFramesTest, AWorkerThatNeverReadsHoldsNobodyUp) {
+TEST(HostileFramesTest, AWorkerThatNeverReadsBlocksNoOthers) {
   FaultInjectedRun run;
   std::vector<std::unique_ptr<ProtoOnlyWorker>> strangers;
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts;

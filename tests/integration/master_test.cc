@@ -60,7 +60,7 @@ TEST_F(MasterTest, AWorkerFollowsAChiefThatMoves) {
   EXPECT_EQ(cluster_->Digest().value(), UndisturbedDigest());
 }
 
-TEST_F(MasterTest, AWorkerThatComesAfterTheEndHearsOfIt) {
+TEST_F(MasterTest, ALateWorkerLearnsOfTheEnd) {
   Start("file:/run/chief");
   ASSERT_TRUE(cluster_->StartChief().ok());
   ASSERT_TRUE(file_->Write(cluster_->address()).ok());

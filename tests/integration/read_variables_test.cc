@@ -51,7 +51,7 @@ TEST_F(ReadVariablesTest, AChiefWithoutAModelIsUnavailable) {
   EXPECT_THAT(err_.str(), HasSubstr("does not know the model yet"));
 }
 
-TEST_F(ReadVariablesTest, ACheckpointOfWhatWasReadIsTheChiefs) {
+TEST_F(ReadVariablesTest, ReadsMatchTheChiefsCheckpoint) {
   Train();
   EXPECT_EQ(Run({"--out=/read"}), 0) << err_.str();
   EXPECT_THAT(out_.str(), HasSubstr("step 10\nname "));
@@ -79,7 +79,7 @@ TEST_F(ReadVariablesTest, TheCommandReadsMatchingVariables) {
   EXPECT_EQ(out_.str(), "10\n");
 }
 
-TEST_F(ReadVariablesTest, TheCommandNamesWhatIsWrong) {
+TEST_F(ReadVariablesTest, TheCommandNamesTheError) {
   Train();
   EXPECT_EQ(Run({"--variable=^nothing$"}), 2);
   EXPECT_THAT(err_.str(), HasSubstr("--variable=^nothing$ is found in none of the "));

@@ -33,7 +33,7 @@ TestCluster::Options SharingCluster(int64_t slots) {
   return options;
 }
 
-TEST(SharedMemoryTest, TheBitsAreThoseOfTheOtherWays) {
+TEST(SharedMemoryTest, TheBitsMatchTheOtherDataPaths) {
   TestCluster::Options local = SharingCluster(4);
   local.local = true;
   const auto reference = TrainAndDigest(local, 1);

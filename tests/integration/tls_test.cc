@@ -158,7 +158,7 @@ TEST_F(TlsTest, OperatorEndsRunWithoutSession) {
   EXPECT_EQ(cluster_->Wait(), absl::OkStatus());
 }
 
-TEST_F(TlsTest, WrongCertificatesAreNamedAtOnce) {
+TEST_F(TlsTest, NamesWrongCertificatesImmediately) {
   Start();
   kits_.MakeAuthority("strangers");
   kits_.Issue("stranger", PeerRole::kWorker, "strangers");

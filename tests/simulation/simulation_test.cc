@@ -146,7 +146,7 @@ TEST_F(SimulationTest, TheReferenceMatchesASingleProcess) {
   }
 }
 
-TEST_F(SimulationTest, WhoWaitsForeverIsFound) {
+TEST_F(SimulationTest, FindsEndlessWaits) {
   World::Options options;
   World world(options, &stacks_);
   Host* const host = world.AddHost("host");

@@ -99,7 +99,7 @@ TEST(AugmentationTest, DependsOnSeedStepAndSlotAlone) {
   EXPECT_NE(Applied(create(1), 5, 3, images).features.bytes(), once);
 }
 
-TEST(AugmentationTest, IsRefusedForWhatIsNoImage) {
+TEST(AugmentationTest, IsRefusedForOtherThanImages) {
   EXPECT_EQ(Augmentation::Create(Config(true, 0), ImageSpec({4}), Normalization(), 1).status().code(),
             absl::StatusCode::kInvalidArgument);
   ExampleSpec ids = ImageSpec({4, 4, 1});

@@ -113,7 +113,7 @@ TEST_F(PrefetchedBatchesTest, GetTakesThePreparedBatch) {
   EXPECT_EQ(hits(), 1);
 }
 
-TEST_F(PrefetchedBatchesTest, GetComputesWhatWasNotHinted) {
+TEST_F(PrefetchedBatchesTest, GetComputesUnhintedBatches) {
   EXPECT_EQ(batches_->Get(7, 1)->size, 701);
   EXPECT_EQ(hits(), 0);
 }
@@ -178,7 +178,7 @@ TEST_F(PrefetchedBatchesTest, ACallerThatIsIdlePreparesABriefBatch) {
   EXPECT_EQ(hits(), 1);
 }
 
-TEST_F(PrefetchedBatchesTest, WhatTakesLongIsTheThreads) {
+TEST_F(PrefetchedBatchesTest, SlowBatchesGoToTheThread) {
   fake_->Take(PrefetchedBatches::kBrief + absl::Nanoseconds(1));
   HintAtTwo();
   EXPECT_FALSE(batches_->PrepareIfBrief());

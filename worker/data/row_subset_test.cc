@@ -83,7 +83,7 @@ TEST_F(RowSubsetTest, TheDigestKnowsTheSelection) {
   EXPECT_NE((*Open("train", 0.25))->digest().crc32c(), (*Open("test", 0.25))->digest().crc32c());
 }
 
-TEST_F(RowSubsetTest, StatisticsAreThoseOfTheTrainingRows) {
+TEST_F(RowSubsetTest, StatisticsComeFromTheTrainingRows) {
   const auto train = Open("train", 0.25, 1, "column { name: 'x' standardize: true }");
   ASSERT_TRUE(train.ok()) << train.status();
   double sum = 0;

@@ -37,7 +37,7 @@ TEST_F(FloatingPointModeTest, AProgramStartsInTheReproducibleMode) {
   EXPECT_TRUE(CheckFloatingPointMode().ok()) << Message();
 }
 
-TEST_F(FloatingPointModeTest, WhatHasHappenedIsNoMode) {
+TEST_F(FloatingPointModeTest, PastExceptionsAreNoMode) {
   Set(0x003f);  // The flags of all exceptions.
   EXPECT_TRUE(CheckFloatingPointMode().ok()) << Message();
 }
@@ -65,7 +65,7 @@ TEST_F(FloatingPointModeTest, EveryOtherRoundingIsAnError) {
 }
 
 // Therefore a check before threads are created covers them.
-TEST_F(FloatingPointModeTest, AThreadHasThatOfItsMaker) {
+TEST_F(FloatingPointModeTest, AThreadInheritsTheMode) {
   absl::Status status;
   Set(kFlushesResults);
   Executor::Threads()->Start("made", [&] { status = CheckFloatingPointMode(); })->Join();

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-TEST(NumProcessorsTest, CountsWhatTheProcessMayUse) {
+TEST(NumProcessorsTest, CountsUsableProcessors) {
   cpu_set_t before;
   ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
   EXPECT_EQ(NumProcessors(), CPU_COUNT(&before));

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-TEST(TraceRecorderTest, KeepsWhatBeginsWhileItRecords) {
+TEST(TraceRecorderTest, KeepsEventsBegunWhileRecording) {
   TraceRecorder* const recorder = TraceRecorder::Process();
   { TraceSpan early("early"); }
   EXPECT_FALSE(recorder->recording());
@@ -31,7 +31,7 @@ TEST(TraceRecorderTest, KeepsWhatBeginsWhileItRecords) {
   EXPECT_TRUE(recorder->Stop().empty());
 }
 
-TEST(TraceRecorderTest, TellsThreadsApart) {
+TEST(TraceRecorderTest, DistinguishesThreads) {
   TraceRecorder recorder;
   recorder.Start();
   const absl::Time now = absl::Now();

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-TEST(SimulatedClockTest, MovesOnlyWhenTold) {
+TEST(SimulatedClockTest, MovesOnlyByAdvance) {
   SimulatedClock clock;
   const absl::Time start = clock.Now();
   EXPECT_EQ(start, absl::FromCivil(absl::CivilSecond(2020, 1, 1), absl::UTCTimeZone()));

@@ -34,7 +34,7 @@ class PeriodicTaskTest : public ::testing::Test {
   std::vector<absl::Duration> calls_;  // by the task's thread alone until Stop
 };
 
-TEST_F(PeriodicTaskTest, CallsAtOnceAndThenEveryPeriod) {
+TEST_F(PeriodicTaskTest, CallsImmediatelyThenEveryPeriod) {
   PeriodicTask task(Options(absl::Seconds(2)), [this] { Record(); });
   Advance(absl::Seconds(2));
   Advance(absl::Seconds(1));
@@ -98,7 +98,7 @@ TEST_F(PeriodicTaskTest, WithoutAPeriodTheOwnerCalls) {
   task.Stop();
 }
 
-TEST_F(PeriodicTaskTest, RunOnceNeverRunsBesideTheThread) {
+TEST_F(PeriodicTaskTest, RunOnceNeverOverlapsTheThread) {
   std::atomic<int> inside{0};
   std::atomic<int> calls{0};
   PeriodicTask task(Options(absl::Seconds(1)), [&] {

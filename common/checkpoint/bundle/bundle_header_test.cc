@@ -36,7 +36,7 @@ TEST_F(BundleHeaderTest, NamesTheWriterAndTheDataFileCount) {
   EXPECT_TRUE(BundleReader::Open(&fs_, "d/mine").value()->written_by_saver());
 }
 
-TEST_F(BundleHeaderTest, WhatIsAbsentOrDamagedIsNoSavers) {
+TEST_F(BundleHeaderTest, AbsentAndDamagedOnesAreNoSavers) {
   EXPECT_TRUE(absl::IsNotFound(ReadBundleHeader(&fs_, "d/absent").status()));
   EXPECT_FALSE(IsWrittenBySaver(&fs_, "d/absent").value());
   Save("d/mine", true);

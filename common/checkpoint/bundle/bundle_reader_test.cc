@@ -75,7 +75,7 @@ TEST_F(BundleReaderTest, DescribesAndReads) {
   EXPECT_TRUE(reader->Verify().ok());
 }
 
-TEST_F(BundleReaderTest, VerifiesAllAndReadsWhatIsWanted) {
+TEST_F(BundleReaderTest, VerifiesAllAndReadsTheRequested) {
   const auto reader = BundleReader::Open(&fs_, "ckpt").value();
   ThreadPool pool(2);
   for (ThreadPool* const threads : {static_cast<ThreadPool*>(nullptr), &pool}) {

@@ -39,7 +39,7 @@ class StringReader : public leveldb::RandomAccessFile {
   const std::string contents_;
 };
 
-TEST(IndexTableTest, ReadsBackWhatItWrote) {
+TEST(IndexTableTest, RoundTrips) {
   for (const int n : {0, 1, 16, 17, 1000, 50000}) {  // The last has several blocks.
     const Entries entries = SomeEntries(n);
     const auto decoded = DecodeIndexTable(EncodeIndexTable(entries));
@@ -202,7 +202,7 @@ TEST(IndexTableTest, RefusesBlocksThatAreNamedAgain) {
 }
 
 // Random names, with LevelDB's prefix sharing.
-TEST(IndexTableTest, ReadsWhateverItWrites) {
+TEST(IndexTableTest, RoundTripsRandomTables) {
   Entries entries;
   const std::string longest((64 << 10) - 5, 'x');
   for (int i = 0; i < 200; ++i) entries[absl::StrCat(longest, 10000 + i)] = "";

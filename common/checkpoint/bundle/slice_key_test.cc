@@ -54,7 +54,7 @@ TEST(SliceKeyTest, EscapesTheBytesThatEndAName) {
   EXPECT_EQ(absl::BytesToHexString(key), "006100ff62ff00000100");
 }
 
-TEST(SliceKeyTest, TellsSlicesFromNames) {
+TEST(SliceKeyTest, DistinguishesSlicesFromNames) {
   EXPECT_TRUE(IsSliceKey(SliceKey("a", Slice({{0, 1}}))));
   EXPECT_FALSE(IsSliceKey("a"));
   EXPECT_FALSE(IsSliceKey(""));

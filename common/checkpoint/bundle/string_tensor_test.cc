@@ -46,7 +46,7 @@ TEST(StringTensorTest, DetectsEveryFlipAndCut) {
   EXPECT_FALSE(CheckStrings(encoded, 3, crc + 1).ok());
 }
 
-TEST(StringTensorTest, SaysWhatIsMissing) {
+TEST(StringTensorTest, NamesTheMissingPart) {
   // A string of three bytes, without space for the checksum before it.
   EXPECT_EQ(CheckStrings("\x03"
                          "abc",

@@ -37,7 +37,7 @@ TEST(TensorSliceTest, CopiesAScalarAndNothing) {
   EXPECT_EQ(tensor, "abcd");
 }
 
-TEST(TensorSliceTest, RefusesWhatIsNotWithinTheShape) {
+TEST(TensorSliceTest, RefusesSlicesOutsideTheShape) {
   const Shape shape = {4, 5};
   EXPECT_TRUE(Slice(shape, {{0, 4}, {0, 5}}).ok());
   EXPECT_FALSE(Slice(shape, {{0, 4}}).ok());

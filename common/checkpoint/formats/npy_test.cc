@@ -38,7 +38,7 @@ TEST(NpyTest, WritesTheBytesThatNumPyWrites) {
   EXPECT_EQ(EncodeNpyHeader(v1::DT_BFLOAT16, {1}).status().message(), "NumPy has no type bfloat16");
 }
 
-TEST(NpyTest, ReadsWhatItWrites) {
+TEST(NpyTest, RoundTrips) {
   for (const v1::DataType dtype :
        {v1::DT_FLOAT, v1::DT_DOUBLE, v1::DT_INT32, v1::DT_UINT8, v1::DT_INT16, v1::DT_INT8, v1::DT_INT64, v1::DT_BOOL,
         v1::DT_HALF, v1::DT_UINT16, v1::DT_UINT32, v1::DT_UINT64}) {
@@ -64,7 +64,7 @@ TEST(NpyTest, ReadsOtherSpellings) {
   }
 }
 
-TEST(NpyTest, SaysWhatItDoesNotRead) {
+TEST(NpyTest, NamesUnsupportedArrays) {
   const auto error = [](const std::string& descr, const char* fortran_order = "False") {
     const absl::Status status =
         ErrorOf(Npy(absl::StrCat("{'descr': ", descr, ", 'fortran_order': ", fortran_order, ", 'shape': (2, 3), }")));
@@ -108,7 +108,7 @@ TEST(NpyTest, DamageIsNoCrash) {
   }
 }
 
-TEST(NpyTest, AFilesLengthIsWhatItsHeaderSays) {
+TEST(NpyTest, AFilesLengthMustMatchItsHeader) {
   MemoryFileSystem fs;
   const std::string header = EncodeNpyHeader(v1::DT_FLOAT, {2}).value();
   ASSERT_TRUE(WriteFileAtomically(&fs, "a.npy", header + "12345678").ok());

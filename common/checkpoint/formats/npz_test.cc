@@ -99,7 +99,7 @@ class NpzTest : public ::testing::Test {
   MemoryFileSystem fs_;
 };
 
-TEST_F(NpzTest, ReadsWhatTheWriterWrites) {
+TEST_F(NpzTest, ReadsTheWritersOutput) {
   auto file = fs_.NewWritableFile("w.npz").value();
   NpzWriter writer(file.get());
   ASSERT_TRUE(writer.Add("hidden/kernel", v1::DT_FLOAT, {2, 1}, "12345678").ok());

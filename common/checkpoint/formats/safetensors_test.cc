@@ -35,7 +35,7 @@ class SafetensorsTest : public ::testing::Test {
   MemoryFileSystem fs_;
 };
 
-TEST_F(SafetensorsTest, ReadsWhatItsHeaderSays) {
+TEST_F(SafetensorsTest, ReadsTheTensorsOfItsHeader) {
   const auto reader = Open(File(
       R"({"__metadata__":{"format":"pt"},"b":{"dtype":"I64","shape":[],"data_offsets":[8,16]},)"
       R"( "a/b" : {"shape":[2,1],"dtype":"F32","data_offsets":[0,8]} , "e":{"dtype":"BF16","shape":[0],"data_offsets":[16,16]}}  )",
@@ -52,7 +52,7 @@ TEST_F(SafetensorsTest, ReadsWhatItsHeaderSays) {
   EXPECT_EQ((*reader)->Describe("c").status().message(), "f.safetensors has no tensor c");
 }
 
-TEST_F(SafetensorsTest, ReadsWhatItWrites) {
+TEST_F(SafetensorsTest, RoundTrips) {
   const auto header = EncodeSafetensorsHeader(
       {{"l\xc3\xa4ngs\"\n", v1::DT_DOUBLE, {1}}, {"h", v1::DT_HALF, {3}}, {"u", v1::DT_UINT8, {1, 2}}},
       {{"step", "7"}});
@@ -66,7 +66,7 @@ TEST_F(SafetensorsTest, ReadsWhatItWrites) {
   EXPECT_EQ((*reader)->metadata().at("step"), "7");
 }
 
-TEST_F(SafetensorsTest, SaysWhatItCannotWrite) {
+TEST_F(SafetensorsTest, NamesUnwritableTensors) {
   const auto error = [](const std::string& name, v1::DataType dtype) {
     const absl::Status status = EncodeSafetensorsHeader({{"a", v1::DT_FLOAT, {}}, {name, dtype, {}}}, {}).status();
     EXPECT_TRUE(absl::IsInvalidArgument(status));

@@ -60,7 +60,7 @@ TEST_F(TensorFileTest, AFileOfAnotherFormatIsNamed) {
   EXPECT_THAT(std::string(NoSuchCheckpoint(&fs_, "/d/w.h5", "").message()), HasSubstr("; it is an HDF5 file: "));
 }
 
-TEST_F(TensorFileTest, WhatFailsLeavesTheOldFile) {
+TEST_F(TensorFileTest, AFailureLeavesTheOldFile) {
   const auto source = OpenTensors(&fs_, "c").value();
   ASSERT_TRUE(WriteFileAtomically(&fs_, "old.npz", "old").ok());
   const absl::Status type = WriteTensorFile(&fs_, "old.npz", TensorFileFormat::kNpz, *source, {{"w", "b"}, {}});

@@ -49,7 +49,7 @@ class WarmStartPlanTest : public ::testing::Test {
   MemoryFileSystem fs_;
 };
 
-TEST_F(WarmStartPlanTest, LoadsWhatItFindsAndReportsTheRest) {
+TEST_F(WarmStartPlanTest, LoadsFoundVariablesAndReportsTheRest) {
   Write({{"fc1/weights", {2, 3}}, {"fc1/biases", {3}}, {"fc2/weights", {3, 1}}, {"global_step", {}}, {"extra", {1}}});
   const auto plan = Plan(R"(rename { variable: "(.*)/kernel" key: "\\1/weights" } exclude: "fc2")",
                          {{"fc1/kernel", {2, 3}}, {"fc1/bias", {3}}, {"fc2/kernel", {3, 2}}, {"extra", {1}}});
@@ -188,7 +188,7 @@ TEST_F(WarmStartPlanTest, OneTensorMayStartSeveralVariables) {
 }
 
 // WARM-02, WARM-08
-TEST_F(WarmStartPlanTest, WhatIsRequiredMustBeThere) {
+TEST_F(WarmStartPlanTest, RequiredVariablesMustExist) {
   Write({{"v0", {1}}, {"v1", {1}}});
   const absl::Status status =
       Plan("require_all: true rename { variable: 'v2' key: 'v0_fake' }", {{"v0", {1}}, {"v2", {1}}, {"v3", {1}}})

@@ -65,7 +65,7 @@ TEST_F(GradientBufferTest, SharedPiecesSayWhereTheyLie) {
   EXPECT_FALSE(gradients.Piece(1, 2, 3, /*in_place=*/false).shared.has_value());
 }
 
-TEST_F(GradientBufferTest, WhatIsFrozenTakesNoMemory) {
+TEST_F(GradientBufferTest, FrozenVariablesTakeNoMemory) {
   v1::ModelSpec model;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
       R"pb(variables { name: "before" dtype: DT_FLOAT shape: 1000000 }
@@ -98,7 +98,7 @@ TEST_F(GradientBufferTest, UntilItIsSentAGradientHasItsPlace) {
   EXPECT_EQ(gradients.Variable(1), place);
 }
 
-TEST_F(GradientBufferTest, WhatIsSentMakesRoom) {
+TEST_F(GradientBufferTest, SentGradientsFreeTheirMemory) {
   GradientBuffer gradients(&layout_, v1::DT_FLOAT, /*shareable=*/false, &buffers_);
   const float* const place = gradients.Variable(1);
   { const StepPiece piece = gradients.Piece(1, 0, 5, /*in_place=*/false); }

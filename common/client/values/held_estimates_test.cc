@@ -89,7 +89,7 @@ TEST_F(HeldEstimatesTest, APartOfANewerStepIsNotTheWhole) {
   EXPECT_EQ(taken.status().message(), "a token for slot 2 of step 8 without the estimate of its gradient");
 }
 
-TEST_F(HeldEstimatesTest, CopiesWhatIsHandedOver) {
+TEST_F(HeldEstimatesTest, CopiesHandedOverEstimates) {
   AlignedBuffer flat(static_cast<size_t>(layout_.flat_elements()) * sizeof(float));
   for (int64_t i = 0; i < layout_.flat_elements(); ++i) flat.as<float>()[i] = 9;
   held_.Copy(3, 1, flat);
@@ -98,7 +98,7 @@ TEST_F(HeldEstimatesTest, CopiesWhatIsHandedOver) {
   ExpectAll(held_.Take(3, {1, 1}).value()[0], 9);
 }
 
-TEST_F(HeldEstimatesTest, RefusesWhatLiesOutside) {
+TEST_F(HeldEstimatesTest, RefusesPiecesOutsideTheModel) {
   const auto expect_refused = [this](int64_t slot, int64_t variable, int64_t offset, size_t elements,
                                      const std::string& text) {
     const absl::Status status = Receive(1, slot, variable, offset, std::vector<float>(elements));

@@ -11,7 +11,7 @@ namespace {
 
 SentBuffer TenElements() { return SentBuffer(std::make_shared<AlignedBuffer>(10 * sizeof(float))); }
 
-TEST(SentBufferTest, WhatNobodyHoldsIsFree) {
+TEST(SentBufferTest, UnheldElementsAreFree) {
   EXPECT_FALSE(SentBuffer().has_memory());
   SentBuffer buffer = TenElements();
   EXPECT_TRUE(buffer.has_memory());
@@ -87,7 +87,7 @@ class VariableBuffersTest : public ::testing::Test {
   VariableBuffers buffers_{Layout(), sizeof(float)};
 };
 
-TEST_F(VariableBuffersTest, WhatNobodyNeedsIsGivenOutAgain) {
+TEST_F(VariableBuffersTest, ReusesUnneededBuffers) {
   SentBuffer first = buffers_.Get(1);
   const float* const place = first.as<float>();
   const SentBuffer second = buffers_.Get(1);

@@ -99,7 +99,7 @@ TEST_F(MemoryFileSystemTest, CanKeepOnlyTheLastChangeOfNames) {
   EXPECT_THAT(fs_.ListDirectory(".").value(), ElementsAre("d"));
 }
 
-TEST_F(MemoryFileSystemTest, WhatAPowerCutLeavesMayBeDrawn) {
+TEST_F(MemoryFileSystemTest, TheResultOfAPowerCutMayBeDrawn) {
   ASSERT_TRUE(WriteFileAtomically(&fs_, "a", "synced").ok());
   Write("b", "never synced");
   ASSERT_TRUE(fs_.Rename("a", "c").ok());

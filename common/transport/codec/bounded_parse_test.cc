@@ -37,7 +37,7 @@ v1::OpenSessionRequest Request(int variables) {
   return request;
 }
 
-TEST(BoundedParseTest, ParsesWhatFits) {
+TEST(BoundedParseTest, ParsesMessagesWithinTheLimit) {
   for (const int variables : {0, 1, 1000}) {
     const v1::OpenSessionRequest request = Request(variables);
     const std::string bytes = request.SerializeAsString();
@@ -47,7 +47,7 @@ TEST(BoundedParseTest, ParsesWhatFits) {
   }
 }
 
-TEST(BoundedParseTest, RefusesWhatWouldTakeMoreMemory) {
+TEST(BoundedParseTest, RefusesMessagesBeyondTheLimit) {
   constexpr int kMany = 100000;
   const std::string model_length("\x1a\xc0\x9a\x0c", 4);  // field 3, 200,000 bytes
   const std::string cases[] = {
@@ -103,7 +103,7 @@ TEST(BoundedParseTest, BoundsEachFieldOfEachWireType) {
   }
 }
 
-TEST(BoundedParseTest, RefusesWhatIsNoMessage) {
+TEST(BoundedParseTest, RefusesInvalidMessages) {
   for (const std::string& bytes : {std::string("\xff\xff\xff"), std::string("\x1a\x05\x0a", 3), std::string("\x0b"),
                                    std::string(100, '\xff'), std::string("\x1a\x02\x0a\x05", 4)}) {
     for (const uint64_t limit : {400, 100000}) {

@@ -428,7 +428,7 @@ TEST(StepCodecTest, AMessageHoldsEachPiecesOwner) {
   for (const auto& owner : owners) EXPECT_EQ(owner.use_count(), 1);
 }
 
-TEST(StepCodecTest, ProtobufReadsWhatWeWrite) {
+TEST(StepCodecTest, ProtobufReadsOurBytes) {
   FrameMaker maker(1);
   for (int i = 0; i < 300; ++i) {
     const StepFrame frame = maker.Request();
@@ -564,7 +564,7 @@ TEST(StepCodecTest, MalformedMessagesAreNamed) {
   }
 }
 
-TEST(StepCodecTest, WhatIsOverALimitIsRefused) {
+TEST(StepCodecTest, RefusesMessagesOverALimit) {
   const auto expect_refused = [](const std::string& bytes, const StepFrameLimits& limits, const std::string& text) {
     Decoded<StepFrame> decoded;
     const absl::Status status = DecodeStepRequest(Cut(bytes), limits, &decoded);

@@ -123,7 +123,7 @@ TEST_F(OptimizerStateVersionsTest, RestoreReadsEveryTrainedState) {
   EXPECT_TRUE(absl::IsNotFound(state_.Restore(*BundleReader::Open(&fs, "d/partial").value(), &places)));
 }
 
-TEST_F(OptimizerStateVersionsTest, StateThatMayBeLackingStartsAnew) {
+TEST_F(OptimizerStateVersionsTest, LackingStateStartsAtInitialValues) {
   MemoryFileSystem fs;
   ASSERT_TRUE(fs.CreateDirectory("d").ok());
   ASSERT_TRUE(BundleWriter::Create(&fs, "d/none").value()->Finish().ok());

@@ -24,7 +24,7 @@ TEST_P(PrefaultTest, ProvidesAllBuffers) {
   }
 }
 
-TEST_P(PrefaultTest, KeepsWhatIsWrittenMeanwhile) {
+TEST_P(PrefaultTest, KeepsConcurrentWrites) {
   BufferPool pool(kLarge, /*max_spare=*/1, GetParam());
   BufferPool::Buffers fresh;
   pool.Fill(&fresh);
@@ -43,7 +43,7 @@ TEST(PrefaultLifeTest, NothingToProvideIsNoThread) {
 }
 
 // An unused buffer is freed even if the Prefault still exists.
-TEST(PrefaultLifeTest, LetsGoOfWhatIsProvided) {
+TEST(PrefaultLifeTest, ReleasesProvidedBuffers) {
   for (const size_t bytes : {size_t{100}, kLarge}) {
     BufferPool pool(bytes, /*max_spare=*/1);
     BufferPool::Buffers fresh;

@@ -44,7 +44,7 @@ TEST(CallAcceptorTest, AnUnservedMethodIsUnimplemented) {
   EXPECT_EQ(server.Call("/a/A", "", &reply).error_code(), grpc::StatusCode::OUT_OF_RANGE) << "the next call is served";
 }
 
-TEST(CallAcceptorTest, EndsWithItsServerThoughNobodyCalled) { LoopbackServer server({}); }
+TEST(CallAcceptorTest, EndsWithItsServerWithoutCalls) { LoopbackServer server({}); }
 
 }  // namespace
 }  // namespace lockstep

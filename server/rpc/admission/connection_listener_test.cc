@@ -158,7 +158,7 @@ class UnixSocketTest : public testing::Test {
   const std::string path_, address_;
 };
 
-TEST_F(UnixSocketTest, ThatOfALiveServerIsLeftToIt) {
+TEST_F(UnixSocketTest, LeavesALiveServersSocket) {
   auto first = Listen();
   for (const std::string& address : {address_, absl::StrCat("unix://", path_)}) {
     const absl::Status second = ConnectionListener::Listen({address}).status();
@@ -171,7 +171,7 @@ TEST_F(UnixSocketTest, ThatOfALiveServerIsLeftToIt) {
   EXPECT_NE(access(path_.c_str(), F_OK), 0);
 }
 
-TEST_F(UnixSocketTest, ThatOfAServerThatIsTooBusyIsLeftToIt) {
+TEST_F(UnixSocketTest, LeavesABusyServersSocket) {
   const int server = ListenIdly(path_);
   const int waits = Connect(path_);  // and no other may
   EXPECT_TRUE(absl::IsUnavailable(ConnectionListener::Listen({address_}).status()));
@@ -179,7 +179,7 @@ TEST_F(UnixSocketTest, ThatOfAServerThatIsTooBusyIsLeftToIt) {
   close(server);
 }
 
-TEST_F(UnixSocketTest, ThatOfAServerThatIsGoneIsTakenOver) {
+TEST_F(UnixSocketTest, TakesOverADeadServersSocket) {
   close(ListenIdly(path_));
   ExpectServed(Listen().get());
 }
@@ -222,7 +222,7 @@ TEST_F(UnixSocketTest, AFileIsNoSocketOfAServerThatIsGone) {
 }
 
 // CL-07
-TEST(ConnectionListenerTest, NamesWhatCannotBeBound) {
+TEST(ConnectionListenerTest, NamesTheUnbindableAddress) {
   const auto first = ConnectionListener::Listen({"127.0.0.1:0"});
   ASSERT_TRUE(first.ok());
   const std::string taken = absl::StrCat("127.0.0.1:", (*first)->port());

@@ -30,7 +30,7 @@ TEST(ListenAddressTest, IsReadAsGrpcSpellsIt) {
   }
 }
 
-TEST(ListenAddressTest, NamesWhatNoAttemptWouldBind) {
+TEST(ListenAddressTest, NamesAddressesThatNeverBind) {
   const std::pair<std::string, std::string> cases[] = {
       {"127.0.0.1", "it names no port"},
       {"127.0.0.1:99999", "the port is 99999, must be 0 to 65535"},
@@ -50,7 +50,7 @@ TEST(ListenAddressTest, NamesWhatNoAttemptWouldBind) {
   }
 }
 
-TEST(ListenAddressTest, TakesWhatMayBeBoundNowOrLater) {
+TEST(ListenAddressTest, AcceptsAddressesThatMayBindLater) {
   const int taken = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in place = {};
   place.sin_family = AF_INET;

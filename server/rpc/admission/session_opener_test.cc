@@ -101,7 +101,7 @@ TEST_F(SessionOpenerTest, AnswersWithTheReplyOrTheError) {
   EXPECT_TRUE(absl::IsInternal(replies[2].status())) << replies[2].status();
 }
 
-TEST_F(SessionOpenerTest, OpensNoMoreAtOnceThanItHasThreads) {
+TEST_F(SessionOpenerTest, OpensAtMostOnePerThread) {
   SessionOpener::Options options;
   options.threads = 2;
   auto opener = Make(options);
@@ -158,7 +158,7 @@ TEST_F(SessionOpenerTest, TakesRequestsAgainAfterReplies) {
   }
 }
 
-TEST_F(SessionOpenerTest, AThousandWorkersMayJoinAtOnce) {
+TEST_F(SessionOpenerTest, AThousandWorkersMayJoinTogether) {
   auto opener = Make({});
   const std::string request = RequestOf(std::string(8 << 10, 'w'));  // a declaration of some 200 variables
   for (int i = 0; i < 1000; ++i) opener->Answer(request, /*peer=*/"", answers_.Next());

@@ -71,7 +71,7 @@ TEST_F(VisitorsTest, EvictsTheFirstOfTooManyYoungOnes) {
   EXPECT_THAT(evicted_, ElementsAre(0, 1));
 }
 
-TEST_F(VisitorsTest, ForgetsWhoHasLeft) {
+TEST_F(VisitorsTest, ForgetsCallsThatHaveLeft) {
   Enter(0, 6);
   visitors_->Leave(all_[3].get());
   visitors_->Leave(all_[3].get());

@@ -131,7 +131,7 @@ TEST_F(RingStepWireTest, AReadEndsWhenAMessageComes) {
   EXPECT_FALSE(events_.any());  // no read is pending
 }
 
-TEST_F(RingStepWireTest, AWriteIsOverAtOnceWhereThereIsAPlace) {
+TEST_F(RingStepWireTest, AWriteEndsImmediatelyIfItFits) {
   wire_->Write(Message("reply"));
   EXPECT_TRUE(events_.any());
   EXPECT_EQ(events_.Next(), "written");

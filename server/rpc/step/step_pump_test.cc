@@ -359,7 +359,7 @@ TEST(StepPumpEndTest, IsOverWhenTheTimerOfAWriteHasEnded) {
   EXPECT_EQ(Text(pump.OnTimer(true, Late())), "over") << "it expired just before it was cancelled";
 }
 
-TEST(StepPumpEndTest, CancelsAtOnceOnlyAWriteThatIsPending) {
+TEST(StepPumpEndTest, CancelsImmediatelyOnlyAPendingWrite) {
   EXPECT_EQ(Text(Reading().OnEnd(Stop(), true)), "close_connection finish(stop)");
   EXPECT_EQ(Text(Fetching().OnEnd(Stop(), true)), "close_connection");
   StepPump ended = Ended(Writing());

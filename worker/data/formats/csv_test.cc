@@ -185,7 +185,7 @@ TEST_F(CsvTest, LeavesDamagedLinesOut) {
   EXPECT_EQ(spec_.classes, 3);
 }
 
-TEST_F(CsvTest, NamesWhatIsWrongInTheConfiguration) {
+TEST_F(CsvTest, NamesTheErrorInTheConfiguration) {
   const auto expect = [&](const std::string& csv, const std::string& text) {
     ExpectError("x,y,x2,x2\n1,0,0,0\n", csv, absl::StatusCode::kInvalidArgument, text);
   };

@@ -121,7 +121,7 @@ class TfRecordDigestTest : public DigestTest {
 
 constexpr char kTfRecord[] = "tfrecord { file: 'data' feature_key: 'x' feature_shape: 2 label_key: 'y' }";
 
-TEST_F(TfRecordDigestTest, IsOfWhatIsUsedInOrder) {
+TEST_F(TfRecordDigestTest, CoversUsedFeaturesInOrder) {
   const std::string a = ExampleRecord(1, 0, "a"), b = ExampleRecord(2, 1, "b");
   for (const auto& records : std::vector<std::vector<std::string>>{
            {a, b}, {b, a}, {a}, {a, b, b}, {a, ExampleRecord(3, 1, "b")}, {a, ExampleRecord(2, 0, "b")}}) {

@@ -181,7 +181,7 @@ TEST_F(IdxTest, NamesTheFileThatIsMissing) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("images"));
 }
 
-TEST_F(IdxTest, SaysWhatWasExpectedOfADamagedFile) {
+TEST_F(IdxTest, NamesTheExpectationOfADamagedFile) {
   Write("labels", labels_);
   Write("images", "");
   ExpectDataLoss("images: ends after 0 bytes");

@@ -65,7 +65,7 @@ TEST_F(LibsvmTest, ReadsIndicesFromZeroWhenAskedTo) {
   EXPECT_THAT(ReadAll(**dataset).features.flat<float>(), ElementsAre(5, 0, 7));
 }
 
-TEST_F(LibsvmTest, ReadsWhatOtherProgramsWrite) {
+TEST_F(LibsvmTest, ReadsFilesOfOtherPrograms) {
   auto dataset = Open(
       "\xEF\xBB\xBF# mark, then a comment\n1 qid:4 2:5 1:3 # unsorted\n\xEF\xBB\xBF"
       "0 1:2\n",
@@ -113,7 +113,7 @@ TEST_F(LibsvmTest, NamesALabelBeyondFloat32) {
               "a1a:2: the label -1e39 is beyond the range of float32");
 }
 
-TEST_F(LibsvmTest, NamesWhatIsWrongInTheConfiguration) {
+TEST_F(LibsvmTest, NamesTheErrorInTheConfiguration) {
   ExpectError("1 1:1\n", "", "libsvm.features is 0");
   ExpectError("1 1:1\n", "features: 1099511627776", "libsvm.features is 1099511627776");
   ExpectError("1 1:1\n", "features: 1 binary_labels: true regression: true", "both binary_labels and regression");

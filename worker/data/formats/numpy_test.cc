@@ -168,7 +168,7 @@ TEST_F(NumpyTest, TheDigestIsOfTheExamples) {
   EXPECT_NE(digest(v1::DT_INT32, x, {0, 1}), first);
 }
 
-TEST_F(NumpyTest, WhatIsNoExampleIsAnError) {
+TEST_F(NumpyTest, RefusesRowsThatAreNoExamples) {
   const auto error = [&](const std::vector<Array>& arrays, absl::StatusCode code = absl::StatusCode::kDataLoss) {
     WriteNpz(arrays);
     const absl::Status status = ErrorOf("npz { file: 'a.npz' weights: 'w' }");

@@ -70,7 +70,7 @@ TEST_F(OpenDatasetTest, LeavesIdsAsTheyAre) {
   EXPECT_EQ((*ids)->spec().features_dtype, v1::DT_INT32);
 }
 
-TEST_F(OpenDatasetTest, NamesWhatIsWrongInTheConfiguration) {
+TEST_F(OpenDatasetTest, NamesTheErrorInTheConfiguration) {
   const absl::Status absent = Open("split { name: 'train' } split { name: 'test' }", "validation").status();
   EXPECT_EQ(absent.code(), absl::StatusCode::kNotFound);
   EXPECT_THAT(std::string(absent.message()), HasSubstr("no split \"validation\", it has \"train\", \"test\""));

@@ -164,7 +164,7 @@ TEST_F(TfExampleTest, IgnoresOtherFeatures) {
 }
 
 // TensorFlow 2.21's TFRecordWriter wrote the file: features image (bytes 00 ff), pair (floats 0.5 -2) and label (3).
-TEST_F(TfExampleTest, ReadsWhatTensorFlowWrites) {
+TEST_F(TfExampleTest, ReadsTensorFlowsRecords) {
   const std::string file = absl::HexStringToBytes(
       "39000000000000008b0737f10a370a0f0a05696d61676512060a040a0200ff0a0e0a056c6162656c12051a030a01030a140a047061697212"
       "0c"
@@ -178,7 +178,7 @@ TEST_F(TfExampleTest, ReadsWhatTensorFlowWrites) {
   EXPECT_THAT(ReadAll(**pairs).features.flat<float>(), ElementsAre(0.5, -2));
 }
 
-TEST_F(TfExampleTest, SaysWhatIsWrongWithARecord) {
+TEST_F(TfExampleTest, NamesTheErrorInARecord) {
   const std::string good = Image("ab", 1);
   const std::string label = "int64_list { value: 1 }";
   ExpectDataLoss("", "0: holds no record");
@@ -222,7 +222,7 @@ TEST_F(TfExampleTest, LeavesDamagedRecordsOut) {
   ReadAll(**dataset);
 }
 
-TEST_F(TfExampleTest, NamesWhatIsWrongInTheConfiguration) {
+TEST_F(TfExampleTest, NamesTheErrorInTheConfiguration) {
   EXPECT_THAT(std::string(Open({}, kImage).status().message()), HasSubstr("tfrecord.file is empty"));
   EXPECT_THAT(std::string(Open({Image("ab", 1)}, "feature_key: 'image' feature_shape: -1").status().message()),
               HasSubstr("feature_shape has -1"));

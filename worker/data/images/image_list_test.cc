@@ -46,7 +46,7 @@ TEST(ImageListTest, AFolderOfImagesIsForPredictions) {
               HasSubstr("expected a folder for each class"));
 }
 
-TEST(ImageListTest, RefusesWhatIsNoClass) {
+TEST(ImageListTest, RefusesFoldersThatAreNoClass) {
   MemoryFileSystem fs;
   Put(&fs, "/p/zebra/1.png");
   EXPECT_THAT(std::string(ListImages(&fs, "/p", {"ant", "bee"}, false).status().message()),

@@ -69,7 +69,7 @@ TEST_F(DataFileTest, NamesDamage) {
   EXPECT_THAT(error(Gzip("a") + std::string(3, '\0') + "b"), HasSubstr("is neither zero nor the end"));
 }
 
-TEST_F(DataFileTest, BoundsWhatItHolds) {
+TEST_F(DataFileTest, BoundsItsMemory) {
   const std::string zeros(1001, '0');
   for (const std::string& compressed : {Gzip(zeros), Zstd(zeros)}) {
     EXPECT_THAT(std::string(Open(compressed, DataFileKind::kText, 1000).status().message()),
@@ -91,7 +91,7 @@ TEST_F(DataFileTest, ReadsUtf16) {
 
 TEST_F(DataFileTest, EndsLinesInLineFeeds) { EXPECT_EQ(Open("a,b\r1,2\r").value(), "a,b\n1,2\n"); }
 
-TEST_F(DataFileTest, NamesWhatIsNoData) {
+TEST_F(DataFileTest, NamesForeignFormats) {
   EXPECT_THAT(std::string(Open("<!DOCTYPE html>\n<html>").status().message()),
               HasSubstr("f: no data can be read: it is a web"));
   EXPECT_TRUE(absl::IsDataLoss(Open("PK\x03\x04....").status()));

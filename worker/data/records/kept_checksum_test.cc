@@ -116,7 +116,7 @@ TEST_F(KeptChecksumTest, ReadsItAgainForOtherRows) {
 }
 
 // The format before it had checksums of rows: 28 bytes of identity, the checksum of all and its own.
-TEST_F(KeptChecksumTest, IsMadeAnewWhenAnOlderVersionWroteIt) {
+TEST_F(KeptChecksumTest, IsRebuiltIfAnOlderVersionWroteIt) {
   Sum();
   const std::string path = KeptPath();
   std::string old = ReadFile(&fs_, path)->substr(0, 28);

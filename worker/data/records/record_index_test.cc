@@ -98,7 +98,7 @@ TEST_F(RecordIndexTest, KnowsTheRowsWithoutAnExample) {
   }
 }
 
-TEST_F(RecordIndexTest, TellsHowFarItIs) {
+TEST_F(RecordIndexTest, ReportsProgress) {
   ASSERT_TRUE(Open().ok());
   const uint64_t size = ReadFile(&fs_, "data")->size();
   ASSERT_THAT(progress_, SizeIs(1));
@@ -121,7 +121,7 @@ TEST_F(RecordIndexTest, IsReadOnceAndThenUsedAgain) {
   EXPECT_EQ(Record(**again, 99), "1 1:99");
 }
 
-TEST_F(RecordIndexTest, IsMadeAnewWhenTheDataChange) {
+TEST_F(RecordIndexTest, IsRebuiltIfTheDataChange) {
   ASSERT_TRUE(Open().ok());
   // The data have the same size but another time.
   WriteLines(100);
@@ -192,7 +192,7 @@ TEST_F(RecordIndexTest, ReadsOnceIfAHostReplacesTheIndex) {
 }
 
 // Writes the version that kept no checksums of the records.
-TEST_F(RecordIndexTest, IsMadeAnewWhenAnOlderVersionWroteIt) {
+TEST_F(RecordIndexTest, IsRebuiltIfAnOlderVersionWroteIt) {
   ASSERT_TRUE(Open().ok());
   const std::string path = IndexPath();
   std::string index = *ReadFile(&fs_, path);
@@ -211,7 +211,7 @@ TEST_F(RecordIndexTest, IsMadeAnewWhenAnOlderVersionWroteIt) {
 
 // Otherwise a process that can write to the directory could make a worker use any amount of memory, or accept classes
 // that do not exist.
-TEST_F(RecordIndexTest, IsMadeAnewWhenItSaysWhatCannotBe) {
+TEST_F(RecordIndexTest, IsRebuiltIfItIsImpossible) {
   ASSERT_TRUE(Open().ok());
   const std::string path = IndexPath();
   const std::string good = *ReadFile(&fs_, path);

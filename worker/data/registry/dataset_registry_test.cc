@@ -102,7 +102,7 @@ TEST(DatasetRegistryTest, ReturnsTheErrorOfTheFactory) {
   EXPECT_EQ(Open("name: 'counting'").status(), absl::InvalidArgumentError("parameter 'first' is missing"));
 }
 
-TEST(DatasetRegistryTest, RefusesAnInputThatNobodyCouldRead) {
+TEST(DatasetRegistryTest, RefusesAnUnreadableInput) {
   ExampleSpec bytes = OneFloat();
   bytes.features_dtype = v1::DT_UINT8;
   ASSERT_TRUE(RegisterDataset("nothing", [](const DatasetRequest&) { return nullptr; }).ok());

@@ -30,7 +30,7 @@ void ExpectMoments(int64_t rows, int64_t columns) {
   EXPECT_TRUE(mean.borders_intact() && variance.borders_intact()) << rows << " x " << columns;
 }
 
-TEST(ColumnMomentsTest, AreThoseOfEachColumn) {
+TEST(ColumnMomentsTest, MatchEachColumn) {
   for (const int64_t rows : {1, 2, 255, 256, 257, 512, 600}) {
     for (const int64_t columns : {1, 2, 7, 8, 9, 31, 32, 33, 43}) ExpectMoments(rows, columns);
   }

@@ -58,7 +58,7 @@ TEST(ActivationLayerTest, SeveralBlocksBeyond16384Elements) {
   }
 }
 
-TEST(ActivationLayerTest, TheGradientMayReplaceThatOfTheOutput) {
+TEST(ActivationLayerTest, TheGradientMayReplaceTheOutputs) {
   for (const config::v1::Activation kind : kAllActivations) {
     LayerRunner runner(MakeActivationLayer, Config(kind), {Shape{11}}, {2});
     const std::vector<float> weights = RandomFloats(22, 5);

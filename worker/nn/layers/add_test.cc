@@ -43,7 +43,7 @@ TEST(AddTest, SeveralBlocksBeyond16384Elements) {
   ExpectSum(3, 5, 10001, 3);
 }
 
-TEST(AddTest, TheFirstGradientMayBeThatOfTheOutput) {
+TEST(AddTest, TheFirstGradientMayBeTheOutputs) {
   LayerRunner runner(MakeAdd, kConfig, {Shape{11}, Shape{11}}, {2});
   const std::vector<float> weights = RandomFloats(22, 5);
   ASSERT_EQ(runner.Forward(), absl::OkStatus());
@@ -51,7 +51,7 @@ TEST(AddTest, TheFirstGradientMayBeThatOfTheOutput) {
   for (const int i : {0, 1}) EXPECT_EQ(FirstDifference(runner.input_gradient(i), ToDoubles(weights), 0), "") << i;
 }
 
-TEST(AddTest, AGradientThatNobodyWantsIsNotWritten) {
+TEST(AddTest, DoesNotWriteAnUnwantedGradient) {
   LayerRunner runner(MakeAdd, kConfig, {Shape{11}, Shape{11}}, {});
   ASSERT_EQ(runner.Forward(), absl::OkStatus());
   runner.Backward(RandomFloats(11, 5), LayerRunner::InputGradients::kNone);

@@ -45,7 +45,7 @@ TEST(ConcatTest, JoinsTheLastDimension) {
   ExpectJoined(5000, {3, 8}, 3, 3);
 }
 
-TEST(ConcatTest, AGradientThatNobodyWantsIsNotWritten) {
+TEST(ConcatTest, DoesNotWriteAnUnwantedGradient) {
   LayerRunner runner(MakeConcat, kConfig, {Shape{2}, Shape{3}}, {});
   ASSERT_EQ(runner.Forward(), absl::OkStatus());
   runner.Backward(RandomFloats(5, 1), LayerRunner::InputGradients::kNone);

@@ -87,7 +87,7 @@ TEST(DropoutTest, EvaluationIsTheIdentity) {
   EXPECT_EQ(FirstDifference(runner.output(), ToDoubles(runner.input()), 0), "");
 }
 
-TEST(DropoutTest, TheGradientMayReplaceThatOfTheOutput) {
+TEST(DropoutTest, TheGradientMayReplaceTheOutputs) {
   LayerRunner runner(MakeDropout, Config(0.5f), {Shape{45}}, {3});
   const std::vector<float> weights = RandomFloats(3 * 45, 5);
   ASSERT_EQ(runner.Forward(), absl::OkStatus());

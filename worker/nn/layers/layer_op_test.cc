@@ -68,7 +68,7 @@ TEST_F(LayerBuilderTest, RefusesUnknownActivationNumbers) {
   EXPECT_TRUE(absl::IsInvalidArgument(builder_.CheckActivation(static_cast<config::v1::Activation>(7))));
 }
 
-TEST(InitializerTest, SayWhatTheyAreCalledAfter) {
+TEST(InitializerTest, HasTheGivenValue) {
   EXPECT_TRUE(ConstantInitializer(0).has_zeros());
   EXPECT_EQ(ConstantInitializer(-2).constant().value(), -2);
 }

@@ -48,7 +48,7 @@ TEST(WindowTest, ValidPadsNothing) {
   EXPECT_EQ(Describe(Make(7, 7, 9, config::v1::VALID)), "1 0 0");
 }
 
-TEST(WindowTest, HalfPadsTheSameWhateverTheStride) {
+TEST(WindowTest, HalfPaddingIgnoresTheStride) {
   EXPECT_EQ(Describe(Make(7, 3, 1, config::v1::HALF)), "7 1 1");
   EXPECT_EQ(Describe(Make(6, 3, 2, config::v1::HALF)), "3 1 0");
   EXPECT_EQ(Describe(Make(8, 7, 2, config::v1::HALF)), "4 3 2");

@@ -149,7 +149,7 @@ TEST(BatchNormTest, EpsilonIsAThousandthWhenAbsent) {
   EXPECT_EQ(FirstDifference(runner.output(), expected, 1e-5), "");
 }
 
-TEST(BatchNormTest, TheGradientMayReplaceThatOfTheOutput) {
+TEST(BatchNormTest, TheGradientMayReplaceTheOutputs) {
   for (const config::v1::Activation activation : kAllActivations) {
     const Case c{300, {9}, activation};
     LayerRunner runner(MakeBatchNorm, c.Config(), {c.shape}, {c.batch});

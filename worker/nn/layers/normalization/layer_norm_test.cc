@@ -66,7 +66,7 @@ TEST(LayerNormTest, EpsilonIsSmallWhenAbsent) {
   EXPECT_EQ(FirstDifference(runner.output(), expected, 1e-5), "");
 }
 
-TEST(LayerNormTest, TheGradientMayReplaceThatOfTheOutput) {
+TEST(LayerNormTest, TheGradientMayReplaceTheOutputs) {
   LayerRunner runner(MakeLayerNorm, "name: 'x' layer_norm {}", {Shape{11}}, {70});
   const std::vector<float> weights = RandomFloats(70 * 11, 5);
   ASSERT_EQ(runner.Forward(), absl::OkStatus());
