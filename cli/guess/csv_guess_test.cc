@@ -122,6 +122,12 @@ TEST_F(CsvGuessTest, NumbersWithCommasAreNoWords) {
             "a has numbers with commas; write a point for decimals, and nothing between thousands");
 }
 
+TEST_F(CsvGuessTest, HexadecimalDigitsAreWords) {
+  const config::v1::RunSpec config =
+      Guess(Rows("a,code,y\n", 30, [](int i) { return absl::StrCat(i, ".5,0x", i % 3, ",", i % 2); }));
+  EXPECT_EQ(config.input().split(0).csv().column(1).type(), Csv::CATEGORY);
+}
+
 TEST_F(CsvGuessTest, ErrorsNameTheReason) {
   const CsvSample sample = Sample("a,b\n1,2\n3,4\n");
   EXPECT_EQ(GuessColumns(sample, "c").status().message(), "--label=c is not a column; there are a, b");

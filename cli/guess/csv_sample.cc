@@ -9,13 +9,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/worker/data/csv/csv_fields.h"
 #include "lockstep/worker/data/csv/csv_records.h"
 #include "lockstep/worker/data/records/data_file.h"
+#include "lockstep/worker/data/records/decimal.h"
 
 namespace lockstep {
 namespace {
@@ -111,7 +111,7 @@ bool HasHeader(const Rows& rows, size_t width) {
 
 bool IsNumber(const std::string& text) {
   float number = 0;
-  return absl::SimpleAtof(text, &number) && std::isfinite(number);
+  return ParseDecimal(text, &number) && std::isfinite(number);
 }
 
 absl::StatusOr<CsvSample> SampleCsv(FileSystem* fs, const std::string& path) {

@@ -15,6 +15,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/base/utf8.h"
 #include "lockstep/worker/data/records/data_file.h"
+#include "lockstep/worker/data/records/decimal.h"
 
 namespace lockstep {
 namespace {
@@ -47,7 +48,7 @@ bool IsNumberWithCommas(absl::string_view text) {
   if (end == without.end()) return false;
   without.erase(end, without.end());
   float number = 0;
-  return absl::SimpleAtof(without, &number);
+  return ParseDecimal(without, &number);
 }
 
 absl::Status Damaged(const CsvColumn& column, absl::string_view text, absl::string_view expected) {
@@ -63,10 +64,10 @@ absl::Status Damaged(const CsvColumn& column, absl::string_view text, absl::stri
 }
 
 absl::Status ParseNumber(const CsvColumn& column, absl::string_view text, float* out) {
-  // from_chars is faster; SimpleAtof also accepts a plus sign.
+  // from_chars is faster; ParseDecimal also accepts a plus sign.
   const std::from_chars_result result = std::from_chars(text.data(), text.data() + text.size(), *out);
   const bool is_number =
-      (result.ec == std::errc() && result.ptr == text.data() + text.size()) || absl::SimpleAtof(text, out);
+      (result.ec == std::errc() && result.ptr == text.data() + text.size()) || ParseDecimal(text, out);
   if (!is_number || !std::isfinite(*out)) return Damaged(column, text, "a finite number");
   return absl::OkStatus();
 }
@@ -80,7 +81,7 @@ absl::Status ParseClass(const CsvColumn& column, absl::string_view text, int32_t
   // Programs that know no missing integer write a column of classes as 0.0, 1.0.
   double number = 0;
   if (!absl::SimpleAtoi(text, out)) {
-    if (!absl::SimpleAtod(text, &number) || number != std::floor(number) ||
+    if (!ParseDecimal(text, &number) || number != std::floor(number) ||
         std::abs(number) > std::numeric_limits<int32_t>::max()) {
       return Damaged(column, text, "a class, an integer of 32 bits; if labels are words, list them as `category`");
     }

@@ -5,7 +5,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
@@ -17,6 +16,7 @@
 #include "lockstep/worker/data/csv/csv_records.h"
 #include "lockstep/worker/data/csv/csv_source.h"
 #include "lockstep/worker/data/records/data_file.h"
+#include "lockstep/worker/data/records/decimal.h"
 
 namespace lockstep {
 namespace {
@@ -196,7 +196,7 @@ absl::StatusOr<PreparedColumns> Survey(const CsvSource& source, const std::vecto
     ASSIGN_OR_RETURN(const std::string label, FirstCsvLabel(source.files, columns, source.separator));
     // Words and numbers such as -1 and 0.5 are names of classes, 1.0 is an integer.
     double number = 0;
-    lists_labels = !label.empty() && !absl::SimpleAtod(label, &number);
+    lists_labels = !label.empty() && !ParseDecimal(label, &number);
   }
   PreparedColumns prepared;
   if (lists_labels || NeedsSurvey(columns)) {

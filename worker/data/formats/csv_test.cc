@@ -160,6 +160,8 @@ TEST_F(CsvTest, NamesTheDamagedLine) {
   expect("x,y\n1,0\n2\n", "t.csv:3: 1 fields, expected 2");
   expect("x,y\n1,0\n\n2,1,3\n", "t.csv:4: 3 fields, expected 2");
   expect("x,y\nabc,0\n", "t.csv:2: column \"x\" is \"abc\", expected a finite number");
+  expect("x,y\n0x10,0\n", "t.csv:2: column \"x\" is \"0x10\", expected a finite number");
+  expect("x,y\n1,0\n1,0x1\n", "t.csv:3: column \"y\" is \"0x1\", expected a class");
   expect("x,y\nnan,0\n", "t.csv:2: column \"x\" is \"nan\"");
   expect("x,y\n1e99,0\n", "t.csv:2: column \"x\" is \"1e99\"");
   expect("x,y\n,0\n", "t.csv:2: column \"x\" is empty, expected a finite number; a column may have missing");

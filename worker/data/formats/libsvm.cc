@@ -12,6 +12,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/worker/data/records/decimal.h"
 
 namespace lockstep {
 namespace {
@@ -57,7 +58,7 @@ class LibsvmFormat : public RecordFormat {
       int64_t index = 0;
       float value = 0;
       if (colon == absl::string_view::npos || !absl::SimpleAtoi(word.substr(0, colon), &index) ||
-          !absl::SimpleAtof(word.substr(colon + 1), &value) || !std::isfinite(value)) {
+          !ParseDecimal(word.substr(colon + 1), &value) || !std::isfinite(value)) {
         return absl::DataLossError(absl::StrCat("\"", word.substr(0, 40), "\" is not index:value"));
       }
       if (index < first_ || index > features_ - 1 + first_) {
@@ -84,7 +85,7 @@ class LibsvmFormat : public RecordFormat {
   absl::Status ParseLabel(absl::string_view word, const ExampleSlot& out) const {
     // Many files write classes as "+1" or "1.0".
     double value = 0;
-    if (!absl::SimpleAtod(word, &value) || !std::isfinite(value)) {
+    if (!ParseDecimal(word, &value) || !std::isfinite(value)) {
       return absl::DataLossError(absl::StrCat("the label \"", word.substr(0, 40), "\" is not a finite number"));
     }
     if (out.targets != nullptr) {

@@ -103,6 +103,8 @@ TEST_F(LibsvmTest, NamesTheDamagedLine) {
   ExpectError("1 2:1 qid:3\n", "features: 2", "\"qid:3\" is not index:value");
   ExpectError("1 2:1\n", "features: 2 zero_based: true", "index 2; indices go from 0 to 1");
   ExpectError("1 2=1\n", "features: 2", "\"2=1\" is not index:value");
+  ExpectError("1 2:0x10\n", "features: 2", "\"2:0x10\" is not index:value");
+  ExpectError("0x1 2:1\n", "features: 2", "the label \"0x1\" is not a finite number");
   ExpectError("1 2:inf\n", "features: 2", "\"2:inf\" is not index:value");
   ExpectError("", "features: 2", "holds no example");
 }
