@@ -87,7 +87,9 @@ absl::Status ParseClass(const CsvColumn& column, absl::string_view text, int32_t
     }
     *out = static_cast<int32_t>(number);
   }
-  return *out >= 0 ? absl::OkStatus() : Damaged(column, text, "a class, 0 or greater");
+  return *out >= 0 ? absl::OkStatus()
+                   : Damaged(column, text,
+                             "a class, 0 or greater; if its classes are other numbers, list them as `category`");
 }
 
 absl::Status ParseCategory(const CsvColumn& column, absl::string_view text, int32_t* out) {

@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
+#include "lockstep/common/report/quantity.h"
 
 namespace lockstep {
 namespace {
@@ -37,6 +39,14 @@ absl::optional<RecordFormat::Piece> CsvRecords::NextCsvPiece(absl::string_view d
   line->size = end > 0 && text[end - 1] == '\r' ? end - 1 : end;
   line->next = std::min(mark + end + 1, data.size());
   return line;
+}
+
+absl::Status WrongFieldCount(size_t found, size_t expected, char separator) {
+  return absl::DataLossError(absl::StrCat(
+      CountText(static_cast<int64_t>(found), "field"), ", expected ", expected,
+      found > expected
+          ? absl::StrCat("; a field with \"", absl::CHexEscape(std::string(1, separator)), "\" in it needs quotes")
+          : ""));
 }
 
 }  // namespace lockstep

@@ -34,6 +34,9 @@ class CsvRecords : public RecordFormat {
   const char separator_;
 };
 
+// Returns the error for a record of `found` fields where `expected` are needed.
+absl::Status WrongFieldCount(size_t found, size_t expected, char separator);
+
 // Calls `f(i, field)` for each field of a record of `count` fields until it fails. Errors: DataLoss for another number
 // of fields, or a quote in a wrong place; those of `f`.
 template <typename F>
@@ -46,7 +49,7 @@ absl::Status ForEachCsvField(absl::string_view record, char separator, size_t co
   }
   if (fields.damaged()) return absl::DataLossError(absl::StrCat("field ", i, " has a quote in a wrong place"));
   if (i == count) return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat(i, " fields, expected ", count));
+  return WrongFieldCount(i, count, separator);
 }
 
 }  // namespace lockstep

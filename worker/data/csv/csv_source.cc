@@ -12,9 +12,11 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/flags/nearest_name.h"
 #include "lockstep/worker/data/csv/csv_fields.h"
 #include "lockstep/worker/data/csv/csv_records.h"
 #include "lockstep/worker/data/records/data_file.h"
+#include "lockstep/worker/data/records/decimal.h"
 
 namespace lockstep {
 namespace {
@@ -27,6 +29,8 @@ constexpr int64_t kMaxColumns = kMaxHeaderBytes;
 // Names of a header line shown in an error, and bytes of each.
 constexpr size_t kShownNames = 6;
 constexpr size_t kShownBytes = 40;
+// Names of a header line that are compared with one that is not there.
+constexpr size_t kComparedNames = 1000;
 
 absl::Status CheckSeparator(absl::string_view separator) {
   if (separator.size() == 1 && !absl::StrContains("\"\r\n", separator)) return absl::OkStatus();
@@ -52,25 +56,39 @@ absl::StatusOr<std::vector<std::string>> ReadHeader(char separator, RecordFile* 
   return names;
 }
 
-// "data.csv:1: csv column "a" is not among the 3 of the header line: "x", "y", "z"", with a hint at another separator.
+// Returns the probable cause of an absent column: another separator, another spelling, or no header line.
+std::string HintAtHeader(const CsvSource& source, const std::string& name) {
+  const std::vector<std::string>& header = source.header;
+  if (header.size() == 1) {
+    for (const char other : {';', '\t', ',', '|'}) {
+      if (other == source.separator || !absl::StrContains(header[0], other)) continue;
+      return absl::StrCat("; the separator may be \"", absl::CHexEscape(std::string(1, other)), "\"");
+    }
+  }
+  std::vector<std::string> names;
+  bool has_number = false;
+  for (const std::string& column : header) {
+    double number = 0;
+    has_number = has_number || ParseDecimal(column, &number);
+    if (names.size() < kComparedNames && column.size() <= kShownBytes) names.push_back(column);
+  }
+  const std::string nearest = NearestName(name, names);
+  if (!nearest.empty()) return absl::StrCat("; did you mean \"", nearest, "\"?");
+  return has_number ? "; if the file has no header line, set no_header: true"
+                    : "; the header line must be the first of the file";
+}
+
+// "data.csv:1: csv column "a" is not among the 3 of the header line: "x", "y", "z"", with the probable cause.
 absl::Status NoSuchColumn(const CsvSource& source, const std::string& name) {
   std::vector<std::string> shown;
   for (const std::string& column : source.header) {
     if (shown.size() == kShownNames) break;
     shown.push_back(absl::StrCat("\"", absl::Utf8SafeCHexEscape(column.substr(0, kShownBytes)), "\""));
   }
-  std::string hint;
-  if (source.header.size() == 1) {
-    for (const char other : {';', '\t', ',', '|'}) {
-      if (other == source.separator || !absl::StrContains(source.header[0], other)) continue;
-      hint = absl::StrCat("; the separator may be \"", absl::CHexEscape(std::string(1, other)), "\"");
-      break;
-    }
-    if (hint.empty()) hint = "; the header line must be the first of the file";
-  }
-  return absl::InvalidArgumentError(absl::StrCat(
-      source.files.front().path, ":1: csv column \"", name, "\" is not among the ", source.header.size(),
-      " of the header line: ", absl::StrJoin(shown, ", "), shown.size() < source.header.size() ? ", ..." : "", hint));
+  return absl::InvalidArgumentError(
+      absl::StrCat(source.files.front().path, ":1: csv column \"", name, "\" is not among the ", source.header.size(),
+                   " of the header line: ", absl::StrJoin(shown, ", "),
+                   shown.size() < source.header.size() ? ", ..." : "", HintAtHeader(source, name)));
 }
 
 // Returns the number of columns of a range that begins at `index` of the header.

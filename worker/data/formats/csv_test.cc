@@ -157,8 +157,8 @@ TEST_F(CsvTest, NamesTheDamagedLine) {
   const auto expect = [&](const std::string& contents, const std::string& text) {
     ExpectError(contents, xy, absl::StatusCode::kDataLoss, text);
   };
-  expect("x,y\n1,0\n2\n", "t.csv:3: 1 fields, expected 2");
-  expect("x,y\n1,0\n\n2,1,3\n", "t.csv:4: 3 fields, expected 2");
+  expect("x,y\n1,0\n2\n", "t.csv:3: 1 field, expected 2");
+  expect("x,y\n1,0\n\n2,1,3\n", "t.csv:4: 3 fields, expected 2; a field with \",\" in it needs quotes");
   expect("x,y\nabc,0\n", "t.csv:2: column \"x\" is \"abc\", expected a finite number");
   expect("x,y\n0x10,0\n", "t.csv:2: column \"x\" is \"0x10\", expected a finite number");
   expect("x,y\n1,0\n1,0x1\n", "t.csv:3: column \"y\" is \"0x1\", expected a class");
@@ -168,7 +168,8 @@ TEST_F(CsvTest, NamesTheDamagedLine) {
   expect("x,y\n1,1.5\n", "t.csv:2: column \"y\" is \"1.5\", expected a class");
   expect("x,y\n1,0\n1,cat\n",
          "t.csv:3: column \"y\" is \"cat\", expected a class, an integer of 32 bits; if labels are words");
-  expect("x,y\n1,-1\n", "t.csv:2: column \"y\" is \"-1\", expected a class");
+  expect("x,y\n1,-1\n",
+         "t.csv:2: column \"y\" is \"-1\", expected a class, 0 or greater; if its classes are other numbers, list");
   expect("\"x\",\"note\n\",y\n1,,0\n1,,99999999999\n", "t.csv:4: column \"y\"");
   expect("x,y\n1,0\n\"2,1\n3,1\n", "t.csv:3: a quoted field does not end");
   expect("x,y\n\"1\"2,0\n", "t.csv:2: field 0 has a quote in a wrong place");
@@ -192,7 +193,11 @@ TEST_F(CsvTest, NamesTheErrorInTheConfiguration) {
     ExpectError("x,y,x2,x2\n1,0,0,0\n", csv, absl::StatusCode::kInvalidArgument, text);
   };
   expect("column { name: 'z' }",
-         "t.csv:1: csv column \"z\" is not among the 4 of the header line: \"x\", \"y\", \"x2\"");
+         "t.csv:1: csv column \"z\" is not among the 4 of the header line: \"x\", \"y\", \"x2\", "
+         "\"x2\"; the header line must be the first of the file");
+  expect("column { name: 'X2' }", "\"x2\", \"x2\"; did you mean \"x2\"?");
+  ExpectError("1,0.5\n2,1\n", "column { name: 'x' }", absl::StatusCode::kInvalidArgument,
+              "the header line: \"1\", \"0.5\"; if the file has no header line, set no_header: true");
   expect("column { name: 'x2' }", "csv column \"x2\" is named twice");
   ExpectError("x;y\n1;0\n", "column { name: 'x' }", absl::StatusCode::kInvalidArgument,
               "t.csv:1: csv column \"x\" is not among the 1 of the header line: \"x;y\"; the separator may be \";\"");

@@ -96,8 +96,9 @@ class LibsvmFormat : public RecordFormat {
       return absl::OkStatus();
     }
     if (binary_labels_ ? value != 1 && value != -1 : value < 0 || value >= INT32_MAX || value != std::floor(value)) {
-      return absl::DataLossError(absl::StrCat("the label is ", word.substr(0, 40), ", expected ",
-                                              binary_labels_ ? "-1 or +1" : "a class, 0 or greater"));
+      return absl::DataLossError(absl::StrCat(
+          "the label is ", word.substr(0, 40), ", expected ", binary_labels_ ? "-1 or +1" : "a class, 0 or greater",
+          !binary_labels_ && value == -1 ? "; if the classes are -1 and +1, set binary_labels: true" : ""));
     }
     *out.label = binary_labels_ ? value > 0 : static_cast<int32_t>(value);
     return absl::OkStatus();

@@ -92,7 +92,9 @@ TEST_F(LibsvmTest, ReadsNumbersToBePredicted) {
 TEST_F(LibsvmTest, NamesTheDamagedLine) {
   ExpectError("1 1:1\nx 1:1\n", "features: 2", "a1a:2: the label \"x\" is not a finite number");
   ExpectError("1 1:1\n1.5 1:1\n", "features: 2", "a1a:2: the label is 1.5, expected a class");
-  ExpectError("-1 1:1\n", "features: 2", "a1a:1: the label is -1, expected a class");
+  ExpectError(
+      "-1 1:1\n", "features: 2",
+      "a1a:1: the label is -1, expected a class, 0 or greater; if the classes are -1 and +1, set binary_labels: true");
   ExpectError("1e300 1:1\n", "features: 2", "the label is 1e300");
   ExpectError("0 1:1\n", "features: 2 binary_labels: true", "the label is 0, expected -1 or +1");
   ExpectError("1 3:1\n", "features: 2", "a1a:1: index 3; indices go from 1 to 2");
