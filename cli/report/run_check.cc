@@ -36,6 +36,14 @@ absl::Status CheckLength(const config::v1::RunSpec& config, int64_t examples, ab
                    " (", CountText(replicas, "slot"), " of ", batch, "); take a smaller batch_size, or more epochs"));
 }
 
+// Returns the error with the split and the file whose examples do not fit the model.
+absl::Status WithExamples(const config::v1::InputConfig& input, int split, const absl::Status& status) {
+  const std::vector<std::string> files =
+      split < input.split_size() ? InputFilesOf(input.split(split)) : std::vector<std::string>();
+  return absl::Status(status.code(), absl::StrCat(status.message(), " (examples of split \"", SplitNames(input)[split],
+                                                  "\"", files.empty() ? "" : absl::StrCat(", ", files.front()), ")"));
+}
+
 // Checks the requirements of training that evaluation does not have.
 absl::Status CheckTraining(FileSystem* fs, const config::v1::RunSpec& config,
                            const std::shared_ptr<const Dataset>& dataset, RunCheck* check) {
@@ -83,10 +91,11 @@ absl::StatusOr<RunCheck> CheckRun(FileSystem* fs, const config::v1::RunSpec& con
     }
     const std::shared_ptr<const Dataset> dataset = *std::move(opened);
     // Every split must fit the model.
-    ASSIGN_OR_RETURN(ModelSummary model, SummarizeModel(config.model(), dataset->spec()));
+    auto model = SummarizeModel(config.model(), dataset->spec());
+    if (!model.ok()) return WithExamples(config.input(), i, model.status());
     if (name == "train") {
       RETURN_IF_ERROR(CheckTraining(fs, config, dataset, &check));
-      check.model = std::move(model);
+      check.model = *std::move(model);
     }
     if (name == EvaluationSplit(config)) {
       const std::vector<std::string> metrics(config.evaluation().metric().begin(), config.evaluation().metric().end());

@@ -45,7 +45,9 @@ const Case kCases[] = {
     {"csv_latin1_category", kRead, "train: 20 examples"},
     {"csv_missing_values", kRefused, "expected a finite number; a column may have missing { default: "},
     {"csv_missing_values", kRead, "train: ", "skip.textproto"},
-    {"csv_mixed_types_label_missing_class", kRefused, "4 classes: the greatest label is 3, and classes begin at 0"},
+    {"csv_mixed_types_label_missing_class", kRefused,
+     "4 classes: the greatest label is 3, and classes begin at 0; the layer needs 4 outputs, or the classes other "
+     "numbers (examples of split \"train\", "},
     {"csv_preamble", kRefused,
      "data.csv:1: csv column \"a\" is not among the 1 of the header line: \"Source: agency\""},
     {"csv_text_labels", kRead, "train: 20 examples of float32[2], 2 classes"},

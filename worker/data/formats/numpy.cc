@@ -25,6 +25,7 @@ namespace {
 
 // Rows converted at a time when an array in memory is checked.
 constexpr int64_t kRowsAtOnce = 256;
+constexpr char kNumberClasses[] = "; numpy.unique(classes, return_inverse=True)[1] numbers them from 0";
 
 struct Array {
   std::string name;  // for errors
@@ -116,8 +117,9 @@ absl::Status NotAllowed(const Array& array, const uint8_t* bytes, int64_t row, b
     ++row;
     bytes += array.rows.row_bytes();
   }
-  return absl::DataLossError(absl::StrCat(array.name, ": example ", row, " has a number that is not ",
-                                          floats ? "finite in float32" : "an integer of 32 bits"));
+  return absl::DataLossError(absl::StrCat(
+      array.name, ": example ", row, " has a number that is not ",
+      floats ? "finite in float32; numpy.nan_to_num replaces those that are not" : "an integer of 32 bits"));
 }
 
 class NumpyDataset : public Dataset {
@@ -230,7 +232,7 @@ absl::Status ReadClasses(const Array& array, std::vector<int32_t>* classes, Exam
   const auto [least, greatest] = std::minmax_element(classes->begin(), classes->end());
   if (*least < 0) {
     return absl::DataLossError(absl::StrCat(array.name, ": example ", least - classes->begin(), " has the class ",
-                                            *least, ", must be 0 or greater"));
+                                            *least, ", must be 0 or greater", kNumberClasses));
   }
   spec->classes = int64_t{*greatest} + 1;
   return absl::OkStatus();
@@ -299,8 +301,9 @@ uint64_t RowBytes(const NpyHeader& header) {
 
 absl::StatusOr<Array> ReadArray(const NpzReader& archive, const std::string& name) {
   if (!archive.Contains(name)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(archive.prefix(), " has no array ", name, ", it has ", absl::StrJoin(archive.names(), ", ")));
+    return absl::InvalidArgumentError(absl::StrCat(archive.prefix(), " has no array ", name, ", it has ",
+                                                   absl::StrJoin(archive.names(), ", "),
+                                                   "; npz { features labels weights } name the arrays"));
   }
   ASSIGN_OR_RETURN(const TensorReader::Entry entry, archive.Describe(name));
   std::string contents(entry.bytes, '\0');

@@ -144,7 +144,7 @@ TEST_F(NumpyTest, LabelsMayBeOptional) {
   WriteNpz({{"x", v1::DT_FLOAT, {2, 1}, BytesOf<float>({1, 2})}});
   const absl::Status status = ErrorOf("npz { file: 'a.npz' }");
   EXPECT_TRUE(absl::IsInvalidArgument(status));
-  EXPECT_EQ(status.message(), "/d/a.npz has no array y, it has x");
+  EXPECT_EQ(status.message(), "/d/a.npz has no array y, it has x; npz { features labels weights } name the arrays");
   options_.labels_optional = true;
   const auto dataset = Open("npz { file: 'a.npz' weights: 'w' }");
   ASSERT_TRUE(dataset.ok()) << dataset.status();
@@ -179,19 +179,23 @@ TEST_F(NumpyTest, RefusesRowsThatAreNoExamples) {
   const Array x = {"x", v1::DT_FLOAT, {2, 1}, BytesOf<float>({1, 2})};
   const Array y = {"y", v1::DT_INT64, {2}, BytesOf<int64_t>({0, 1})};
   const Array w = {"w", v1::DT_FLOAT, {2}, BytesOf<float>({1, 1})};
-  EXPECT_EQ(error({x, y}, kInvalid), "/d/a.npz has no array w, it has x, y");
+  EXPECT_EQ(error({x, y}, kInvalid),
+            "/d/a.npz has no array w, it has x, y; npz { features labels weights } name the arrays");
   EXPECT_EQ(error({x, {"y", v1::DT_INT64, {1}, BytesOf<int64_t>({0})}, w}),
             "/d/a.npz: y has the shape [1], /d/a.npz: x has 2 examples");
   EXPECT_EQ(error({x, {"y", v1::DT_INT64, {2}, BytesOf<int64_t>({0, -1})}, w}),
-            "/d/a.npz: y: example 1 has the class -1, must be 0 or greater");
+            "/d/a.npz: y: example 1 has the class -1, must be 0 or greater; numpy.unique(classes, "
+            "return_inverse=True)[1] numbers "
+            "them from 0");
   EXPECT_THAT(error({x, {"y", v1::DT_INT64, {2}, BytesOf<int64_t>({0, int64_t{1} << 32})}, w}),
               HasSubstr("a number that is not an integer of 32 bits"));
   EXPECT_EQ(error({x, {"y", v1::DT_INT64, {2, 2}, BytesOf<int64_t>({0, 1, 0, 1})}, w}, kInvalid),
             "/d/a.npz: y is int64[2,2], must be a class an example, or float32 targets");
   EXPECT_EQ(error({x, y, {"w", v1::DT_FLOAT, {2}, BytesOf<float>({1, -1})}}),
             "/d/a.npz: w: example 1 has the weight -1, must be 0 or greater");
-  EXPECT_THAT(error({{"x", v1::DT_DOUBLE, {2}, BytesOf<double>({1, 1e300})}, y, w}),
-              HasSubstr("/d/a.npz: x: example 1 has a number that is not finite in float32"));
+  EXPECT_THAT(
+      error({{"x", v1::DT_DOUBLE, {2}, BytesOf<double>({1, 1e300})}, y, w}),
+      HasSubstr("/d/a.npz: x: example 1 has a number that is not finite in float32; numpy.nan_to_num replaces"));
   EXPECT_THAT(error({{"x", v1::DT_FLOAT, {0, 3}, ""}, y, w}, kInvalid), HasSubstr("with one at least"));
   EXPECT_THAT(error({{"x", v1::DT_FLOAT, {}, BytesOf<float>({1})}, y, w}, kInvalid),
               HasSubstr("x is float32[], must be"));

@@ -34,9 +34,10 @@ absl::Status CheckShapes(const std::string& input, const Shape& output_shape, co
   if (examples.labels_dtype == v1::DT_INT32) {
     // A split may lack the highest classes.
     if (outputs >= examples.classes || (outputs == 1 && examples.classes == 2)) return absl::OkStatus();
-    return Error(input,
-                 absl::StrCat("the layer has ", outputs, " outputs, but the data has ", examples.classes,
-                              " classes: the greatest label is ", examples.classes - 1, ", and classes begin at 0"));
+    return Error(input, absl::StrCat("the layer has ", outputs, " outputs, but the data has ", examples.classes,
+                                     " classes: the greatest label is ", examples.classes - 1,
+                                     ", and classes begin at 0; the layer needs ", examples.classes,
+                                     " outputs, or the classes other numbers"));
   }
   // A vector of one number matches a number.
   const bool both_single = outputs == 1 && examples.labels_shape.num_elements() == 1;

@@ -192,7 +192,7 @@ TEST(ElementwiseLossTest, OutputsMustFitTheLabels) {
   EXPECT_EQ(
       message({2}, Classes(3)),
       "loss of layer 'y': the layer has 2 outputs, but the data has 3 classes: the greatest label is 2, and classes "
-      "begin at 0");
+      "begin at 0; the layer needs 3 outputs, or the classes other numbers");
   EXPECT_THAT(message({1}, Classes(3)), HasSubstr("1 outputs, but the data has 3 classes"));
   EXPECT_EQ(message({3}, Targets({2})), "loss of layer 'y': the layer's output is [3], but the labels are [2]");
   EXPECT_THAT(message({6}, Targets({2, 3})), HasSubstr("[6], but the labels are [2,3]"));

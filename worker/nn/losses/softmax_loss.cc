@@ -40,7 +40,8 @@ absl::StatusOr<std::unique_ptr<LossOp>> MakeSoftmaxLoss(const config::v1::Loss& 
   const bool class_labels = examples.labels_dtype == v1::DT_INT32;
   if (class_labels && output_shape.dim(0) < examples.classes) {
     return error("the layer has ", output_shape.dim(0), " outputs, but the data has ", examples.classes,
-                 " classes: the greatest label is ", examples.classes - 1, ", and classes begin at 0");
+                 " classes: the greatest label is ", examples.classes - 1, ", and classes begin at 0; the layer needs ",
+                 examples.classes, " outputs, or the classes other numbers");
   }
   if (!class_labels && output_shape != examples.labels_shape) {
     return error("the layer's output is ", output_shape.ToString(), ", but the labels are ",

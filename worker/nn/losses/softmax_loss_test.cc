@@ -155,7 +155,7 @@ TEST(SoftmaxLossTest, OutputsMustFitTheLabels) {
   EXPECT_EQ(
       message({2}, Classes(3)),
       "softmax cross-entropy of layer 'y': the layer has 2 outputs, but the data has 3 classes: the greatest label "
-      "is 2, and classes begin at 0");
+      "is 2, and classes begin at 0; the layer needs 3 outputs, or the classes other numbers");
   EXPECT_THAT(message({3, 1}, Classes(3)), HasSubstr("not shape [3,1]"));
   EXPECT_THAT(message({3}, Targets(2)), HasSubstr("output is [3], but the labels are [2]"));
 }
