@@ -60,7 +60,7 @@ int CheckCommand(FileSystem* fs, const std::vector<std::string>& words, std::ost
   flags.Declare(&command_line);
   if (const auto exit_code = command_line.Parse(words, out, err)) return *exit_code;
   const absl::Status status = Check(fs, flags, out);
-  if (!status.ok()) return PrintError("lockstep check", status.message(), ExitCodeOfCheck(status), err);
+  if (!status.ok()) return PrintError("lockstep check", status.message(), ExitCodeOfInput(status), err);
   out << "\n" << flags.config << " is good\n";
   return kExitDone;
 }

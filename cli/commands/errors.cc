@@ -21,15 +21,13 @@ int ExitCodeOfInput(const absl::Status& status) {
     case absl::StatusCode::kNotFound:
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kAlreadyExists:
+    case absl::StatusCode::kDataLoss:
+    case absl::StatusCode::kUnimplemented:
       return kExitBadConfiguration;
     default:
       return ExitCodeOf(status);
   }
-}
-
-int ExitCodeOfCheck(const absl::Status& status) {
-  const bool is_damage = absl::IsDataLoss(status) || absl::IsUnimplemented(status);
-  return is_damage ? kExitBadConfiguration : ExitCodeOfInput(status);
 }
 
 }  // namespace lockstep

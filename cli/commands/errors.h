@@ -11,13 +11,9 @@ namespace lockstep {
 // Prints "<command>: <line>" for each line of the message, Printable; returns `exit_code`.
 int PrintError(absl::string_view command, absl::string_view message, int exit_code, std::ostream& err);
 
-// Returns the exit code for an error of reading a user's input: 2 if the name is wrong or absent, 1 for damage and the
-// rest.
+// Returns the exit code for an error of reading a user's input: a configuration, data, a checkpoint. It is 2 if the
+// input is wrong, absent or damaged, since the same command would fail again, and 1 if it cannot be read.
 int ExitCodeOfInput(const absl::Status& status);
-
-// Returns the exit code for an error that CheckRun finds before anything starts: 2 also for damaged data, because
-// another start would find the same damage.
-int ExitCodeOfCheck(const absl::Status& status);
 
 }  // namespace lockstep
 

@@ -110,7 +110,8 @@ int EvalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostr
   EvalFlags flags;
   CommandLine command_line(
       "lockstep eval", "Evaluates a run's checkpoint on a split of its data.",
-      "Exit codes: 0 done; 1 damaged checkpoint or export; 2 wrong arguments or no such run; 143 terminated.\n"
+      "Exit codes: 0 done; 2 wrong arguments, no such run, or damaged data, checkpoint or export;\n"
+      "1 a file cannot be read or written; 143 terminated.\n"
       "Example: lockstep eval --logdir=runs/fashion_mnist --split=test");
   flags.run.Declare(&command_line);
   flags.run.DeclareMovingAverages(&command_line);

@@ -107,7 +107,8 @@ int ExportCommand(FileSystem* fs, const std::vector<std::string>& words, std::os
   CommandLine command_line(
       kName, "Writes the weights of a checkpoint as a file that other programs read: safetensors, or NumPy's npz.",
       "Names, types and shapes are the checkpoint's. checkpoint.warm_start takes such a file, too.\n"
-      "Exit codes: 0 done; 1 damaged checkpoint, disk full; 2 wrong arguments, or there is no checkpoint.\n"
+      "Exit codes: 0 done; 2 the checkpoint is damaged, there is none, or wrong arguments;\n"
+      "1 a file cannot be read or written.\n"
       "Example: lockstep export runs/mlp --format=npz --out=mlp.npz");
   command_line.AddArgument("DIR|CHECKPOINT", kCheckpointArgumentHelp, &flags.path);
   command_line.AddFlag("format", "FORMAT", "safetensors or npz; by default what --out ends with, else safetensors",

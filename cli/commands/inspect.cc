@@ -69,7 +69,8 @@ int Inspect(FileSystem* fs, const std::vector<std::string>& args, std::ostream& 
   bool digest = false, json = false;
   CommandLine command_line(
       kName, "Lists what a checkpoint holds and verifies all its checksums.",
-      "Exit codes: 0 all is well; 1 the checkpoint is damaged, or there is none; 2 wrong arguments.");
+      "Exit codes: 0 all is well; 2 the checkpoint is damaged, there is none, or wrong arguments;\n"
+      "1 a file cannot be read.");
   command_line.AddArgument(
       "DIR|CHECKPOINT", absl::StrCat(kCheckpointArgumentHelp, "; or a file of weights, .safetensors or .npz"), &path);
   command_line.AddFlag(
@@ -82,8 +83,7 @@ int Inspect(FileSystem* fs, const std::vector<std::string>& args, std::ostream& 
   const auto prefix = FindCheckpoint(fs, path, err);
   const absl::Status status = prefix.ok() ? Print(fs, *prefix, digest, json, out) : prefix.status();
   if (status.ok()) return kExitDone;
-  return PrintError(kName, status.message(),
-                    !prefix.ok() && absl::IsInvalidArgument(status) ? kExitBadConfiguration : kExitFailed, err);
+  return PrintError(kName, status.message(), ExitCodeOfInput(status), err);
 }
 
 }  // namespace lockstep

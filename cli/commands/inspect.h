@@ -14,7 +14,7 @@ namespace lockstep {
 // CHECKPOINT is a prefix such as DIR/model.ckpt-100, or one of its files. All checksums are verified. Prints a table of
 // name, dtype, shape and bytes; with --digest only the digest (common/checkpoint/digest.h); with --json one object
 // {"checkpoint", "variables": [{"name", "dtype", "shape", "bytes"}], "bytes", "digest"}. Returns the exit code: 0 on
-// success, 1 if the checkpoint is damaged or DIR has none, 2 for bad arguments.
+// success, 2 if the checkpoint is damaged, DIR has none, or an argument is wrong, 1 if a file cannot be read.
 int Inspect(FileSystem* fs, const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
 
 }  // namespace lockstep

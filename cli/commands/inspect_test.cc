@@ -108,21 +108,21 @@ TEST_F(InspectTest, SkipsDamagedCheckpointsOfADirectory) {
   EXPECT_THAT(err(), HasSubstr("variable hidden1/kernel"));
 }
 
-TEST_F(InspectTest, ExitsWithOneForADamagedCheckpoint) {
+TEST_F(InspectTest, ExitsWithTwoForADamagedCheckpoint) {
   Save(7);
   fs_.FlipBits("d/model.ckpt-7.data-00000-of-00001", 3, 1);
   for (const std::vector<std::string>& args :
        {std::vector<std::string>{"d/model.ckpt-7"}, {"d/model.ckpt-7", "--digest"}, {"d/model.ckpt-7", "--json"}}) {
-    EXPECT_EQ(Run(args), 1);
+    EXPECT_EQ(Run(args), 2);
     EXPECT_EQ(out(), "");
     EXPECT_THAT(err(), HasSubstr("lockstep inspect: checkpoint d/model.ckpt-7: variable hidden1/kernel"));
   }
-  EXPECT_EQ(Run({"d"}), 1);
+  EXPECT_EQ(Run({"d"}), 2);
   EXPECT_THAT(err(), HasSubstr("none of the 1 checkpoints of d can be read"));
 }
 
 TEST_F(InspectTest, DirectoryWithoutCheckpointsIsAnError) {
-  EXPECT_EQ(Run({"d"}), 1);
+  EXPECT_EQ(Run({"d"}), 2);
   EXPECT_EQ(err(), "lockstep inspect: d has no checkpoint\n");
 }
 

@@ -171,9 +171,7 @@ int NewCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostre
   if (!problem.empty()) return PrintError("lockstep new", problem, kExitBadConfiguration, err);
   const auto path = Write(fs, flags, out);
   if (!path.ok()) {
-    return PrintError("lockstep new", path.status().message(),
-                      absl::IsAlreadyExists(path.status()) ? kExitBadConfiguration : ExitCodeOfCheck(path.status()),
-                      err);
+    return PrintError("lockstep new", path.status().message(), ExitCodeOfInput(path.status()), err);
   }
   out << "wrote " << *path << (flags.csv.empty() && !flags.is_for_images() ? ", a perceptron for Fashion-MNIST" : "")
       << "\n"

@@ -123,7 +123,8 @@ int PredictCommand(FileSystem* fs, const std::vector<std::string>& words, std::o
       "evaluation.class_name_file, the categories of a csv label, or the folders of images). A damaged row of\n"
       "a csv or libsvm file, or a damaged image, gets a line with nothing behind its number and its ID,\n"
       "whatever input.on_damage says.\n"
-      "Exit codes: 0 done; 1 damaged checkpoint, export or data, disk full; 2 wrong arguments or no such run.\n"
+      "Exit codes: 0 done; 2 wrong arguments, no such run, or damaged data, checkpoint or export;\n"
+      "1 a file cannot be read or written.\n"
       "Example: lockstep predict --logdir=runs/fashion_mnist --split=test --output=test.csv");
   flags.run.Declare(&command_line);
   flags.run.DeclareMovingAverages(&command_line);

@@ -186,10 +186,6 @@ int Failed(absl::string_view command, const absl::Status& status, std::ostream& 
   return PrintError(command, status.message(), ExitCodeOfInput(status), err);
 }
 
-int CheckFailed(absl::string_view command, const absl::Status& status, std::ostream& err) {
-  return PrintError(command, status.message(), ExitCodeOfCheck(status), err);
-}
-
 int ReportEnd(const RunReport& report, absl::string_view command, const absl::StatusOr<RunReport::End>& end,
               absl::Time began, std::ostream& out, std::ostream& err) {
   const absl::Status status = end.ok() ? report.Finished(*end, Clock::Real()->Now() - began, out) : end.status();
@@ -200,7 +196,7 @@ int RunProcesses(FileSystem* fs, RunFlags flags, const config::v1::RunSpec& conf
                  const std::string& logdir, std::ostream& out, std::ostream& err) {
   constexpr absl::string_view kCommand = "lockstep run";
   const auto report = RunReport::Create(fs, config, logdir);
-  if (!report.ok()) return CheckFailed(kCommand, source.Locate(report.status()), err);
+  if (!report.ok()) return Failed(kCommand, source.Locate(report.status()), err);
   const std::string log_directory = JoinPath(logdir, "log");
   const absl::Status created = fs->CreateDirectory(log_directory);
   if (!created.ok()) return Failed(kCommand, created, err);
@@ -236,7 +232,7 @@ int RunProcesses(FileSystem* fs, RunFlags flags, const config::v1::RunSpec& conf
 int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flags, const config::v1::RunSpec& config,
                  const ConfigSource& source, const std::string& logdir, std::ostream& out, std::ostream& err) {
   const auto report = RunReport::Create(fs, config, logdir);
-  if (!report.ok()) return CheckFailed(command, source.Locate(report.status()), err);
+  if (!report.ok()) return Failed(command, source.Locate(report.status()), err);
   out << (*report)->Beginning(absl::StrCat(CountText(flags.processes.workers, "worker"), " in this process")) << "\n"
       << std::flush;
   // INFO logs would disturb the progress line.

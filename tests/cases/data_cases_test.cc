@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/cli/commands/commands.h"
+#include "lockstep/cli/commands/export_command.h"
 #include "lockstep/cli/commands/inspect.h"
 #include "lockstep/common/io/file_system.h"
 
@@ -131,6 +132,26 @@ TEST_P(DataCases, AreReadOrRefusedAlikeByEachCommand) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, DataCases, ::testing::ValuesIn(kCases));
+
+TEST_F(DataCases, DamageHasOneExitCode) {
+  Copy("st_truncated");
+  EXPECT_EQ(Call(Inspect, {Path("w.safetensors")}).exit_code, kRefused);
+  EXPECT_EQ(Call(ExportCommand, {Path("w.safetensors"), absl::StrCat("--out=", Path("w.npz"))}).exit_code, kRefused);
+  Copy("tfr_cut");
+  const std::string damaged = Path("d.tfrecord");
+  EXPECT_EQ(Call(LookCommand, {Path("c.textproto")}).exit_code, kRefused);
+  Copy("tfr_first_shard_empty");
+  const std::string logdir = absl::StrCat("--logdir=", Path("run"));
+  ASSERT_EQ(Call(LocalCommand, {Path("c.textproto"), logdir}).exit_code, kRead);
+  const Result predict = Call(PredictCommand, {logdir, "--split=train", absl::StrCat("--file=", damaged),
+                                               absl::StrCat("--output=", Path("p.csv"))});
+  EXPECT_EQ(predict.exit_code, kRefused);
+  EXPECT_THAT(predict.err, HasSubstr("record 19 at byte 1007"));
+  std::filesystem::copy_file(damaged, Path("d2.tfrecord"), std::filesystem::copy_options::overwrite_existing);
+  const Result eval = Call(EvalCommand, {logdir, "--split=train"});
+  EXPECT_EQ(eval.exit_code, kRefused);
+  EXPECT_THAT(eval.err, HasSubstr("record 19 at byte 1007"));
+}
 
 TEST_F(DataCases, InspectShowsATypeThatIsNotRead) {
   Copy("st_fp8_beside");

@@ -105,7 +105,7 @@ int LookCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostr
   LookFlags flags;
   CommandLine command_line(
       "lockstep look", "Shows examples of a split, the number of each label, and the range of the numbers.",
-      "Exit codes: 0 done; 1 damaged data, or --output cannot be written; 2 wrong arguments or configuration.\n"
+      "Exit codes: 0 done; 2 wrong arguments or configuration, or damaged data; 1 a file cannot be read or written.\n"
       "Example: lockstep look examples/cnn.textproto --split=test --output=sheet.png");
   flags.config.Declare(&command_line);
   command_line.AddFlag("split", "NAME", "the split to look at", &flags.split);
