@@ -268,7 +268,9 @@ int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flag
     return ReportEnd(**report, command, RunReport::End{last.global_step(), last.message()}, began, out, err);
   }
   if (!absl::IsCancelled(end.status)) return PrintError(command, end.status.message(), end.exit_code, err);
-  out << "stopped: a signal was received; the same command resumes from the last checkpoint\n";
+  out << "stopped: " << SignalText(end.stop_signal) << " was received; "
+      << (logdir.empty() ? "nothing was kept without a --logdir" : "the same command resumes from the last checkpoint")
+      << "\n";
   return end.exit_code;
 }
 

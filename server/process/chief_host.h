@@ -91,6 +91,9 @@ class ChiefHost {
   // before the destructor.
   void RequestSave() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Returns the first stop signal; 0 if there was none or none is watched.
+  int stop_signal() const { return watch_ ? watch_->stop_signal() : 0; }
+
   // Returns the exit code for a process that ends with `status`, the result of Create, Wait or the code that serves the
   // chief.
   int ExitCode(const absl::Status& status) const;

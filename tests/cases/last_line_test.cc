@@ -135,8 +135,12 @@ TEST_F(LastLineTest, ALossIsNotFinite) {
 }
 
 TEST_F(LastLineTest, ASignalStopsIt) {
-  EXPECT_EQ(LastLine("model { registered: 'is_stopped' }", {"--steps=1000000000"}),
-            "stopped: a signal was received; the same command resumes from the last checkpoint");
+  const std::vector<std::string> long_run = {"--steps=1000000000"};
+  EXPECT_EQ(LastLine("model { registered: 'is_stopped' }", long_run),
+            "stopped: SIGTERM was received; the same command resumes from the last checkpoint");
+  EXPECT_EQ(exit_code_, kExitTerminated);
+  EXPECT_EQ(LastLine("model { registered: 'is_stopped' }", long_run, /*has_logdir=*/false),
+            "stopped: SIGTERM was received; nothing was kept without a --logdir");
   EXPECT_EQ(exit_code_, kExitTerminated);
 }
 

@@ -77,6 +77,7 @@ LocalRunEnd RunLocal(const config::v1::RunSpec& config, const LocalRunOptions& o
     if (options.on_status) options.on_status(chief->GetStatus());
   }
   end.exit_code = host.ExitCode(end.status);
+  end.stop_signal = host.stop_signal();
   return end;
 }
 

@@ -30,6 +30,8 @@ struct LocalRunEnd {
   absl::Status status;
   // Of a process that runs nothing else.
   int exit_code = 0;
+  // The signal that stopped the run; 0 if none did.
+  int stop_signal = 0;
 };
 
 // Chief and workers in this process, without a socket: the master ''. Installs a TerminationWatch, so call it

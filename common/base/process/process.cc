@@ -187,14 +187,14 @@ void TerminationWatch::Watch() {
       case StopRequests::Meaning::kSame:
         break;
       case StopRequests::Meaning::kSave:
-        RequestAct(/*stops=*/false);
+        RequestAct(/*stop_signal=*/0);
         break;
       case StopRequests::Meaning::kAtOnce:
         std::_Exit(options_.second_exit_code());
       case StopRequests::Meaning::kStop:
         limit = options_.limit();
         deadline = now + limit;
-        RequestAct(/*stops=*/true);
+        RequestAct(signal);
     }
   }
 }
@@ -204,8 +204,8 @@ void TerminationWatch::Act() {
     bool stops = false;
     {
       MutexLock lock(&mutex_);
-      while (!stop_due_ && !save_due_ && !ending_) changed_.Wait(&mutex_);
-      stops = stop_due_;
+      while (stop_signal_ == 0 && !save_due_ && !ending_) changed_.Wait(&mutex_);
+      stops = stop_signal_ != 0;
       if (ending_ && !stops) return;
       save_due_ = false;
     }
@@ -226,10 +226,16 @@ int TerminationWatch::Next(absl::Time deadline) {
   }
 }
 
-void TerminationWatch::RequestAct(bool stops) {
+int TerminationWatch::stop_signal() const {
+  MutexLock lock(&mutex_);
+  return stop_signal_;
+}
+
+void TerminationWatch::RequestAct(int stop_signal) {
   MutexLock lock(&mutex_);
   if (ending_) return;
-  stop_due_ = stop_due_ || stops;
+  // Only one stop signal is reported (StopRequests).
+  if (stop_signal != 0) stop_signal_ = stop_signal;
   save_due_ = true;
   changed_.SignalAll();
 }

@@ -89,14 +89,17 @@ class TerminationWatch {
   explicit TerminationWatch(Options options);
   ~TerminationWatch();
 
+  // Returns the first stop signal; 0 if there was none.
+  int stop_signal() const ABSL_LOCKS_EXCLUDED(mutex_);
+
  private:
   void Watch() ABSL_LOCKS_EXCLUDED(mutex_);
   // Runs the callbacks.
   void Act() ABSL_LOCKS_EXCLUDED(mutex_);
   // The next signal; negative at `deadline`.
   int Next(absl::Time deadline);
-  // Has Act call on_stop, or else on_save, unless the watch is ending.
-  void RequestAct(bool stops) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Has Act call on_stop, or else on_save if `stop_signal` is 0, unless the watch is ending.
+  void RequestAct(int stop_signal) ABSL_LOCKS_EXCLUDED(mutex_);
   bool over() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
@@ -105,7 +108,7 @@ class TerminationWatch {
   CondVar changed_;
   // The id of watcher_; absent until it runs.
   absl::optional<pthread_t> watcher_id_ ABSL_GUARDED_BY(mutex_);
-  bool stop_due_ ABSL_GUARDED_BY(mutex_) = false;
+  int stop_signal_ ABSL_GUARDED_BY(mutex_) = 0;
   bool save_due_ ABSL_GUARDED_BY(mutex_) = false;
   // No callback begins any more.
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
