@@ -84,7 +84,8 @@ absl::Status ChiefConnection::End(const Attempt& attempt, const absl::Status& st
                                             : absl::StrCat("no connection within ", absl::FormatDuration(attempt.limit),
                                                            ": the host does not answer, or its name service"));
   }
-  return attempt.fresh && !answered ? ExplainConnectError(target_, status) : status;
+  const bool never_answered = attempt.fresh && !answered;
+  return never_answered || absl::IsUnimplemented(status) ? ExplainConnectError(target_, status) : status;
 }
 
 absl::Status ChiefConnection::RefusedByChief(const Attempt& attempt, const absl::Status& status) {

@@ -31,7 +31,8 @@ std::string Explanation(const std::string& target, absl::string_view text) {
   }
   if (!absl::StrContains(text, kNoConnection)) return std::string(text);
   if (absl::StrContains(text, "Connection refused")) return "connection refused: no process listens there";
-  if (HasOneOf(text, {"Socket closed", "Connection reset by peer", "http1.x", "Frame size", "Broken pipe"})) {
+  if (HasOneOf(text, {"Socket closed", "Connection reset by peer", "http1.x", "Failed parsing HTTP/2", "Frame size",
+                      "Broken pipe"})) {
     return absl::StrCat("the port does not speak HTTP/2 in plain text; it may speak TLS (", BehindLast(text, ": "),
                         ")");
   }
@@ -41,6 +42,10 @@ std::string Explanation(const std::string& target, absl::string_view text) {
 }  // namespace
 
 absl::Status ExplainConnectError(const std::string& target, const absl::Status& status) {
+  if (absl::IsUnimplemented(status)) {
+    return absl::UnimplementedError(
+        absl::StrCat(target, " is no Lockstep chief, or one of another release: ", status.message()));
+  }
   if (!absl::IsUnavailable(status)) return status;
   return absl::UnavailableError(Explanation(target, status.message()));
 }

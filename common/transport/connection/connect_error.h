@@ -7,8 +7,9 @@
 
 namespace lockstep {
 
-// Returns `status`, the end of a call whose channel never connected, with a message for people: the name cannot be
-// resolved, the connection was refused, or the port speaks something other than HTTP/2. Other errors are unchanged.
+// Returns `status`, the end of a call, with a message for people. If the channel never connected, the name cannot be
+// resolved, the connection was refused, or the port speaks something other than HTTP/2. If the method is unknown, a
+// server of something else listens there. Other errors are unchanged.
 absl::Status ExplainConnectError(const std::string& target, const absl::Status& status);
 
 }  // namespace lockstep

@@ -27,6 +27,15 @@ TEST(ConnectErrorTest, NamesAPortOfAnotherProtocol) {
             "the port does not speak HTTP/2 in plain text; it may speak TLS (Socket closed)");
 }
 
+TEST(ConnectErrorTest, NamesAServerOfSomethingElse) {
+  EXPECT_EQ(Explained("failed to connect to all addresses; last error: UNAVAILABLE: ipv4:127.0.0.1:1: Failed parsing "
+                      "HTTP/2"),
+            "the port does not speak HTTP/2 in plain text; it may speak TLS (Failed parsing HTTP/2)");
+  EXPECT_EQ(ExplainConnectError("web.test:80", absl::UnimplementedError("Received http2 header with status: 404")),
+            absl::UnimplementedError("web.test:80 is no Lockstep chief, or one of another release: Received http2 "
+                                     "header with status: 404"));
+}
+
 TEST(ConnectErrorTest, KeepsAnotherReason) {
   EXPECT_EQ(Explained("failed to connect to all addresses; last error: UNKNOWN: No route to host"),
             "no connection: UNKNOWN: No route to host");
