@@ -108,8 +108,14 @@ absl::Status NoSuchCheckpoint(FileSystem* fs, const std::string& path, const std
                     IsV1(fs, path) ? "; here only format V2 can be used" : "", ForeignFormatOf(**file));
   }
   const bool is_name = Basename(path) == path && !logdir.empty();
-  const std::string directory = is_name ? logdir : std::string(Dirname(path));
-  const auto names = fs->ListDirectory(directory);
+  std::string directory = is_name ? logdir : std::string(Dirname(path));
+  auto names = fs->ListDirectory(path);
+  if (names.ok()) {
+    directory = path;
+    absl::StrAppend(&text, ": it is a directory; name a checkpoint in it");
+  } else {
+    names = fs->ListDirectory(directory);
+  }
   if (!names.ok()) return absl::NotFoundError(absl::StrCat(text, "; ", names.status().message()));
   std::vector<std::string> prefixes;
   for (const std::string& name : *names) {

@@ -33,8 +33,8 @@ absl::StatusOr<std::unique_ptr<TensorReader>> OpenTensors(FileSystem* fs, const 
 absl::StatusOr<bool> TensorsExist(FileSystem* fs, const std::string& path);
 
 // Returns the NotFound error for a path that is no checkpoint and no file of weights: it says what lies there instead,
-// and names the checkpoints in its directory or, if the path has
-// none, in `logdir`.
+// and names the checkpoints in the path, if it is a directory, otherwise in its directory or, if it has none, in
+// `logdir`.
 absl::Status NoSuchCheckpoint(FileSystem* fs, const std::string& path, const std::string& logdir);
 
 struct TensorFileContents {

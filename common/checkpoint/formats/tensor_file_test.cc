@@ -60,6 +60,14 @@ TEST_F(TensorFileTest, AFileOfAnotherFormatIsNamed) {
   EXPECT_THAT(std::string(NoSuchCheckpoint(&fs_, "/d/w.h5", "").message()), HasSubstr("; it is an HDF5 file: "));
 }
 
+TEST_F(TensorFileTest, ADirectoryIsNoCheckpoint) {
+  ASSERT_TRUE(fs_.CreateDirectory("/d/run").ok());
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "/d/run/model.ckpt-7.index", "").ok());
+  EXPECT_EQ(NoSuchCheckpoint(&fs_, "/d/run", "").message(),
+            "there is no checkpoint /d/run: it is a directory; name a checkpoint in it; the directory has "
+            "/d/run/model.ckpt-7");
+}
+
 TEST_F(TensorFileTest, AFailureLeavesTheOldFile) {
   const auto source = OpenTensors(&fs_, "c").value();
   ASSERT_TRUE(WriteFileAtomically(&fs_, "old.npz", "old").ok());
