@@ -22,6 +22,7 @@ constexpr Signature kSignatures[] = {
     {{"\x28\xb5\x2f\xfd", 4}, "it is compressed with zstd: unzstd it"},
     {{"\x78\x01", 2}, kZlib},
     {{"\x78\x9c", 2}, kZlib},
+    {{"\x78\xda", 2}, kZlib},
     {{"BZh", 3}, "it is compressed with bzip2: bunzip2 it"},
     {{"\xfd"
       "7zXZ\0",

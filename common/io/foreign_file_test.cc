@@ -16,7 +16,7 @@ TEST(ForeignFileTest, NamesFormatsThatAreNoData) {
   EXPECT_THAT(ForeignFormat(absl::string_view("\x1f\x8b\x08\0", 4)), HasSubstr("gzipped"));
   EXPECT_THAT(ForeignFormat("version https://git-lfs.github.com/spec/v1\n"), HasSubstr("git lfs pull"));
   EXPECT_THAT(ForeignFormat("PAR1"), HasSubstr("Parquet"));
-  EXPECT_THAT(ForeignFormat("x\x9c"), HasSubstr("zlib"));
+  for (const char* const level : {"x\x01", "x\x9c", "x\xda"}) EXPECT_THAT(ForeignFormat(level), HasSubstr("zlib"));
 }
 
 TEST(ForeignFileTest, SaysNothingOfData) {

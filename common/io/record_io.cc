@@ -54,7 +54,8 @@ absl::StatusOr<RecordReader::Position> RecordReader::SkipAt(uint64_t offset) con
   const uint32_t stored = UnmaskCrc32c(LoadLittleEndian<uint32_t>(header + 8));
   const uint32_t computed = Crc32c(absl::string_view(header, 8));
   if (stored != computed) {
-    return Damaged(offset, absl::StrCat("has a length with checksum ", computed, " where ", stored, " is stored"));
+    return Damaged(offset, absl::StrCat("has a length with checksum ", computed, " where ", stored, " is stored",
+                                        offset == 0 ? "; the file may hold no TFRecords" : ""));
   }
   if (length > largest_record_) {
     return Damaged(offset, absl::StrCat("has ", length, " bytes, more than the allowed ", largest_record_));

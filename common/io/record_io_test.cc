@@ -91,6 +91,15 @@ TEST_F(RecordReaderTest, AllocatesNothingForATooLongLength) {
   EXPECT_LT(payload.capacity(), 1000u);
 }
 
+TEST_F(RecordReaderTest, SaysThatAFileMayBeOfAnotherFormat) {
+  std::string payload;
+  Write("x,y\n1,2\n3,4\n5,6\n");
+  EXPECT_THAT(std::string(Open()->ReadAt(0, &payload).status().message()),
+              HasSubstr("; the file may hold no TFRecords"));
+  Write(FrameRecord("first") + "x,y\n1,2\n3,4\n5,6\n");
+  EXPECT_THAT(std::string(Open()->ReadAt(21, &payload).status().message()), ::testing::EndsWith(" is stored"));
+}
+
 TEST_F(RecordReaderTest, SaysThatAFileIsMissing) {
   EXPECT_EQ(RecordReader::Open(&fs_, "missing").status().code(), absl::StatusCode::kNotFound);
 }
