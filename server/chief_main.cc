@@ -196,9 +196,7 @@ int Run(const Flags& flags, const config::v1::RunSpec& config) {
   SetLogField("generation", absl::StrCat(host.chief()->generation()));
   const absl::Status status = Serve(&host);
   if (status.ok()) {
-    const v1::RunStatus end = host.chief()->GetStatus();
-    LOG(INFO) << "chief: finished at step " << end.global_step() << (end.message().empty() ? "" : ": ")
-              << end.message();
+    host.LogFinish();
   } else if (absl::IsCancelled(status)) {
     LOG(INFO) << "chief: " << status.message();
   } else {

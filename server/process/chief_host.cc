@@ -154,6 +154,11 @@ absl::Status ChiefHost::Wait() {
   return status;
 }
 
+void ChiefHost::LogFinish() const {
+  const v1::RunStatus end = chief_->GetStatus();
+  LOG(INFO) << "chief: finished at step " << end.global_step() << (end.message().empty() ? "" : ": ") << end.message();
+}
+
 int ChiefHost::ExitCode(const absl::Status& status) const {
   if (absl::IsDeadlineExceeded(status)) return kExitFailed;
   if (chief_ != nullptr || status.ok() || absl::IsCancelled(status)) return ExitCodeOf(status);

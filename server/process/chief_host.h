@@ -91,6 +91,8 @@ class ChiefHost {
   // before the destructor.
   void RequestSave() ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // Logs that the run is over, at which step, and why if that is not its last. After an OK Wait.
+  void LogFinish() const;
   // Returns the first stop signal; 0 if there was none or none is watched.
   int stop_signal() const { return watch_ ? watch_->stop_signal() : 0; }
 

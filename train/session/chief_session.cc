@@ -120,6 +120,7 @@ absl::Status ChiefSession::Start(const SessionMachine& machine) {
     const absl::Status ended = host_.Wait();
     // Also where the program does not end in time.
     if (options_.stop != nullptr) options_.stop->set_loses_nothing(ended.ok() || absl::IsCancelled(ended));
+    if (ended.ok()) host_.LogFinish();
     result_.Set(ended);
   });
   client_ = LocalConnector(host_.chief()).Connect(MasterAddress()).value();

@@ -8,8 +8,10 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "glog/logging.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/digest.h"
@@ -192,6 +194,39 @@ TEST_F(SessionTest, AStopEndsTheRunAtTheStepThatIsHeld) {
   RunAll(session.get());
   EXPECT_TRUE(session->Close().ok());
   EXPECT_EQ(DigestOf(12), continued);
+}
+
+// The lines of the log that say how the run ended.
+class EndLog : public google::LogSink {
+ public:
+  EndLog() { google::AddLogSink(this); }
+  ~EndLog() override { google::RemoveLogSink(this); }
+  void send(google::LogSeverity, const char*, const char*, int, const struct ::tm*, const char* message,
+            size_t length) override {
+    const std::string line(message, length);
+    MutexLock lock(&mutex_);
+    if (absl::StrContains(line, "finished at step")) lines_.push_back(line);
+  }
+  std::vector<std::string> lines() {
+    MutexLock lock(&mutex_);
+    return lines_;
+  }
+
+ private:
+  Mutex mutex_;
+  std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);
+};
+
+TEST_F(SessionTest, TheLogSaysWhyTheRunEnded) {
+  EndLog log;
+  {
+    const auto session = OpenChief();
+    session->AllowThrough(4);
+    ASSERT_TRUE(session->RequestStop("no improvement in 2 checks").ok());
+    EXPECT_TRUE(session->Close().ok());
+  }
+  const int64_t step = Record().end().step();
+  EXPECT_THAT(log.lines(), ElementsAre(absl::StrCat("chief: finished at step ", step, ": no improvement in 2 checks")));
 }
 
 TEST_F(SessionTest, AnEndThatIsRecordedStandsInTheNextLife) {
