@@ -45,28 +45,26 @@ absl::StatusOr<TensorFileFormat> ChooseFormat(const ExportFlags& flags) {
   return format;
 }
 
-// Returns the tensors of a checkpoint that a file of weights can hold; `left_out` gets the others.
-std::vector<std::string> AllNumbers(const TensorReader& checkpoint, std::vector<std::string>* left_out) {
-  std::vector<std::string> names;
-  for (std::string& name : checkpoint.names()) {
-    const auto entry = checkpoint.Describe(name);
-    const bool is_held = entry.ok() && SizeOf(entry->dtype) > 0;
-    (is_held ? &names : left_out)->push_back(std::move(name));
-  }
-  return names;
+// Returns true if a file of weights can hold the tensor.
+bool IsHeld(const TensorReader& checkpoint, const std::string& name) {
+  const auto entry = checkpoint.Describe(name);
+  return entry.ok() && SizeOf(entry->dtype) > 0;
 }
 
 absl::StatusOr<std::vector<std::string>> ChooseNames(FileSystem* fs, const TensorReader& checkpoint,
                                                      const ExportFlags& flags, std::ostream& err) {
   std::vector<std::string> names, left_out;
-  if (flags.optimizer_state) {
-    names = AllNumbers(checkpoint, &left_out);
-  } else {
+  for (std::string& name : checkpoint.names()) {
+    (IsHeld(checkpoint, name) ? names : left_out).push_back(std::move(name));
+  }
+  if (!flags.optimizer_state) {
     ASSIGN_OR_RETURN(const absl::optional<v1::RunRecord> record,
                      ReadRunRecord(fs, std::string(Dirname(checkpoint.prefix()))));
     names = WeightNames(checkpoint, record.has_value() ? &record->model() : nullptr);
+    // All weights of a run have a type that can be written.
+    if (record.has_value()) left_out.clear();
   }
-  for (const std::string& name : left_out) err << kName << ": left out, not numbers: " << name << "\n";
+  for (const std::string& name : left_out) err << kName << ": left out, its type cannot be written: " << name << "\n";
   if (names.empty()) return absl::NotFoundError(absl::StrCat(checkpoint.prefix(), " has no variables to export"));
   return names;
 }

@@ -158,6 +158,9 @@ TEST_F(DataCases, InspectShowsATypeThatIsNotRead) {
   const Result inspected = Call(Inspect, {Path("w.safetensors")});
   EXPECT_EQ(inspected.exit_code, 0) << inspected.err;
   EXPECT_THAT(inspected.out, HasSubstr("F8_E4M3"));
+  const Result exported = Call(ExportCommand, {Path("w.safetensors"), absl::StrCat("--out=", Path("w.npz"))});
+  EXPECT_EQ(exported.exit_code, 0) << exported.err;
+  EXPECT_EQ(exported.err, "lockstep export: left out, its type cannot be written: other\n");
   Copy("st_only_metadata");
   EXPECT_EQ(Call(Inspect, {Path("w.safetensors")}).exit_code, 0);
 }

@@ -176,7 +176,7 @@ absl::StatusOr<TensorReader::Entry> SafetensorsReader::Describe(absl::string_vie
   if (dtype == v1::DT_INVALID) {
     return absl::UnimplementedError(absl::StrCat(path_, ": ", name, " has elements of the type ",
                                                  absl::CHexEscape(place.type.substr(0, kShownBytes)),
-                                                 ", which is not read"));
+                                                 ", which is not read; convert it to F32, F16 or BF16"));
   }
   return Entry{dtype, place.shape, place.end - place.begin};
 }

@@ -83,7 +83,7 @@ TEST_F(SafetensorsTest, OnlyReadingAnUnsupportedTypeFails) {
   ASSERT_TRUE(reader.ok()) << reader.status();
   EXPECT_TRUE((*reader)->Contains("q"));
   EXPECT_EQ((*reader)->Read("q").status().message(),
-            "f.safetensors: q has elements of the type F8_E4M3, which is not read");
+            "f.safetensors: q has elements of the type F8_E4M3, which is not read; convert it to F32, F16 or BF16");
 }
 
 TEST_F(SafetensorsTest, DamageIsDataLoss) {
