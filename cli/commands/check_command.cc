@@ -40,10 +40,14 @@ absl::Status Check(FileSystem* fs, const ConfigFlags& flags, std::ostream& out) 
   out << (ends_early ? CountText(steps, "step") : TrainingLengthText(training)) << " of "
       << CountText(training.replicas_to_aggregate(), "slot") << " of "
       << CountText(config.input().batch_size(), "example");
-  if (train_examples > 0 && steps > 0) {
+  const std::string epochs = absl::StrCat(" (input.epochs is ", config.input().epochs(), ")");
+  if (check->stream_batches) {
+    out << " at most; the stream of each worker ends after "
+        << (*check->stream_batches == 1 ? "1 batch" : absl::StrCat(*check->stream_batches, " batches")) << epochs;
+  } else if (train_examples > 0 && steps > 0) {
     out << ": " << QuantityText(static_cast<double>(steps) * batch / train_examples) << " epochs";
   }
-  if (ends_early) out << ", then the input ends (input.epochs is " << config.input().epochs() << ")";
+  if (ends_early) out << ", then the input ends" << epochs;
   out << "\n\n" << check->model.ToTable();
   if (!check->warm_start.empty()) out << "\n" << check->warm_start << "\n";
   return absl::OkStatus();

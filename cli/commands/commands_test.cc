@@ -254,6 +254,22 @@ TEST_F(CommandsTest, SaysWhereTheInputEnds) {
   EXPECT_THAT(trained.out, HasSubstr("from start to end): the input has ended, input.epochs is 1\n"));
 }
 
+TEST_F(CommandsTest, SaysWhereTheStreamOfAWorkerEnds) {
+  const std::vector<std::string> words = {config_, "--set=training={ steps: 100 replicas_to_aggregate: 1 async {} }",
+                                          "--set=input.epochs=1"};
+  const CalledCommand checked = Call(CheckCommand, words);
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  EXPECT_THAT(checked.out,
+              HasSubstr("100 steps of 1 slot of 8 examples at most; the stream of each worker ends after 75 "
+                        "batches (input.epochs is 1)\n"));
+  std::vector<std::string> large = words;
+  large.push_back("--set=input.batch_size=601");
+  const CalledCommand refused = Call(CheckCommand, large);
+  EXPECT_EQ(refused.exit_code, 2);
+  EXPECT_THAT(refused.err,
+              HasSubstr("1 epoch of 600 examples end before the first step, which needs 601 (1 slot of 601)"));
+}
+
 TEST_F(CommandsTest, SaysThatNoChiefAnswers) {
   // This socket has no listener.
   const std::string master = absl::StrCat("--master=unix:", Path("none.sock"));

@@ -12,6 +12,7 @@
 #include "lockstep/common/config/run_spec.h"
 #include "lockstep/common/report/quantity.h"
 #include "lockstep/common/step/compression.h"
+#include "lockstep/common/step/training_policy.h"
 #include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/server/optimizer/optimizer_groups.h"
 #include "lockstep/server/ps/versions/checkpoint_keys.h"
@@ -27,9 +28,9 @@ namespace lockstep {
 namespace {
 
 // Returns an error if the input ends before the first step.
-absl::Status CheckLength(const config::v1::RunSpec& config, int64_t examples, absl::optional<int64_t> steps) {
-  if (steps.value_or(1) > 0) return absl::OkStatus();
-  const int64_t replicas = config.training().replicas_to_aggregate(), batch = config.input().batch_size();
+absl::Status CheckLength(const config::v1::RunSpec& config, int64_t examples, const RunCheck& check) {
+  if (check.input_steps.value_or(1) > 0 && check.stream_batches.value_or(1) > 0) return absl::OkStatus();
+  const int64_t replicas = BatchesTogether(config.training()), batch = config.input().batch_size();
   return absl::InvalidArgumentError(
       absl::StrCat("input.epochs is ", config.input().epochs(), ": ", CountText(config.input().epochs(), "epoch"),
                    " of ", CountText(examples, "example"), " end before the first step, which needs ", replicas * batch,
@@ -63,7 +64,8 @@ absl::Status CheckTraining(FileSystem* fs, const config::v1::RunSpec& config,
   }
   RETURN_IF_ERROR(CreateBatchSource(dataset, config.input(), TrainingBatches(config)).status());
   check->input_steps = StepsOfInput(config, dataset->size());
-  return CheckLength(config, dataset->size(), check->input_steps);
+  check->stream_batches = BatchesOfStream(config, dataset->size());
+  return CheckLength(config, dataset->size(), *check);
 }
 
 }  // namespace

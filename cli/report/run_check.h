@@ -30,6 +30,8 @@ struct RunCheck {
   ModelSummary model;
   // Number of steps before the input of "train" ends; nullopt if it has no end.
   absl::optional<int64_t> input_steps;
+  // Number of batches before the stream of a worker ends; nullopt if it has no end, or if all workers read one stream.
+  absl::optional<int64_t> stream_batches;
   // The tensors that a warm start loads and those that it does not, see WarmStartPlan; empty if there is no warm start.
   std::string warm_start;
 };

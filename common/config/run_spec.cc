@@ -61,6 +61,18 @@ void ChangePaths(config::v1::RunSpec* config, Change change) {
   if (config->has_evaluation()) replace(config->mutable_evaluation()->mutable_class_name_file());
 }
 
+// Returns the number of groups of batches, of which a step or a stream takes one at a time, before an order of
+// `examples` examples ends; nullopt if it has no end.
+absl::optional<int64_t> LengthOfOrder(const config::v1::RunSpec& config, int64_t examples) {
+  const config::v1::InputConfig& input = config.input();
+  if (input.epochs() <= 0) return absl::nullopt;
+  const int64_t together = BatchesTogether(config.training()) * input.batch_size();
+  if (input.last_batch() == config::v1::InputConfig::DROP) examples -= examples % together;
+  // Epochs that would overflow are no end.
+  if (examples > 0 && input.epochs() > std::numeric_limits<int64_t>::max() / examples) return absl::nullopt;
+  return input.epochs() * examples / together;
+}
+
 }  // namespace
 
 absl::StatusOr<config::v1::RunSpec> LoadRunSpec(FileSystem* fs, const std::string& path,
@@ -117,14 +129,12 @@ std::vector<std::string> SplitNames(const config::v1::InputConfig& input) {
 }
 
 absl::optional<int64_t> StepsOfInput(const config::v1::RunSpec& config, int64_t examples) {
-  const config::v1::InputConfig& input = config.input();
   // The number of streams is known once the workers have joined.
-  if (input.epochs() <= 0 || ReadsStreams(config.training())) return absl::nullopt;
-  const int64_t per_step = config.training().replicas_to_aggregate() * input.batch_size();
-  if (input.last_batch() == config::v1::InputConfig::DROP) examples -= examples % per_step;
-  // Epochs that would overflow are no end.
-  if (examples > 0 && input.epochs() > std::numeric_limits<int64_t>::max() / examples) return absl::nullopt;
-  return input.epochs() * examples / per_step;
+  return ReadsStreams(config.training()) ? absl::nullopt : LengthOfOrder(config, examples);
+}
+
+absl::optional<int64_t> BatchesOfStream(const config::v1::RunSpec& config, int64_t examples) {
+  return ReadsStreams(config.training()) ? LengthOfOrder(config, examples) : absl::nullopt;
 }
 
 std::string TrainingLengthText(const config::v1::TrainingConfig& training) {

@@ -38,6 +38,9 @@ std::vector<std::string> SplitNames(const config::v1::InputConfig& input);
 // Returns the number of steps before an input of `examples` examples ends; nullopt if it has no end (input.epochs is
 // 0), or if each worker reads a stream of its own, whose number the configuration does not say.
 absl::optional<int64_t> StepsOfInput(const config::v1::RunSpec& config, int64_t examples);
+// Returns the number of batches before the stream of a worker ends; nullopt if it has no end, or if all workers read
+// one stream.
+absl::optional<int64_t> BatchesOfStream(const config::v1::RunSpec& config, int64_t examples);
 
 // Describes the run's length for users: "1,000 steps", "50 steps more", "steps without a bound".
 std::string TrainingLengthText(const config::v1::TrainingConfig& training);
