@@ -78,6 +78,11 @@ std::string HintAtHeader(const CsvSource& source, const std::string& name) {
                     : "; the header line must be the first of the file";
 }
 
+// Returns an error about the columns that names the first file's header line.
+absl::Status HeaderError(const CsvSource& source, absl::string_view text) {
+  return absl::InvalidArgumentError(absl::StrCat(source.files.front().path, ":1: ", text));
+}
+
 // "data.csv:1: csv column "a" is not among the 3 of the header line: "x", "y", "z"", with the probable cause.
 absl::Status NoSuchColumn(const CsvSource& source, const std::string& name) {
   std::vector<std::string> shown;
@@ -85,19 +90,20 @@ absl::Status NoSuchColumn(const CsvSource& source, const std::string& name) {
     if (shown.size() == kShownNames) break;
     shown.push_back(absl::StrCat("\"", absl::Utf8SafeCHexEscape(column.substr(0, kShownBytes)), "\""));
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat(source.files.front().path, ":1: csv column \"", name, "\" is not among the ", source.header.size(),
-                   " of the header line: ", absl::StrJoin(shown, ", "),
-                   shown.size() < source.header.size() ? ", ..." : "", HintAtHeader(source, name)));
+  return HeaderError(source,
+                     absl::StrCat("csv column \"", name, "\" is not among the ", source.header.size(),
+                                  " of the header line: ", absl::StrJoin(shown, ", "),
+                                  shown.size() < source.header.size() ? ", ..." : "", HintAtHeader(source, name)));
 }
 
 // Returns the number of columns of a range that begins at `index` of the header.
-absl::StatusOr<size_t> RangeSize(const std::vector<std::string>& header, size_t index, const Column& column) {
+absl::StatusOr<size_t> RangeSize(const CsvSource& source, size_t index, const Column& column) {
+  const std::vector<std::string>& header = source.header;
   if (column.last().empty()) return static_cast<size_t>(column.has_count() ? column.count() : 1);
   const auto last = std::find(header.begin() + static_cast<ptrdiff_t>(index), header.end(), column.last());
   if (last != header.end()) return static_cast<size_t>(last - header.begin()) - index + 1;
-  return absl::InvalidArgumentError(absl::StrCat("csv columns \"", column.name(), "\" to \"", column.last(),
-                                                 "\": there is no \"", column.last(), "\" behind the first of them"));
+  return HeaderError(source, absl::StrCat("csv columns \"", column.name(), "\" to \"", column.last(),
+                                          "\": there is no \"", column.last(), "\" behind the first of them"));
 }
 
 bool MayBeAbsent(const Column& config, bool labels_optional) {
@@ -115,17 +121,18 @@ absl::StatusOr<std::vector<CsvColumn>> MatchHeader(const CsvSource& source, cons
     if (found == header.end() && MayBeAbsent(column, labels_optional)) continue;
     if (found == header.end()) return NoSuchColumn(source, column.name());
     const auto index = static_cast<size_t>(found - header.begin());
-    ASSIGN_OR_RETURN(const size_t size, RangeSize(header, index, column));
+    ASSIGN_OR_RETURN(const size_t size, RangeSize(source, index, column));
     if (size > header.size() - index) {
-      return absl::InvalidArgumentError(absl::StrCat("csv column \"", column.name(), "\" and the ", size - 1,
-                                                     " behind it: the header line has ", header.size() - index - 1));
+      return HeaderError(source, absl::StrCat("csv column \"", column.name(), "\" and the ", size - 1,
+                                              " behind it: the header line has ", header.size() - index - 1));
     }
     ASSIGN_OR_RETURN(CsvColumn made, MakeCsvColumn(column));
     for (size_t i = index; i < index + size; ++i) {
       made.name = header[i];
       const bool repeated = std::count(header.begin(), header.end(), made.name) > 1;
       if (repeated || columns[i].type != Csv::SKIP) {
-        return absl::InvalidArgumentError(absl::StrCat("csv column \"", made.name, "\" is named twice"));
+        return HeaderError(source, absl::StrCat("csv column \"", made.name, "\" is named twice",
+                                                repeated ? " in the header line; rename one of them" : ""));
       }
       columns[i] = made;
     }

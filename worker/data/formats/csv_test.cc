@@ -198,10 +198,10 @@ TEST_F(CsvTest, NamesTheErrorInTheConfiguration) {
   expect("column { name: 'X2' }", "\"x2\", \"x2\"; did you mean \"x2\"?");
   ExpectError("1,0.5\n2,1\n", "column { name: 'x' }", absl::StatusCode::kInvalidArgument,
               "the header line: \"1\", \"0.5\"; if the file has no header line, set no_header: true");
-  expect("column { name: 'x2' }", "csv column \"x2\" is named twice");
+  expect("column { name: 'x2' }", "t.csv:1: csv column \"x2\" is named twice in the header line; rename one of them");
   ExpectError("x;y\n1;0\n", "column { name: 'x' }", absl::StatusCode::kInvalidArgument,
               "t.csv:1: csv column \"x\" is not among the 1 of the header line: \"x;y\"; the separator may be \";\"");
-  expect("column { name: 'x' } column { name: 'x' }", "csv column \"x\" is named twice");
+  expect("column { name: 'x' } column { name: 'x' }", "t.csv:1: csv column \"x\" is named twice");
   expect("column { name: 'x' }", "1 feature, 0 LABEL, 0 TARGET and 0 WEIGHT");
   expect("column { name: 'y' type: LABEL }", "0 feature, 1 LABEL");
   expect("", "0 feature");
@@ -392,9 +392,10 @@ TEST_F(CsvTest, ARangeOfColumnsIsOneEntry) {
     return std::string(Open(contents, columns + " column { name: 'y' type: LABEL }").status().message());
   };
   EXPECT_EQ(error("column { name: 'p2' last: 'p1' }"),
-            "csv columns \"p2\" to \"p1\": there is no \"p1\" behind the first of them");
-  EXPECT_EQ(error("column { name: 'p2' count: 9 }"), "csv column \"p2\" and the 8 behind it: the header line has 2");
-  EXPECT_EQ(error("column { name: 'p1' last: 'y' }"), "csv column \"y\" is named twice");
+            "t.csv:1: csv columns \"p2\" to \"p1\": there is no \"p1\" behind the first of them");
+  EXPECT_EQ(error("column { name: 'p2' count: 9 }"),
+            "t.csv:1: csv column \"p2\" and the 8 behind it: the header line has 2");
+  EXPECT_EQ(error("column { name: 'p1' last: 'y' }"), "t.csv:1: csv column \"y\" is named twice");
 }
 
 TEST_F(CsvTest, APatternsFilesAreOneAfterTheOther) {
