@@ -73,6 +73,19 @@ class RunTest(unittest.TestCase):
             self.assertEqual(process.wait(), 0)
         self.assertEqual(lockstep.digest(logdir), self.undisturbed.digest)
 
+  def test_sixteen_bits_are_the_same_for_any_workers(self):
+    digests = set()
+    for workers in 1, 2:
+      logdir = self.logdir(f"bf16-of-{workers}")
+      with lockstep.Chief(softmax.declare(logdir, compression="bf16")) as chief:
+        processes = [self.start(logdir, "compression=bf16", LOCKSTEP_MASTER=chief.master) for _ in range(workers)]
+        self.assertTrue(chief.wait())
+        for process in processes:
+          self.assertEqual(process.wait(), 0)
+      digests.add(lockstep.digest(logdir))
+    self.assertEqual(len(digests), 1)
+    self.assertNotEqual(digests, {self.undisturbed.digest})
+
   def test_a_killed_worker_changes_no_bit(self):
     logdir, mark = self.logdir("killed-worker"), self.logdir("mark")
     with lockstep.Chief(softmax.declare(logdir)) as chief:

@@ -1,8 +1,9 @@
 """Trains a softmax classifier in NumPy, and prints the digest of the result. The tests run it in many ways.
 
-Usage: softmax.py LOGDIR [die_at=STEP:FILE] [initial=SEED]
-  die_at   kills its own process before this step is reported, once: FILE then exists
-  initial  starts from values of its own in place of zeros
+Usage: softmax.py LOGDIR [die_at=STEP:FILE] [initial=SEED] [compression=KIND]
+  die_at       kills its own process before this step is reported, once: FILE then exists
+  initial      starts from values of its own in place of zeros
+  compression  as lockstep.Run has it
 """
 
 import os
@@ -76,8 +77,8 @@ def main():
         pass
       os.kill(os.getpid(), signal.SIGKILL)
 
-  result, count = train(declare(sys.argv[1]), die if "die_at" in options else lambda worker, slot: None,
-                        initial=initial)
+  run = declare(sys.argv[1], compression=options.get("compression"))
+  result, count = train(run, die if "die_at" in options else lambda worker, slot: None, initial=initial)
   print(f"slots {count} step {result.step} digest {result.digest}", flush=True)
 
 
