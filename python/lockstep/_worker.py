@@ -9,6 +9,7 @@ import logging
 import os
 import pathlib
 import re
+import sys
 import time
 import weakref
 import zlib
@@ -20,6 +21,7 @@ import numpy.typing as npt
 from lockstep import _core, _initial
 from lockstep._chief import Chief, declare_to_launcher
 from lockstep._errors import ChiefLost, ConfigurationError, Error, ModelError, Refused, RunFailed
+from lockstep._progress import Progress, progress_for, shows_lines
 from lockstep._reads import checkpoint_digest
 from lockstep._run import Run
 from lockstep._text import field, fields, message
@@ -316,6 +318,8 @@ class Worker:
     parts        what else the gradients depend on, compared by digests: {"source of the model": bytes}
     initial      the values by name that a new run starts from, in place of run.initial. Ignored if the run exists
     chief_wait   seconds to look for a chief that is absent; as configured, if None
+    progress     True: a line on stderr shows once a second how far the run is. None: it does if this worker started the
+                 chief, and stderr is a terminal or a notebook's
 
   Threads: iterate and use slots in one thread; the others may call stop, end, indices and seed.
   Raises ConfigurationError, ModelError and Refused when made; from the loop Refused, RunFailed, ChiefLost and Error.
@@ -324,7 +328,8 @@ class Worker:
   def __init__(self, variables: Sequence[Variable], run: Run | None = None, *, examples: int | None = None,
                data_digest: int = 0, master: str | None = None, name: str | None = None,  # pylint: disable=redefined-outer-name
                framework: Mapping[str, str] | None = None, parts: Mapping[str, bytes] | None = None,
-               initial: Mapping[str, Array] | None = None, chief_wait: float | None = None) -> None:
+               initial: Mapping[str, Array] | None = None, chief_wait: float | None = None,
+               progress: bool | None = None) -> None:
     if _core.in_fork():
       raise Error("this process was forked from one that had imported lockstep, whose core it cannot use; import lockstep "
                   "in the child, or start it with \"spawn\"")
@@ -335,6 +340,7 @@ class Worker:
     self._arrays: dict[tuple[int, int, bool], Array] = {}
     self._last_step = -1
     self._result: Result | None = None
+    self._progress: Progress | None = None
     self.variables = [Variable(*variable) for variable in variables]
     self.run = run
     self._trainable = [i for i, variable in enumerate(self.variables) if variable.trainable]
@@ -358,6 +364,8 @@ class Worker:
     except BaseException:
       self.close()
       raise
+    wanted = self._chief is not None and shows_lines(sys.stderr) if progress is None else progress
+    self._progress = progress_for(self.master, wanted)
     _open_workers.add(self)
 
   def _find_master(self, master: str | None, values: Mapping[str, Array] | None) -> str:
@@ -394,6 +402,8 @@ class Worker:
     self._slot = None
     while True:
       code = _core.worker_next(self._id, _SLICE_SECONDS, ctypes.byref(self._view))
+      if self._progress is not None:
+        self._progress.update()
       if code == _core.OK:
         break
       if code == _core.DEADLINE_EXCEEDED:
@@ -403,6 +413,8 @@ class Worker:
         raise StopIteration
       elif code == _core.OUT_OF_RANGE:
         self._finish()
+        if self._progress is not None:
+          self._progress.end(f"the run is over at step {self.result.step}")
         raise StopIteration
       else:
         self._raise_end(code)
@@ -472,6 +484,8 @@ class Worker:
     _open_workers.discard(self)
     if _core.in_fork():
       return
+    if self._progress is not None:
+      self._progress.end()
     if self._id.value:
       _core.worker_free(self._id)
       self._id = ctypes.c_int64()

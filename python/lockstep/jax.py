@@ -85,7 +85,7 @@ class _Tree:
 
 def train(loss_fn: Callable[[Params, Any, jax.Array], Any], params: Params, run: lockstep.Run, *,
           data: Callable[[np.ndarray], Any], examples: int, has_aux: bool = False, data_digest: int = 0,
-          master: Optional[str] = None, name: Optional[str] = None) -> Params:
+          master: Optional[str] = None, name: Optional[str] = None, progress: Optional[bool] = None) -> Params:
   """Trains until the run is over, and returns the final parameters.
 
   Args:
@@ -97,7 +97,7 @@ def train(loss_fn: Callable[[Params, Any, jax.Array], Any], params: Params, run:
     data: data(indices) returns the batch of these examples, a pytree of arrays of the same shapes each time. `indices` is
       int64 of shape [run.batch].
     examples: the number of training examples.
-    data_digest, master, name: as lockstep.Worker has them.
+    data_digest, master, name, progress: as lockstep.Worker has them.
 
   Returns:
     The values of the last checkpoint if this program or `lockstep launch` started the chief, and otherwise those of the
@@ -121,7 +121,7 @@ def train(loss_fn: Callable[[Params, Any, jax.Array], Any], params: Params, run:
   # The last slot's values. The canary is not a slot of the run: its values are random.
   leaves: List[Any] = list(tree.values)
   with lockstep.Worker(variables, run, examples=examples, data_digest=data_digest, master=master, name=name,
-                       framework=_framework(), initial=initial) as worker:
+                       framework=_framework(), initial=initial, progress=progress) as worker:
     for slot in worker:
       if not began:
         check_beginning(worker)

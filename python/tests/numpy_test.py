@@ -1,9 +1,12 @@
 """The package on NumPy alone: one digest for every number of workers and every death, and errors that say what is wrong."""
 
 import concurrent.futures
+import contextlib
 import importlib.util
+import io
 import os
 import pathlib
+import pty
 import shutil
 import signal
 import subprocess
@@ -16,7 +19,7 @@ import numpy as np
 
 import lockstep
 import softmax
-from lockstep import _chief, _core, _initial
+from lockstep import _chief, _core, _initial, _progress
 
 SCRIPT = softmax.__file__
 
@@ -155,6 +158,19 @@ class RunTest(unittest.TestCase):
       os.kill(interrupted[0], 0)
     self.assertEqual(lockstep.load(logdir)["global_step"], 10)
     self.assertEqual(softmax.train(softmax.declare(logdir))[0].digest, self.undisturbed.digest)
+
+  def test_progress_is_shown_in_a_terminal(self):
+    terminal, end = pty.openpty()
+    command = [sys.executable, SCRIPT, self.logdir("terminal"), "initial=1"]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=end) as process:
+      os.close(end)
+      shown = b""
+      with contextlib.suppress(OSError):  # The end of a terminal.
+        while text := os.read(terminal, 4096):
+          shown += text
+    os.close(terminal)
+    self.assertEqual(process.returncode, 0)
+    self.assertRegex(shown.decode(), r"^(\rstep \d+/60\b[^\r\n]*)*\rthe run is over at step 60 *\r?\n$")
 
   def test_a_killed_program_leaves_no_chief(self):
     logdir, mark = self.logdir("killed-program"), self.logdir("mark-2")
@@ -437,6 +453,36 @@ class SlotTest(unittest.TestCase):
       with lockstep.Worker([lockstep.Variable("a", (2,))], run, master=chief.master) as worker:
         with self.assertRaisesRegex(lockstep.Error, "group.*norm"):
           next(worker)
+
+
+class ProgressTest(unittest.TestCase):
+  """The line for people."""
+
+  def test_line_has_what_is_known(self):
+    self.assertEqual(_progress.line_of({"global_step": 3}), "step 3")
+    run = {"global_step": 100, "total_steps": 8000, "loss": 0.41234, "steps_per_second": 2.0,
+           "metric": [{"name": "accuracy", "value": 0.91}]}
+    self.assertEqual(_progress.line_of(run), "step 100/8000  loss 0.4123  accuracy 0.91  2 steps/s  1:05:50 left")
+
+  def test_notebooks_stream_shows_lines(self):
+    stream = type("OutStream", (io.StringIO,), {"__module__": "ipykernel.iostream"})()
+    self.assertTrue(_progress.shows_lines(stream))
+    self.assertFalse(_progress.shows_lines(io.StringIO()))
+
+  def test_shorter_line_hides_the_longer_one(self):
+    stream = io.StringIO()
+    progress = _progress.Progress("unix-abstract:lockstep-numpy-test-nobody", stream)
+    times = iter((10.0, 10.9, 11.1))
+    with mock.patch.object(_progress.time, "monotonic", lambda: next(times)):
+      progress.update()
+      self.assertEqual(stream.getvalue(), "", "no chief answers")
+      with mock.patch.object(_progress, "status", lambda master, timeout: {"global_step": 123}):
+        progress.update()
+        self.assertEqual(stream.getvalue(), "", "less than a second has passed")
+        progress.update()
+    progress.end("over")
+    progress.end()
+    self.assertEqual(stream.getvalue(), "\rstep 123\rover    \n")
 
 
 class DeclarationTest(unittest.TestCase):

@@ -94,8 +94,8 @@ class Worker:
 
   def __init__(self, model: torch.nn.Module, run: lockstep.Run, *, examples: Optional[int] = None,
                loader: Optional[Loader] = None, buffers: Buffers = "moving_average", unused: Unused = "error",
-               data_digest: int = 0, master: Optional[str] = None,
-               name: Optional[str] = None):
+               data_digest: int = 0, master: Optional[str] = None, name: Optional[str] = None,
+               progress: Optional[bool] = None):
     """
     Args:
       model: with float32 parameters. A new run starts from its values, unless run.initial says otherwise.
@@ -107,7 +107,7 @@ class Worker:
         "last_slot": every float32 buffer is a variable, and gets the value that the step's last slot leaves.
         "frozen": no buffer is a variable. Buffers that are no variables must not change.
       unused: "zeros" gives a parameter without gradient zeros; "error" refuses it.
-      data_digest, master, name: as lockstep.Worker has them.
+      data_digest, master, name, progress: as lockstep.Worker has them.
 
     Raises:
       ModelError: the model cannot be trained here; the message names the tensor.
@@ -126,7 +126,7 @@ class Worker:
     self._core = lockstep.Worker(
         self._tensors.variables, run, examples=loader.examples if examples is None and loader else examples,
         data_digest=data_digest, master=master, name=name, framework=framework(model), parts=self._tensors.parts(),
-        initial=None if run.initial is not None else self._tensors.initial())
+        initial=None if run.initial is not None else self._tensors.initial(), progress=progress)
 
   def __enter__(self) -> "Worker":
     self._core.__enter__()
