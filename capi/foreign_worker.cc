@@ -40,8 +40,8 @@ absl::Status OnlyTrains() { return absl::UnimplementedError("the program's model
 class ForeignWorker::ForeignModel : public Model {
  public:
   // `worker` must outlive this.
-  ForeignModel(ForeignWorker* worker, const config::v1::RunSpec& config, absl::optional<ExampleOrder> order)
-      : worker_(*worker), metrics_every_steps_(config.summary().every_steps()), order_(std::move(order)) {}
+  ForeignModel(ForeignWorker* worker, absl::optional<ExampleOrder> order)
+      : worker_(*worker), order_(std::move(order)) {}
 
   const v1::ModelSpec& spec() const override { return worker_.options_.model; }
   std::vector<Part> Fingerprint() const override { return worker_.options_.parts; }
@@ -58,34 +58,13 @@ class ForeignWorker::ForeignModel : public Model {
       ASSIGN_OR_RETURN(indices, order_->Indices(key.step, key.slot));
       slot.indices = indices;
     }
-    MetricFilter filter(sink, metrics_every_steps_ > 0 && key.step % metrics_every_steps_ == 0);
-    return worker_.exchange_.Compute(slot, &filter);
+    return worker_.exchange_.Compute(slot, sink);
   }
   absl::StatusOr<Tensor> Predict(VariableValues, const Batch&) override { return OnlyTrains(); }
   absl::StatusOr<float> EvaluateLoss(VariableValues, const Batch&) override { return OnlyTrains(); }
 
  private:
-  // Passes everything on, but summaries only of steps that are reported.
-  class MetricFilter : public GradientSink {
-   public:
-    MetricFilter(GradientSink* sink, bool reports) : sink_(*sink), reports_(reports) {}
-    bool OnLoss(float loss) override { return sink_.OnLoss(loss); }
-    void OnWeight(float weight) override { sink_.OnWeight(weight); }
-    void OnUpdate(int index, absl::Span<const float> value) override { sink_.OnUpdate(index, value); }
-    absl::Status OnSummary(const v1::Summary& summary) override {
-      return reports_ ? sink_.OnSummary(summary) : absl::OkStatus();
-    }
-    void RequestStop() override { sink_.RequestStop(); }
-    float* GradientBuffer(int variable) override { return sink_.GradientBuffer(variable); }
-    void OnGradient(int variable) override { sink_.OnGradient(variable); }
-
-   private:
-    GradientSink& sink_;
-    const bool reports_;
-  };
-
   ForeignWorker& worker_;
-  const int64_t metrics_every_steps_;
   const absl::optional<ExampleOrder> order_;
 };
 
@@ -170,7 +149,7 @@ absl::StatusOr<Workload> ForeignWorker::MakeWorkload(const config::v1::RunSpec& 
     order_ = order;
   }
   Workload workload;
-  workload.model = std::make_unique<ForeignModel>(this, config, std::move(order));
+  workload.model = std::make_unique<ForeignModel>(this, std::move(order));
   workload.data = options_.data;
   workload.framework = options_.framework;
   return workload;

@@ -181,7 +181,9 @@ int lockstep_slot_loss(lockstep_id worker, float loss);
  * once. Gradients and loss stay those of the batch's mean; the step applies their weighted mean over its slots, and
  * fails the run if all weights are 0. Must be a function of the slot alone. */
 int lockstep_slot_weight(lockstep_id worker, float weight);
-/* A number for the event file, under the tag `name`. Reported for steps that are multiples of summary.every_steps. */
+/* A number for people, such as an accuracy. Status and event file have its mean over the slots of a step that report
+ * it, weighted as the slots are; the event file has it at the steps at which it has the loss. At most 32 names a step,
+ * of at most 200 bytes; others are ignored. */
 int lockstep_slot_metric(lockstep_id worker, const char* name, float value);
 /* Requests that the run end when this slot's step is committed. Must be a function of the slot alone. */
 int lockstep_slot_end_run(lockstep_id worker);

@@ -117,16 +117,12 @@ absl::Status SlotExchange::Weight(float weight) {
   return absl::OkStatus();
 }
 
-absl::Status SlotExchange::Metric(const std::string& tag, float value) {
+absl::Status SlotExchange::Metric(const std::string& name, float value) {
   Call call(this);
   RETURN_IF_ERROR(call.status());
   RETURN_IF_ERROR(Require(loss_given_, "has no loss yet, which comes first"));
   RETURN_IF_ERROR(Require(!gradients_begun_, "has a gradient already; metrics come before gradients"));
-  v1::Summary summary;
-  v1::Summary::Value* const entry = summary.add_value();
-  entry->set_tag(tag);
-  entry->set_simple_value(value);
-  return sink_->OnSummary(summary);
+  return sink_->OnMetric(name, value);
 }
 
 absl::Status SlotExchange::Update(size_t op, absl::Span<const float> value) {

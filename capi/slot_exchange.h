@@ -57,7 +57,7 @@ class SlotExchange {
   absl::Status Loss(float loss) ABSL_LOCKS_EXCLUDED(mutex_);
   // Gives the slot its weight in the step, at most once; see GradientSink::OnWeight.
   absl::Status Weight(float weight) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Metric(const std::string& tag, float value) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Metric(const std::string& name, float value) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Update(size_t op, absl::Span<const float> value) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<float*> Gradient(size_t variable) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Ready(size_t variable) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -39,8 +39,8 @@ class RecordingSink : public GradientSink {
   }
   void OnWeight(float weight) override { calls.push_back(absl::StrCat("weight ", weight)); }
   void OnUpdate(int, absl::Span<const float>) override { calls.push_back("update"); }
-  absl::Status OnSummary(const v1::Summary& summary) override {
-    calls.push_back(summary.value(0).tag());
+  absl::Status OnMetric(const std::string& name, float value) override {
+    calls.push_back(absl::StrCat(name, " ", value));
     return absl::OkStatus();
   }
   void RequestStop() override { calls.push_back("stop"); }
@@ -96,7 +96,7 @@ TEST_F(SlotExchangeTest, PassesResultsToTheSinkInOrder) {
   EXPECT_TRUE(exchange_.Ready(0).ok());
   EXPECT_TRUE(exchange_.Finish().ok());
   EXPECT_TRUE(Result().ok());
-  EXPECT_THAT(sink_.calls, ElementsAre("loss", "weight 2.5", "accuracy", "stop", "update", "gradient"));
+  EXPECT_THAT(sink_.calls, ElementsAre("loss", "weight 2.5", "accuracy 1", "stop", "update", "gradient"));
 }
 
 TEST_F(SlotExchangeTest, RejectsCallsWithoutAnOpenSlot) {

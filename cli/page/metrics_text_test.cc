@@ -18,7 +18,7 @@ RunView::Facts ExampleFacts() {
   facts.restarts = 2;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
       R"(status {
-           phase: TRAINING global_step: 7 total_steps: 10 loss: 0.25 run_id: "ab"
+           phase: TRAINING global_step: 7 total_steps: 10 loss: 0.25 run_id: "ab" metric { name: "accuracy" value: 0.75 }
            worker { name: "worker-\"0\"" accepted: 5 slot_count: 1 }
            worker { name: "worker-1" silent_seconds: 9 }
          }
@@ -40,6 +40,7 @@ TEST(MetricsTextTest, HasTheRunsNumbers) {
            "lockstep_global_step 7",
            "lockstep_target_step 10",
            "lockstep_loss 0.25",
+           "lockstep_slot_metric{name=\"accuracy\"} 0.75",
            "lockstep_phase{phase=\"TRAINING\"} 1",
            "lockstep_phase{phase=\"FAILED\"} 0",
            "lockstep_step_duration_seconds_bucket{le=\"0.1\"} 3",

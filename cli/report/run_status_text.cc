@@ -9,6 +9,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
+#include "lockstep/common/base/utf8.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/common/report/json_message.h"
 #include "lockstep/common/report/quantity.h"
@@ -203,6 +204,10 @@ std::string StatusReport(const v1::RunStatus& status) {
     absl::StrAppend(&out, absl::StrFormat("%-15s%s\n", name, value));
   };
   if (status.has_loss()) line("loss", LossText(status));
+  for (const v1::RunStatus::Metric& metric : status.metric()) {
+    // A longer name than the lines' own moves its number to the right.
+    absl::StrAppend(&out, absl::StrFormat("%-13s  %.4g\n", Printable(metric.name()), metric.value()));
+  }
   line("learning rate", absl::StrFormat("%.6g", status.learning_rate()));
   if (!status.policy().empty()) line("policy", status.policy());
   line("slots a step", absl::StrCat(status.replicas_to_aggregate()));

@@ -93,6 +93,17 @@ TEST(StatusReportTest, ShowsTheBytesOfAStep) {
             std::string::npos);
 }
 
+TEST(StatusReportTest, ShowsMetricsBelowLoss) {
+  const std::string report = StatusReport(
+      StatusOf("loss: 0.5 metric { name: 'accuracy' value: 0.91 } metric { name: 'a_name_of_20_letters' value: 2 }"));
+  EXPECT_NE(report.find("loss           0.5\n"
+                        "accuracy       0.91\n"
+                        "a_name_of_20_letters  2\n"
+                        "learning rate"),
+            std::string::npos)
+      << report;
+}
+
 TEST(StatusReportTest, ShowsStepsThatWereSkipped) {
   EXPECT_NE(StatusReport(StatusOf("skipped_steps: 3")).find("skipped steps  3: not finite\n"), std::string::npos);
   EXPECT_EQ(StatusReport(StatusOf("")).find("skipped"), std::string::npos);

@@ -25,8 +25,12 @@ class Cutter {
   explicit Cutter(int64_t limit) : limit_(limit), lists_(1) {}
 
   void Add(const v1::SlotReport& report) {
+    const auto metrics = static_cast<int64_t>(report.metrics().size());
+    if (left_ < kReportBytes + metrics && !lists_.back().empty()) NextList();
     Begin(report);
     lists_.back().back().set_stop(report.stop());
+    if (metrics > 0) lists_.back().back().set_metrics(report.metrics());
+    left_ -= metrics;
     AddSummary(report);
     for (const std::string& update : report.update()) AddUpdate(report, update);
   }
@@ -124,9 +128,9 @@ absl::Status ReportJoiner::Add(const v1::SlotReport& part, bool keep) {
     slot_ = part.slot();
     updates_ = update_bytes_ = summary_bytes_ = 0;
   }
-  summary_bytes_ += static_cast<int64_t>(part.summary().size());
+  summary_bytes_ += static_cast<int64_t>(part.summary().size() + part.metrics().size());
   if (summary_bytes_ > options_.summary_bytes) {
-    return absl::InvalidArgumentError(absl::StrCat("the report of slot ", slot_, " has a summary of ", summary_bytes_,
+    return absl::InvalidArgumentError(absl::StrCat("the report of slot ", slot_, " has summaries of ", summary_bytes_,
                                                    " bytes; at most ", options_.summary_bytes, " are allowed"));
   }
   const bool joins = !first && updates_ > 0 && part.update_size() > 0;

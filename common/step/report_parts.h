@@ -11,13 +11,13 @@
 
 namespace lockstep {
 
-// Maximum bytes of the summaries of a slot, in addition to those of its gradients.
+// Maximum bytes of the summaries and metrics of a slot, in addition to those of its gradients.
 constexpr int64_t kMaxSummaryBytes = 64 << 10;
 // Maximum bytes of an AddSummaryRequest.
 constexpr int64_t kMaxSummaryRequestBytes = 1 << 20;
 
-// Returns the maximum bytes of all summaries of a slot: kMaxSummaryBytes, and what a histogram and a norm of each
-// trainable variable's gradient have at most.
+// Returns the maximum bytes of all summaries and metrics of a slot: kMaxSummaryBytes, and what a histogram and a norm
+// of each trainable variable's gradient have at most.
 int64_t MaxSummaryBytes(const ParameterLayout& layout);
 
 // Splits a contribution's reports into lists of about `bytes` at most, one per frame, in order. A larger report is
@@ -33,7 +33,7 @@ class ReportJoiner {
     // Number of update values per report, and their total bytes.
     int64_t updates = 0;
     int64_t update_bytes = 0;
-    // Maximum bytes of a report's summary.
+    // Maximum bytes of a report's summary and metrics.
     int64_t summary_bytes = kMaxSummaryBytes;
   };
 

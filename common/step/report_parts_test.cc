@@ -67,14 +67,18 @@ TEST(ReportPartsTest, ALongSummaryIsCutAndJoined) {
   std::vector<v1::SlotReport> reports = Reports(3, {4, 400});
   for (v1::SlotReport& report : reports) {
     report.set_stop(report.slot() == 5);
+    if (report.slot() != 4) report.set_metrics(std::string(90, 'm'));
     for (int i = 0; i < 1000; ++i) report.mutable_summary()->push_back(static_cast<char>(report.slot() * 7 + i));
   }
   for (int64_t limit = 1; limit < 4000; limit += 1 + limit / 10) {
     ReportJoiner joiner;
     joiner.Begin(Model(3, {4, 400}));
+    int64_t slot = 0;
     for (const auto& list : CutReports(reports, limit)) {
       for (const v1::SlotReport& part : list) {
         EXPECT_LE(part.summary().size(), static_cast<size_t>(limit));
+        EXPECT_TRUE(part.metrics().empty() || part.slot() != slot) << "not the slot's first part";
+        slot = part.slot();
         ASSERT_TRUE(joiner.Add(part, /*keep=*/true).ok());
       }
     }
@@ -90,7 +94,8 @@ TEST(ReportPartsTest, BoundsTheSummaryOfASlotOverAllParts) {
   v1::SlotReport part;
   part.set_slot(4);
   part.set_continued(true);
-  part.set_summary(std::string(40, 'x'));
+  part.set_summary(std::string(30, 'x'));
+  part.set_metrics(std::string(10, 'x'));
   for (const bool keep : {true, false}) {
     ReportJoiner joiner;
     ReportJoiner::Options options = Model(1, {});
@@ -99,7 +104,7 @@ TEST(ReportPartsTest, BoundsTheSummaryOfASlotOverAllParts) {
     EXPECT_TRUE(joiner.Add(part, keep).ok());
     EXPECT_TRUE(joiner.Add(part, keep).ok());
     EXPECT_THAT(std::string(joiner.Add(part, keep).message()),
-                HasSubstr("the report of slot 4 has a summary of 120 bytes; at most 100 are allowed"));
+                HasSubstr("the report of slot 4 has summaries of 120 bytes; at most 100 are allowed"));
   }
 }
 

@@ -208,7 +208,8 @@ class Slot:
     weight     the slot's weight in its step, such as its number of tokens: 0 or more. The step applies the weighted mean
                of the slots' gradients, which stay those of the mean loss. Must be a function of the slot alone.
     end_run    True: the run ends with this step. Must be a function of the slot alone.
-    metrics    numbers for TensorBoard, from steps that are multiples of summary.every_steps
+    metrics    numbers for people, such as accuracy=0.9. Status and TensorBoard show their means over the step's slots,
+               weighted as the loss; TensorBoard at the steps at which it shows the loss
 
     Returns False if the result is not wanted any more, as when the run is over. Raises ModelError if something is
     missing or does not fit; the slot stays open then.

@@ -7,8 +7,10 @@ import io
 import os
 import pathlib
 import pty
+import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -428,6 +430,25 @@ class SlotTest(unittest.TestCase):
             slot.done(gradients=[gradient], weight=2.0)
           slot.done(gradients=[gradient])
     np.testing.assert_allclose(values[-1], np.full(2, -14 / 6), rtol=1e-6)
+
+  def test_metrics_are_folded_over_the_slots(self):
+    run = lockstep.Run(tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR")), steps=2, slots=2,
+                       optimizer=lockstep.SGD(1.0), overrides=["summary.every_steps=1"])
+    self.addCleanup(shutil.rmtree, run.logdir)
+    with lockstep.Chief(run) as chief:
+      with lockstep.Worker([lockstep.Variable("a", (2,))], run, master=chief.master) as worker:
+        for slot in worker:
+          if slot.step == 1:
+            self.assertEqual(lockstep.status(chief.master)["metric"],
+                             [{"name": "accuracy", "value": 0.875}, {"name": "odd", "value": 3}])
+          metrics = {"odd": 3.0} if slot.index == 1 else {}
+          slot.done(1.0, [np.ones(2, np.float32)], weight=3.0 if slot.index else 1.0,
+                    accuracy=1.0 if slot.index else 0.5, **metrics)
+      self.assertTrue(chief.wait())
+    events = b"".join(path.read_bytes() for path in pathlib.Path(run.logdir).glob("*tfevents*"))
+    # Summary.Value: the tag is field 1, the number field 2 (proto/lockstep/v1/event.proto).
+    found = re.findall(rb"\x0a\x08accuracy\x15(....)", events, re.DOTALL)
+    self.assertEqual([struct.unpack("<f", number)[0] for number in found], [0.875] * 2)
 
   def test_groups_and_clip_of_the_mean(self):
     names = "body/weight", "body/bias", "head/weight", "norm/scale"

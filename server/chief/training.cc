@@ -195,8 +195,15 @@ SyncReplicas::Options Training::SyncOptions() {
 
 void Training::OnCommitted(const CommittedStep& committed) {
   const int64_t step = committed.commit.step();
-  summaries_.OnCommit(
-      {step, committed.commit.mean_loss(), committed.commit.learning_rate(), committed.norms, committed.last});
+  RunSummaries::Update update;
+  update.step = step;
+  update.mean_loss = committed.commit.mean_loss();
+  update.learning_rate = committed.commit.learning_rate();
+  update.norms = committed.norms;
+  update.last = committed.last;
+  update.metrics = FoldMetrics(committed.metrics);
+  if (!update.metrics.empty()) KeepMetrics(step, update.metrics);
+  summaries_.OnCommit(update);
   AddContributionCounts(step, committed.last);
   options_.events->OnCommitted(committed);
   for (const std::string& bytes : committed.summaries) {
@@ -209,6 +216,13 @@ void Training::OnCommitted(const CommittedStep& committed) {
                                 << " bytes that are not a summary";
     }
   }
+}
+
+void Training::KeepMetrics(int64_t step, const std::vector<StepMetric>& metrics) {
+  MutexLock lock(&mutex_);
+  if (step < metrics_step_) return;
+  metrics_step_ = step;
+  metrics_ = metrics;
 }
 
 void Training::AddContributionCounts(int64_t step, bool last) {
@@ -246,6 +260,12 @@ void Training::FillStatus(v1::RunStatus* status) const {
   const std::string path = checkpoint();
   status->set_checkpoint(ToUtf8(path, path.size()));
   sync_->FillStatus(status);
+  MutexLock lock(&mutex_);
+  for (const StepMetric& metric : metrics_) {
+    v1::RunStatus::Metric* const shown = status->add_metric();
+    shown->set_name(metric.name);
+    shown->set_value(metric.mean);
+  }
 }
 
 Training::~Training() {

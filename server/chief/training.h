@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,6 +20,7 @@
 #include "lockstep/server/chief/run/run_history.h"
 #include "lockstep/server/chief/run/run_summaries.h"
 #include "lockstep/server/chief/variable_reads.h"
+#include "lockstep/server/ps/slot_metrics.h"
 #include "lockstep/server/ps/variable_store.h"
 #include "lockstep/server/ps/versions/prefault.h"
 #include "lockstep/server/sync/run_events.h"
@@ -60,7 +62,7 @@ class Training : private RunEvents {
   void SetBatchSize(int64_t batch_size);
   // Returns the prefix of the newest checkpoint; empty if there is none.
   std::string checkpoint() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Adds the checkpoint to the status that SyncReplicas::FillStatus fills in.
+  // Adds the checkpoint and the metrics to the status that SyncReplicas::FillStatus fills in.
   void FillStatus(v1::RunStatus* status) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Begins a save if one is due by time. Never blocks on files.
@@ -103,7 +105,9 @@ class Training : private RunEvents {
   absl::Status CreateSaver(absl::optional<std::string> restored);
   SyncReplicas::Options SyncOptions();
   void OnEvent(const RunEvent& event) override ABSL_LOCKS_EXCLUDED(mutex_);
-  void OnCommitted(const CommittedStep& committed) override;
+  void OnCommitted(const CommittedStep& committed) override ABSL_LOCKS_EXCLUDED(mutex_);
+  // Keeps the metrics of a step for the status, unless those of a later one are known.
+  void KeepMetrics(int64_t step, const std::vector<StepMetric>& metrics) ABSL_LOCKS_EXCLUDED(mutex_);
   // If workers read streams, adds the number of contributions by result to the summaries of the step.
   void AddContributionCounts(int64_t step, bool last);
   void OnSnapshot(VariableSnapshot snapshot) override { SaveSoon(std::move(snapshot)); }
@@ -127,6 +131,9 @@ class Training : private RunEvents {
   const Options options_;
   mutable Mutex mutex_;
   SaveSchedule schedule_ ABSL_GUARDED_BY(mutex_);
+  // The last step with metrics, and these.
+  int64_t metrics_step_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::vector<StepMetric> metrics_ ABSL_GUARDED_BY(mutex_);
 
   // In order of dependence: events of sync_ reach checkpoint_writer_, and events of checkpoint_writer_ reach the
   // summaries.

@@ -151,6 +151,7 @@ void ContributionSet::AddReports(absl::Span<const v1::SlotReport> reports) {
     }
     slot.stop = report.stop();
     slot.summary = report.summary();
+    slot.metrics = report.metrics();
     for (const std::string& update : report.update()) {
       std::vector<float> values(update.size() / sizeof(float));
       std::memcpy(values.data(), update.data(), update.size());
@@ -292,6 +293,15 @@ std::vector<std::string> ContributionSet::TakeSummaries() {
     if (!slot.summary.empty()) summaries.push_back(std::move(slot.summary));
   }
   return summaries;
+}
+
+std::vector<SlotMetrics> ContributionSet::TakeMetrics() {
+  MutexLock lock(&mutex_);
+  std::vector<SlotMetrics> metrics;
+  for (Slot& slot : reports_) {
+    if (!slot.metrics.empty()) metrics.push_back({slot.weight, std::move(slot.metrics)});
+  }
+  return metrics;
 }
 
 std::vector<std::vector<std::vector<float>>> ContributionSet::TakeUpdates() {

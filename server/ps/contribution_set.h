@@ -16,6 +16,7 @@
 #include "lockstep/common/step/slot_block.h"
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/common/tensor/float_chunks.h"
+#include "lockstep/server/ps/slot_metrics.h"
 #include "lockstep/server/ps/variable_store.h"
 #include "lockstep/v1/chief.pb.h"
 
@@ -139,8 +140,8 @@ class ContributionSet {
   size_t num_finished_segments() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Results of a complete set: the mean loss over the slots in slot order, weighted as the slots are, whether a slot
-  // requested the end of the run, the segments in the order in which they became final, the slots' summaries in slot
-  // order (serialized, without empty ones), and the update values [slot][update op].
+  // requested the end of the run, the segments in the order in which they became final, the slots' summaries
+  // (serialized) and metrics in slot order, without empty ones, and the update values [slot][update op].
   double MeanLoss() const ABSL_LOCKS_EXCLUDED(mutex_);
   bool stop() const ABSL_LOCKS_EXCLUDED(mutex_);
   void TakeFinishedSegments(std::vector<int>* segments) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -149,6 +150,7 @@ class ContributionSet {
     finished_.clear();
   }
   std::vector<std::string> TakeSummaries() ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<SlotMetrics> TakeMetrics() ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::vector<std::vector<float>>> TakeUpdates() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -164,6 +166,7 @@ class ContributionSet {
     float weight = 1;
     bool stop = false;
     std::string summary;
+    std::string metrics;
     std::vector<std::vector<float>> updates;
     // The first update op with a value that is not finite; -1 for none.
     int non_finite_update = -1;

@@ -190,6 +190,8 @@ TEST_F(ContributionSetTest, WeightsOfSlotsDivideSumAndLoss) {
   v1::SlotReport light = Report(0, 8), heavy = Report(2, 2);
   light.set_weight(0.5f);
   heavy.set_weight(2.5f);
+  light.set_metrics("light");
+  heavy.set_metrics("heavy");
   set.AddReports({heavy});
   set.AddReports({Report(1, 4), light});
   heavy.set_weight(100);
@@ -199,6 +201,12 @@ TEST_F(ContributionSetTest, WeightsOfSlotsDivideSumAndLoss) {
   EXPECT_TRUE(set.AddPiece({0, 3}, Piece(2, 0, kSegment + 4)));
   ASSERT_TRUE(set.complete());
   EXPECT_EQ(set.MeanLoss(), (0.5 * 8 + 4 + 2.5 * 2) / 4) << "each slot keeps its first weight";
+  const std::vector<SlotMetrics> metrics = set.TakeMetrics();
+  ASSERT_EQ(metrics.size(), 2u) << "a slot without metrics has none";
+  EXPECT_EQ(metrics[0].serialized, "light");
+  EXPECT_EQ(metrics[0].weight, 0.5);
+  EXPECT_EQ(metrics[1].serialized, "heavy");
+  EXPECT_EQ(metrics[1].weight, 2.5);
   store_->CommitUpdate(set.TakeUpdates());
   EXPECT_EQ(store_->values()->as<float>()[0], before - 6.0f / 4);
 }

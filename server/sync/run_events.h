@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "lockstep/server/ps/slot_metrics.h"
 #include "lockstep/server/ps/update_norms.h"
 #include "lockstep/server/ps/versions/variable_snapshot.h"
 #include "lockstep/server/sync/machine/run_event.h"
@@ -17,6 +18,8 @@ struct CommittedStep {
   v1::StepCommit commit;
   // The summaries of its slots, in order; serialized.
   std::vector<std::string> summaries;
+  // The metrics of its slots, in order.
+  std::vector<SlotMetrics> metrics;
   // StepShard::Committed.
   absl::optional<UpdateNorms> norms;
   // The run ends here.

@@ -208,6 +208,7 @@ void SyncReplicas::Commit(absl::Time now, Outbox* outbox) {
   told.commit.set_learning_rate(shard_->learning_rate());
   told.commit.set_skipped(committed.skipped.has_value());
   told.summaries = std::move(committed.summaries);
+  told.metrics = std::move(committed.metrics);
   told.norms = committed.norms;
   if (options_.log != nullptr) options_.log->Append(told.commit);
   rates_.OnCommitted(committed.mean_loss);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -42,6 +43,7 @@ class TransformedModel::Sink : public GradientSink {
     if (const int mapped = model_.update_ops_[index]; mapped >= 0) out_->OnUpdate(mapped, value);
   }
   absl::Status OnSummary(const v1::Summary& summary) override { return out_->OnSummary(summary); }
+  absl::Status OnMetric(const std::string& name, float value) override { return out_->OnMetric(name, value); }
   void RequestStop() override { out_->RequestStop(); }
   void OnWeight(float weight) override { out_->OnWeight(weight); }
   float* GradientBuffer(int variable) override {

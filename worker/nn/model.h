@@ -49,10 +49,14 @@ class GradientSink {
   virtual void OnUpdate(int index, absl::Span<const float> value) = 0;
 
   // Adds values for the chief to write to its event file for this slot, at the global step that the slot's step makes.
-  // May be called any number of times before the first gradient. A slot's summaries have up to 64 KiB in total, and in
-  // addition what histograms and norms of all gradients may have. Returns ResourceExhausted, with both numbers, if the
-  // summary would exceed that and is dropped.
+  // May be called any number of times before the first gradient. A slot's summaries and metrics have up to 64 KiB in
+  // total, and in addition what histograms and norms of all gradients may have. Returns ResourceExhausted, with both
+  // numbers, if the summary would exceed that and is dropped.
   virtual absl::Status OnSummary(const v1::Summary& summary) { return absl::OkStatus(); }
+
+  // Reports a number for people, such as an accuracy. The chief shows its mean over the slots of a step, weighted as
+  // they are, and writes it to its event file whenever it writes the loss. Called like OnSummary, with the same errors.
+  virtual absl::Status OnMetric(const std::string& name, float value) { return absl::OkStatus(); }
 
   // Requests that the run end when the slot's step is committed. Called before the first gradient. It must depend only
   // on the arguments of ComputeGradients, so that every run ends at the same step.

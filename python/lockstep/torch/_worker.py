@@ -64,7 +64,7 @@ class Slot:
       weight: the slot's weight in its step, such as the number of tokens that the loss is a mean of: 0 or more. The step
         applies the weighted mean of the slots' gradients. Must be a function of the slot alone.
       end_run: the run ends with this step. Must be a function of the slot alone.
-      metrics: numbers for TensorBoard.
+      metrics: numbers for people, such as accuracy=0.9. Status and TensorBoard show their means over the step's slots.
 
     Returns:
       False if the slot is not needed any more, since another worker computed it.

@@ -56,6 +56,7 @@ void RunSummaries::OnCommit(const Update& update) {
   }
   if (options_.writes_loss && rates.steps > 0) write("global_step/sec", rates.steps);
   if (rates.examples > 0) write("examples/sec", rates.examples);
+  for (const StepMetric& metric : update.metrics) write(metric.name, metric.mean);
 }
 
 void RunSummaries::CountExamples(int64_t step) {

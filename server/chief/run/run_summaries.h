@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -11,6 +12,7 @@
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/summary/event_queue.h"
+#include "lockstep/server/ps/slot_metrics.h"
 #include "lockstep/server/ps/update_norms.h"
 #include "lockstep/v1/event.pb.h"
 
@@ -19,8 +21,8 @@ namespace lockstep {
 // Writes the chief's event file: scalars of the steps, and when the run began, was saved and ended. The tags are those
 // of TensorFlow's training loops (contrib.layers.optimize_loss, StepCounterHook, the hooks of TPUEstimator): loss,
 // learning_rate, global_norm/gradient_norm, global_step/sec, examples/sec; in addition update_ratio, the norm of the
-// update divided by the norm of the weights. Never blocks on files, except in Flush and OnEnd. After OnEnd nothing is
-// written. Thread-safe.
+// update divided by the norm of the weights, and the slots' metrics under their own names. Never blocks on files,
+// except in Flush and OnEnd. After OnEnd nothing is written. Thread-safe.
 class RunSummaries {
  public:
   struct Options {
@@ -49,6 +51,7 @@ class RunSummaries {
     float learning_rate = 0;
     absl::optional<UpdateNorms> norms;
     bool last = false;  // the run ends at `step`
+    std::vector<StepMetric> metrics;
   };
   void OnCommit(const Update& update) ABSL_LOCKS_EXCLUDED(mutex_);
   // Applies after `step`, the last committed step.

@@ -107,6 +107,18 @@ TEST_F(RunSummariesTest, WritesTheNormsOfAnUpdateThatHasThem) {
               ElementsAre("2 loss 1", "2 learning_rate 0.5", "2 global_norm/gradient_norm 3", "2 update_ratio 0.25"));
 }
 
+TEST_F(RunSummariesTest, WritesMetricsWithTheLoss) {
+  Start(/*every_steps=*/4, /*examples_per_step=*/0, /*writes_loss=*/false);
+  for (int64_t step = 3; step <= 5; ++step) {
+    RunSummaries::Update update;
+    update.step = step;
+    update.last = step == 5;
+    update.metrics = {{"accuracy", 0.125 * static_cast<double>(step)}};
+    summaries_->OnCommit(update);
+  }
+  EXPECT_THAT(Lines(), ElementsAre("4 learning_rate 0", "4 accuracy 0.5", "5 learning_rate 0", "5 accuracy 0.625"));
+}
+
 TEST_F(RunSummariesTest, WritesNoLossWithoutAnInterval) {
   Start(/*every_steps=*/0);
   EXPECT_EQ(summaries_->norms_every_steps(), 0);

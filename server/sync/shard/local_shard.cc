@@ -93,6 +93,7 @@ StepShard::Committed LocalShard::Commit() {
   committed.mean_loss = set.MeanLoss();
   committed.stop = set.stop();
   committed.summaries = set.TakeSummaries();
+  committed.metrics = set.TakeMetrics();
   set.TakeFinishedSegments(&segment_order_);
   for (size_t i = 0; i < layout().segments().size(); ++i) {
     const bool trainable = layout().variables()[layout().segments()[i].variable].spec.trainable();

@@ -15,6 +15,7 @@
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/config/v1/optimizer.pb.h"
+#include "lockstep/server/ps/slot_metrics.h"
 #include "lockstep/server/ps/update_norms.h"
 #include "lockstep/server/ps/versions/value_versions.h"
 #include "lockstep/server/ps/versions/variable_snapshot.h"
@@ -77,6 +78,8 @@ class StepShard {
     bool stop = false;     // a slot asked for the run's end
     // Those of the slots that have one, in their order; serialized.
     std::vector<std::string> summaries;
+    // Those of the slots that have some, in their order.
+    std::vector<SlotMetrics> metrics;
     // At the steps for which the shard gathers them.
     absl::optional<UpdateNorms> norms;
   };

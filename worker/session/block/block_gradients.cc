@@ -73,9 +73,22 @@ void BlockGradients::OnUpdate(int index, absl::Span<const float> value) {
 }
 
 absl::Status BlockGradients::OnSummary(const v1::Summary& summary) {
+  return Append(summary, reports_.back().mutable_summary());
+}
+
+absl::Status BlockGradients::OnMetric(const std::string& name, float value) {
+  v1::Summary summary;
+  v1::Summary::Value* const metric = summary.add_value();
+  metric->set_tag(name);
+  metric->set_simple_value(value);
+  return Append(summary, reports_.back().mutable_metrics());
+}
+
+absl::Status BlockGradients::Append(const v1::Summary& summary, std::string* field) {
   // Serialized messages one behind the other are one that has the values of both.
-  std::string* const bytes = reports_.back().mutable_summary();
-  const auto together = static_cast<int64_t>(bytes->size() + summary.ByteSizeLong());
+  const v1::SlotReport& report = reports_.back();
+  const auto together =
+      static_cast<int64_t>(report.summary().size() + report.metrics().size() + summary.ByteSizeLong());
   if (together > max_summary_bytes_) {
     const absl::Status dropped = absl::ResourceExhaustedError(
         absl::StrCat("a summary of slot ", reports_.back().slot(), " is dropped: with it the slot would have ",
@@ -83,7 +96,7 @@ absl::Status BlockGradients::OnSummary(const v1::Summary& summary) {
     LOG_EVERY_N(WARNING, 100) << dropped.message();
     return dropped;
   }
-  summary.AppendToString(bytes);
+  summary.AppendToString(field);
   return absl::OkStatus();
 }
 

@@ -39,6 +39,7 @@ class BlockGradients : public GradientSink {
   void OnWeight(float weight) override;
   void OnUpdate(int index, absl::Span<const float> value) override;
   absl::Status OnSummary(const v1::Summary& summary) override;
+  absl::Status OnMetric(const std::string& name, float value) override;
   void RequestStop() override { reports_.back().set_stop(true); }
   float* GradientBuffer(int variable) override;
   void OnGradient(int variable) override;
@@ -52,6 +53,9 @@ class BlockGradients : public GradientSink {
   const std::vector<v1::SlotReport>& reports() const { return reports_; }
 
  private:
+  // Appends a summary to a field of the slot's report. Errors: see OnSummary.
+  absl::Status Append(const v1::Summary& summary, std::string* field);
+
   // Differences of one segment of one slot's gradient, to be sent with the last slot's.
   struct Differences {
     int64_t slot = 0;

@@ -9,7 +9,9 @@
 
 #include "gtest/gtest.h"
 #include "lockstep/common/base/philox.h"
+#include "lockstep/common/step/report_parts.h"
 #include "lockstep/common/tensor/rounding.h"
+#include "lockstep/v1/event.pb.h"
 
 namespace lockstep {
 namespace {
@@ -141,6 +143,28 @@ TEST(BlockGradientsTest, AWeightMultipliesTheGradientOfItsSlot) {
   EXPECT_EQ(sink.reports()[0].weight(), 0.5f);
   EXPECT_FALSE(sink.reports()[1].has_weight()) << "1 is what an absent weight means";
   EXPECT_EQ(sink.reports()[2].weight(), 3);
+}
+
+TEST(BlockGradientsTest, MetricsAndSummariesShareOneBound) {
+  const auto layout = *ParameterLayout::Create(OneVariable());
+  const std::atomic<bool> wanted(true);
+  BlockGradients sink(&layout, &wanted);
+  RecordingChannel channel;
+  v1::Token token;
+  token.set_slot_count(1);
+  sink.BeginBlock(&channel, token);
+  sink.BeginSlot(0);
+  sink.OnLoss(1);
+  EXPECT_TRUE(sink.OnMetric("accuracy", 0.5f).ok());
+  v1::Summary large;
+  large.add_value()->set_tag(std::string(MaxSummaryBytes(layout) - 40, 'x'));
+  EXPECT_TRUE(sink.OnSummary(large).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(sink.OnMetric("recall", 0.25f)));
+  v1::Summary metrics;
+  ASSERT_TRUE(metrics.ParseFromString(sink.reports()[0].metrics()));
+  ASSERT_EQ(metrics.value_size(), 1);
+  EXPECT_EQ(metrics.value(0).tag(), "accuracy");
+  EXPECT_EQ(metrics.value(0).simple_value(), 0.5f);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, BlockGradientsTypeTest, ::testing::Values(v1::DT_FLOAT, v1::DT_BFLOAT16, v1::DT_HALF));

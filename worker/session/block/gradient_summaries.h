@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -27,6 +28,7 @@ class GradientSummaries : public GradientSink {
 
   bool OnLoss(float loss) override { return sink_->OnLoss(loss); }
   absl::Status OnSummary(const v1::Summary& summary) override { return sink_->OnSummary(summary); }
+  absl::Status OnMetric(const std::string& name, float value) override { return sink_->OnMetric(name, value); }
   void RequestStop() override { sink_->RequestStop(); }
   void OnWeight(float weight) override { sink_->OnWeight(weight); }
   void OnUpdate(int index, absl::Span<const float> value) override { sink_->OnUpdate(index, value); }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -25,6 +26,7 @@ class GradientTransforms : public GradientSink {
 
   bool OnLoss(float loss) override;
   absl::Status OnSummary(const v1::Summary& summary) override { return sink_->OnSummary(summary); }
+  absl::Status OnMetric(const std::string& name, float value) override { return sink_->OnMetric(name, value); }
   void RequestStop() override { sink_->RequestStop(); }
   void OnWeight(float weight) override { sink_->OnWeight(weight); }
   void OnUpdate(int index, absl::Span<const float> value) override { sink_->OnUpdate(index, value); }
