@@ -3,7 +3,8 @@
  *
  * Bits. A result is a function of the arguments: the same bits on every processor, with every instruction set that the
  * library has (AVX2, AVX-512, NEON; LOCKSTEP_TARGET names one), on any thread, at any alignment. Other releases give
- * the same bits while `lockstep --version` shows the same arithmetic version, which a run's contract includes.
+ * the same bits while lockstep_kernels_version() is the same. A worker that computes with kernels names that number
+ * among the settings of its framework, so that workers with another one are refused.
  *
  * Arrays. Row-major float32 without gaps, in the caller's memory. An output must not overlap another array unless its
  * comment allows it. The first dimension of an array may be 0, the others are at least 1, and an array has at most 2^40
@@ -23,6 +24,9 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+/* The version of the kernels' bits: the layers version of `lockstep --version`. */
+int lockstep_kernels_version(void);
 
 /* y [rows, outputs] = x [rows, inputs] weight^T + bias, for weight [outputs, inputs]. bias [outputs] may be null. */
 int lockstep_linear(int64_t rows, int64_t inputs, int64_t outputs, const float* x, const float* weight,

@@ -10,6 +10,7 @@
 #include "lockstep/capi/arrays.h"
 #include "lockstep/capi/kernels.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/version.h"
 #include "lockstep/kernels/elementwise.h"
 #include "lockstep/kernels/math.h"
 #include "lockstep/kernels/nn/activation.h"
@@ -150,6 +151,8 @@ DropoutRule RuleOf(float rate) {
 }  // namespace
 
 extern "C" {
+
+int lockstep_kernels_version(void) { return lockstep::kLayersVersion; }
 
 int lockstep_linear(int64_t rows, int64_t inputs, int64_t outputs, const float* x, const float* weight,
                     const float* bias, float* y) {

@@ -39,6 +39,7 @@ Build ThisBuild() {
   build.version = kVersion;
   build.revision = Revision();
   build.arithmetic_version = kArithmeticVersion;
+  build.layers_version = kLayersVersion;
   build.wire_version = kWireVersion;
   build.compiler = Compiler();
   build.instruction_set = TargetName(CurrentTarget());
@@ -51,7 +52,8 @@ std::string VersionText(const Build& build) {
 
 std::string BuildText(const std::string& program, const Build& build) {
   return absl::StrCat(program, " ", VersionText(build), "\narithmetic version ", build.arithmetic_version,
-                      ", wire version ", build.wire_version, ", ", build.compiler, ", ", build.instruction_set, "\n");
+                      ", layers version ", build.layers_version, ", wire version ", build.wire_version, ", ",
+                      build.compiler, ", ", build.instruction_set, "\n");
 }
 
 }  // namespace lockstep

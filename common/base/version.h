@@ -7,12 +7,17 @@ namespace lockstep {
 
 // The product's version; raised with a release, only in this line.
 constexpr char kVersion[] = "0.11.0";
-// A number that stands for the bits of a run. Raise it with every change after which the same configuration, data and
-// seed give other weights, on any machine: an order of additions or another rounding in a kernel, a loss, an optimizer
-// or the tree over slots; the values that are drawn from Philox and their uses; initial values; the order of a shuffle;
-// the way a file becomes examples. Workers of another version are refused, and so is a logdir of another version: its
-// run cannot continue, so do not raise it for anything else.
+// Two numbers that stand for the bits of a run. Raise one of them with every change after which the same configuration,
+// data and seed give other weights, on any machine. Workers of another version are refused, and so is a logdir of
+// another version: its run cannot continue, so do not raise them for anything else.
+//
+// Bits of every run: an order of additions or another rounding in an optimizer or in the tree over slots; multipliers,
+// clips and weights; initial values and those of the canary; the order of a shuffle; the values that are drawn from
+// Philox; the seed of a slot.
 constexpr int kArithmeticVersion = 2;
+// Bits of Lockstep's own layers, which a run whose workers compute with another framework does not depend on: kernels,
+// losses, the uses of random numbers in layers and in augmentation, the way a file becomes examples.
+constexpr int kLayersVersion = 2;
 // Raised whenever an older worker cannot speak to a current chief, or the other way round. 2: the inputs of a worker's
 // computation, and its canary. 3: values that come once more, and settings that come with a token. 4: tokens that name
 // a batch of an input stream.
@@ -24,6 +29,7 @@ struct Build {
   // The git commit, followed by "-dirty" if files were changed; empty if the build does not know it.
   std::string revision;
   int arithmetic_version = 0;
+  int layers_version = 0;
   int wire_version = 0;
   // "GCC 12.2.0"
   std::string compiler;

@@ -14,6 +14,7 @@ TEST(VersionTest, NamesThisBuild) {
   const Build build = ThisBuild();
   EXPECT_THAT(build.version, ContainsRegex("^[0-9]+\\.[0-9]+\\.[0-9]+$"));
   EXPECT_GE(build.arithmetic_version, 1);
+  EXPECT_GE(build.layers_version, 1);
   EXPECT_GE(build.wire_version, 1);
   EXPECT_THAT(build.compiler, AnyOf(ContainsRegex("^GCC [0-9]+\\."), ContainsRegex("^Clang [0-9]+\\.")));
   EXPECT_FALSE(build.instruction_set.empty());
@@ -33,11 +34,12 @@ TEST(VersionTest, ABuildIsTwoLines) {
   Build build;
   build.version = "1.2.3";
   build.arithmetic_version = 4;
+  build.layers_version = 6;
   build.wire_version = 5;
   build.compiler = "GCC 12.2.0";
   build.instruction_set = "AVX2";
   EXPECT_EQ(BuildText("lockstep chief", build),
-            "lockstep chief 1.2.3\narithmetic version 4, wire version 5, GCC 12.2.0, AVX2\n");
+            "lockstep chief 1.2.3\narithmetic version 4, layers version 6, wire version 5, GCC 12.2.0, AVX2\n");
   EXPECT_THAT(BuildText("lockstep", ThisBuild()), StartsWith("lockstep 0."));
 }
 

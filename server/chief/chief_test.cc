@@ -87,6 +87,22 @@ TEST_F(ChiefTest, RefusesAnotherArithmeticsLogdir) {
   EXPECT_THAT(std::string(first.message()), HasSubstr("arithmetic version 1, by Lockstep of an early version"));
 }
 
+TEST_F(ChiefTest, RunOfFrameworkOutlivesOtherLayers) {
+  ASSERT_TRUE(Start().ok());
+  TrainAndSave(2);
+  worker_.reset();
+  chief_.reset();
+  v1::RunRecord record = Record();
+  record.mutable_build()->set_layers_version(99);
+  WriteRecord(record);
+  const absl::Status status = Start();
+  EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("holds a run of layers version 99, by Lockstep "));
+  record.mutable_framework()->set_name("PyTorch");
+  WriteRecord(record);
+  EXPECT_TRUE(Start().ok());
+}
+
 TEST_F(ChiefTest, ResumesARunOfAnotherRelease) {
   ASSERT_TRUE(Start().ok());
   TrainAndSave(4);

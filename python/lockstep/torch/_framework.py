@@ -8,6 +8,7 @@ from typing import Dict, Literal, Optional
 
 import torch
 
+from lockstep.torch import _kernels
 from lockstep.torch._portable import is_portable
 
 # Each variable alone is not enough: ATen, oneDNN and MKL choose their kernels separately.
@@ -66,7 +67,13 @@ def framework(model: torch.nn.Module) -> Dict[str, str]:
   tiny = torch.tensor(1e-40)  # Not normal in float32: 0 where such numbers are flushed.
   flushes = _text(float(tiny + tiny) == 0.0)
   if is_portable(model):
-    return {"name": "PyTorch", "version": torch.__version__, "portable": "true", "flush_denormal": flushes}
+    return {
+        "name": "PyTorch",
+        "version": torch.__version__,
+        "portable": "true",
+        "kernels": str(_kernels.version()),
+        "flush_denormal": flushes,
+    }
   settings = {
       "name": "PyTorch",
       "version": torch.__version__,

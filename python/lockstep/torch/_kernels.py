@@ -50,6 +50,11 @@ def _declare(name: str, *arguments: Any) -> Callable[..., None]:
   return call
 
 
+def version() -> int:
+  """Returns the version of the kernels' bits."""
+  return int(_core.library.lockstep_kernels_version())
+
+
 _IMAGES = ctypes.POINTER(Images)
 linear = _declare("linear", _SIZE, _SIZE, _SIZE, _DATA, _DATA, _DATA, _DATA)
 linear_gradient = _declare("linear_gradient", _SIZE, _SIZE, _SIZE, _DATA, _DATA, _DATA, _DATA, _DATA, _DATA)

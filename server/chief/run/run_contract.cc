@@ -13,6 +13,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/base/version.h"
 #include "lockstep/common/config/text/first_difference.h"
+#include "lockstep/common/contract/build_info.h"
 #include "lockstep/server/chief/run/program_change.h"
 
 namespace lockstep {
@@ -145,6 +146,9 @@ absl::Status CheckVersions(const v1::OpenSessionRequest& request, const std::str
   if (build.wire_version() != kWireVersion) return refuse("wire", build.wire_version(), kWireVersion);
   if (build.arithmetic_version() != kArithmeticVersion) {
     return refuse("arithmetic", build.arithmetic_version(), kArithmeticVersion);
+  }
+  if (!request.has_framework() && LayersVersion(build) != kLayersVersion) {
+    return refuse("layers", LayersVersion(build), kLayersVersion);
   }
   return absl::OkStatus();
 }

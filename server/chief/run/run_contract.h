@@ -65,7 +65,7 @@ class RunContract {
 };
 
 // Returns FailedPrecondition if the worker's program uses another wire version than this one, or computes different
-// bits. `host` is the chief's machine.
+// bits: by the arithmetic version or, without a framework, by the layers version. `host` is the chief's machine.
 absl::Status CheckVersions(const v1::OpenSessionRequest& request, const std::string& host);
 
 // Returns the worker's own description of itself.

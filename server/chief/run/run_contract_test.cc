@@ -5,6 +5,7 @@
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/base/version.h"
+#include "lockstep/common/contract/build_info.h"
 #include "lockstep/v1/run_record.pb.h"
 
 namespace lockstep {
@@ -172,7 +173,21 @@ TEST(CheckVersionsTest, NamesBothHostsAndBothVersions) {
   EXPECT_THAT(std::string(status.message()),
               HasSubstr(absl::StrCat("b on y, Lockstep 9.9, has arithmetic version ", kArithmeticVersion + 1)));
   request.mutable_build()->set_arithmetic_version(kArithmeticVersion);
+  EXPECT_TRUE(CheckVersions(request, "x").ok()) << "builds of before the layers had a version of their own";
+}
+
+TEST(CheckVersionsTest, OtherLayersMatterWithoutFrameworkOnly) {
+  v1::OpenSessionRequest request;
+  *request.mutable_build() = ThisBuildInfo();
   EXPECT_TRUE(CheckVersions(request, "x").ok());
+  request.mutable_build()->set_layers_version(kLayersVersion + 1);
+  const absl::Status status = CheckVersions(request, "x");
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr(absl::StrCat("has layers version ", kLayersVersion + 1)));
+  request.mutable_framework()->set_name("PyTorch");
+  EXPECT_TRUE(CheckVersions(request, "x").ok());
+  request.mutable_build()->set_arithmetic_version(kArithmeticVersion + 1);
+  EXPECT_TRUE(absl::IsFailedPrecondition(CheckVersions(request, "x")));
 }
 
 }  // namespace

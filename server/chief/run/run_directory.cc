@@ -18,6 +18,7 @@
 #include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/common/config/run_spec.h"
 #include "lockstep/common/config/text/first_difference.h"
+#include "lockstep/common/contract/build_info.h"
 #include "lockstep/common/step/training_policy.h"
 #include "lockstep/server/optimizer/optimizer_groups.h"
 #include "lockstep/v1/run_record.pb.h"
@@ -150,9 +151,14 @@ absl::Status CheckMayChange(const config::v1::RunSpec& record, const config::v1:
 }
 
 absl::Status CheckSameArithmetic(FileSystem* fs, const std::string& logdir, const v1::RunRecord& record) {
+  v1::BuildInfo build = record.build();
   // Records of versions without a build use arithmetic version 1.
-  const int recorded = record.build().arithmetic_version() == 0 ? 1 : record.build().arithmetic_version();
-  if (recorded == kArithmeticVersion) return absl::OkStatus();
+  if (build.arithmetic_version() == 0) build.set_arithmetic_version(1);
+  const bool same = build.arithmetic_version() == kArithmeticVersion;
+  if (same && (record.has_framework() || LayersVersion(build) == kLayersVersion)) return absl::OkStatus();
+  const auto versions = [same](int arithmetic, int layers) {
+    return absl::StrCat(same ? "layers" : "arithmetic", " version ", same ? layers : arithmetic);
+  };
   const auto checkpoint = NewestValidCheckpoint(fs, logdir, [](const std::string&, const absl::Status&) {});
   const std::string way_out = checkpoint.ok() && *checkpoint
                                   ? absl::StrCat(
@@ -161,9 +167,9 @@ absl::Status CheckSameArithmetic(FileSystem* fs, const std::string& logdir, cons
                                         **checkpoint, "\" }")
                                   : "use another logdir";
   return absl::FailedPreconditionError(absl::StrCat(
-      logdir, " holds a run of arithmetic version ", recorded, ", by Lockstep ",
+      logdir, " holds a run of ", versions(build.arithmetic_version(), LayersVersion(build)), ", by Lockstep ",
       record.build().version().empty() ? "of an early version" : record.build().version(), "; this is Lockstep ",
-      kVersion, " with arithmetic version ", kArithmeticVersion, ", which gives other bits: ", way_out));
+      kVersion, " with ", versions(kArithmeticVersion, kLayersVersion), ", which gives other bits: ", way_out));
 }
 
 }  // namespace lockstep
