@@ -296,7 +296,12 @@ class RunTest(unittest.TestCase):
         next(first)
         wider = [softmax.VARIABLES[0]._replace(shape=(softmax.FEATURES, 6)), *softmax.VARIABLES[1:]]
         with lockstep.Worker(wider, None, examples=softmax.EXAMPLES, master=chief.master) as other:
-          with self.assertRaisesRegex(lockstep.Refused, r'\(here "softmax/kernel", \(20, 6\)\)\.shape\[1\]: 5 -> 6'):
+          with self.assertRaisesRegex(
+              lockstep.Refused, r'variable 1 is "softmax/kernel" \(20, 6\) in .*, "softmax/kernel" \(20, 5\) in '):
+            next(other)
+        frozen = [softmax.VARIABLES[0]._replace(trainable=False), *softmax.VARIABLES[1:]]
+        with lockstep.Worker(frozen, None, examples=softmax.EXAMPLES, master=chief.master) as other:
+          with self.assertRaisesRegex(lockstep.Refused, r'\(here "softmax/kernel", \(20, 5\)\)\.trainable'):
             next(other)
 
   def test_another_declaration_is_refused(self):

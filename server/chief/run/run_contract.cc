@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "glog/logging.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -125,6 +127,26 @@ std::string PartDifference(const std::string& worker, const v1::NamedDigest* own
   return absl::StrCat(worker, " has ", Name(own->name()), " where ", declarer, " has ", Name(run->name()));
 }
 
+// Returns "fc1/kernel" (256, 784).
+std::string Text(const v1::VariableSpec& variable) {
+  return absl::StrCat("\"", Name(variable.name()), "\" (", absl::StrJoin(variable.shape(), ", ").substr(0, kMaxName),
+                      ")");
+}
+
+// Describes the first variable that has another name or shape, or that one of the models lacks; empty if there is none.
+std::string VariableDifference(const std::string& worker, const v1::ModelSpec& own, const std::string& declarer,
+                               const v1::ModelSpec& run) {
+  const auto same = [](const v1::VariableSpec& a, const v1::VariableSpec& b) {
+    return a.name() == b.name() && absl::c_equal(a.shape(), b.shape());
+  };
+  const auto [at_run, at_own] = std::mismatch(run.variables().begin(), run.variables().end(), own.variables().begin(),
+                                              own.variables().end(), same);
+  const bool run_ends = at_run == run.variables().end(), own_ends = at_own == own.variables().end();
+  if (run_ends && own_ends) return "";
+  return absl::StrCat("variable ", at_run - run.variables().begin() + 1, " is ", own_ends ? "none" : Text(*at_own),
+                      " in ", worker, ", ", run_ends ? "none" : Text(*at_run), " in ", declarer);
+}
+
 }  // namespace
 
 WorkerIdentity IdentityOf(const v1::OpenSessionRequest& request) {
@@ -207,9 +229,12 @@ absl::Status RunContract::CheckModel(const v1::OpenSessionRequest& request) cons
       DifferInTrained(model_, request.model())
           ? ". Continue with the trained variables of before; once the run has ended well, others may be trained"
           : "";
-  return absl::FailedPreconditionError(absl::StrCat("the worker's model is not the run's: ", difference, " in ",
-                                                    PeerOf(request), "; the run has that of ", Declarer(declared_),
-                                                    proceed));
+  const std::string variable = VariableDifference(PeerOf(request), request.model(), Declarer(declared_), model_);
+  return absl::FailedPreconditionError(absl::StrCat(
+      "the worker's model is not the run's: ",
+      variable.empty()
+          ? absl::StrCat(difference, " in ", PeerOf(request), "; the run has that of ", Declarer(declared_), proceed)
+          : variable));
 }
 
 absl::Status RunContract::CheckParts(const v1::OpenSessionRequest& request) const {

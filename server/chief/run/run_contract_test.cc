@@ -43,7 +43,12 @@ TEST(RunContractTest, NamesWorkerAndWhatDiffers) {
   EXPECT_THAT(Refusal(contract, Request(absl::StrCat("worker: 'b' ", kModel))), HasSubstr("b reads none, the run 5"));
   EXPECT_THAT(Refusal(contract, Request(absl::StrCat("worker: 'b\\n' ", kData,
                                                      "model { variables { name: 'w' dtype: DT_FLOAT shape: 4 } }"))),
-              HasSubstr("variables[0].shape[0]: 3 -> 4 in b\\n; the run has that of a on x"));
+              HasSubstr("variable 1 is \"w\" (4) in b\\n, \"w\" (3) in a on x"));
+  EXPECT_THAT(Refusal(contract, Request(absl::StrCat("worker: 'b' ", kData))),
+              HasSubstr("variable 1 is none in b, \"w\" (3) in a on x"));
+  v1::OpenSessionRequest more = Request(absl::StrCat("worker: 'b' ", kModel, kData));
+  more.mutable_model()->add_variables()->set_name("v");
+  EXPECT_THAT(Refusal(contract, more), HasSubstr("variable 2 is \"v\" () in b, none in a on x"));
 }
 
 TEST(RunContractTest, ADifferenceIsShortHoweverLongTheNamesAre) {
