@@ -211,6 +211,7 @@ absl::StatusOr<v1::OpenSessionReply> Sessions::OpenSession(const v1::OpenSession
   RETURN_IF_ERROR(CheckNames(request));
   const int64_t changes = request.has_changes() ? request.changes() : run_->settings.changes();
   absl::Status agreed = CheckVersions(request, run_->options.machine.host);
+  if (agreed.ok()) agreed = CheckTransforms(request, run_->settings.spec()->optimizer());
   if (agreed.ok()) agreed = CheckRun(request);
   if (agreed.ok()) agreed = Agree(request, changes);
   if (absl::IsFailedPrecondition(agreed)) Refuse(request, agreed, peer);

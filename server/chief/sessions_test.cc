@@ -340,6 +340,19 @@ TEST_F(SessionsTest, FunctionsMayDifferAfterAGoodEnd) {
   EXPECT_TRUE(absl::IsFailedPrecondition(OpenSession("b", FrameModel(), 1, 2).status()));
 }
 
+TEST_F(SessionsTest, ClipsPerSlotNeedAWorkerThatApplies) {
+  config_.mutable_optimizer()->mutable_clip()->set_by_norm(1);
+  ASSERT_TRUE(Start().ok());
+  v1::OpenSessionRequest request;
+  request.set_worker("b");
+  *request.mutable_model() = FrameModel();
+  CompleteDeclaration(&request);
+  request.set_transforms_gradients(false);
+  EXPECT_TRUE(absl::IsFailedPrecondition(chief_->sessions()->OpenSession(request).status()));
+  request.set_transforms_gradients(true);
+  EXPECT_TRUE(chief_->sessions()->OpenSession(request).ok());
+}
+
 // Settings may change at every step: no worker would ever have the newest.
 TEST_F(SessionsTest, AWorkerMayJoinWithEarlierSettings) {
   followed_ = true;

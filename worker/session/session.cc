@@ -50,6 +50,7 @@ v1::OpenSessionRequest WorkerSession::DeclarationOf(const Workload& workload) co
   *request.mutable_build() = options_.build;
   request.set_incarnation(incarnation_);
   request.set_changes(run_->changes());
+  request.set_transforms_gradients(true);
   *request.mutable_model() = workload.model->spec();
   for (v1::NamedDigest& part : ModelParts(config(), *workload.model)) *request.add_model_part() = std::move(part);
   if (workload.data) *request.mutable_data() = *workload.data;

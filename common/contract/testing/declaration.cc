@@ -6,6 +6,7 @@ namespace lockstep {
 
 void CompleteDeclaration(v1::OpenSessionRequest* request, uint64_t digest) {
   *request->mutable_build() = ThisBuildInfo();
+  request->set_transforms_gradients(true);
   request->clear_canary_digest();
   for (const v1::VariableSpec& variable : request->model().variables()) {
     if (variable.trainable()) request->add_canary_digest(digest);

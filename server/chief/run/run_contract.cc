@@ -175,6 +175,17 @@ absl::Status CheckVersions(const v1::OpenSessionRequest& request, const std::str
   return absl::OkStatus();
 }
 
+absl::Status CheckTransforms(const v1::OpenSessionRequest& request, const config::v1::OptimizerConfig& optimizer) {
+  const auto& clip = optimizer.clip();
+  const bool clips = clip.by_value() > 0 || clip.by_norm() > 0 || clip.by_global_norm() > 0;
+  if (request.transforms_gradients() || (!clips && optimizer.multipliers().empty())) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("the run has optimizer.", clips ? "clip" : "multipliers",
+                   ", which a worker applies to the gradients of each slot; ", PeerOf(request),
+                   " does not say that it does (OpenSessionRequest.transforms_gradients)",
+                   clips ? ". The chief applies clip.mean_by_global_norm, for any worker" : ""));
+}
+
 RunContract::RunContract(const v1::OpenSessionRequest& first)
     : model_(first.model()),
       model_digest_(Sha256(model_)),

@@ -68,6 +68,10 @@ class RunContract {
 // bits: by the arithmetic version or, without a framework, by the layers version. `host` is the chief's machine.
 absl::Status CheckVersions(const v1::OpenSessionRequest& request, const std::string& host);
 
+// Returns FailedPrecondition if the workers of a run with this optimizer must change each slot's gradients, and the
+// worker does not say that it does.
+absl::Status CheckTransforms(const v1::OpenSessionRequest& request, const config::v1::OptimizerConfig& optimizer);
+
 // Returns the worker's own description of itself.
 WorkerIdentity IdentityOf(const v1::OpenSessionRequest& request);
 

@@ -181,6 +181,23 @@ TEST(CheckVersionsTest, NamesBothHostsAndBothVersions) {
   EXPECT_TRUE(CheckVersions(request, "x").ok()) << "builds of before the layers had a version of their own";
 }
 
+TEST(CheckTransformsTest, ClipsPerSlotNeedAWorkerThatApplies) {
+  config::v1::OptimizerConfig optimizer;
+  optimizer.mutable_clip()->set_mean_by_global_norm(1);
+  v1::OpenSessionRequest request;
+  request.set_worker("b");
+  EXPECT_TRUE(CheckTransforms(request, optimizer).ok()) << "the chief applies it";
+  optimizer.add_multipliers()->set_factor(2);
+  EXPECT_THAT(std::string(CheckTransforms(request, optimizer).message()),
+              HasSubstr("the run has optimizer.multipliers, which a worker applies to the gradients of each slot; b "));
+  optimizer.mutable_clip()->set_by_norm(1);
+  const absl::Status status = CheckTransforms(request, optimizer);
+  EXPECT_TRUE(absl::IsFailedPrecondition(status));
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the run has optimizer.clip, which"));
+  request.set_transforms_gradients(true);
+  EXPECT_TRUE(CheckTransforms(request, optimizer).ok());
+}
+
 TEST(CheckVersionsTest, OtherLayersMatterWithoutFrameworkOnly) {
   v1::OpenSessionRequest request;
   *request.mutable_build() = ThisBuildInfo();
