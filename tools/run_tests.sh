@@ -140,10 +140,10 @@ run_tests() {
   [[ "${CI:-}" == true && -z "${long}" && $# == 0 ]] && all=1
   install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}" "${DATA_PACKAGES[@]}"
   [[ -z "${all}${long}" && " $*" != *" //deploy"* ]] || install_packages "${SLURM_PACKAGES[@]}"
+  [[ $# == 0 && -z "${long}" || " $*" == *" //deploy"* ]] && prepare_deploy_venv
   if [[ $# == 0 && -z "${long}" ]]; then
     prepare_venv
     prepare_torch_venv
-    prepare_deploy_venv
   fi
   open_log test
   drop_stale_objects

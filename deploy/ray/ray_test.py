@@ -1,9 +1,15 @@
-"""Trains on three Ray nodes of one machine; a worker, the chief and a node die. The digest must be that of one process.
+"""Trains on three Ray nodes of one machine; a worker, a node and the chief die. The digest must be that of one process.
 
-Usage: ray_test.py LOCKSTEP CONFIG   (in a network namespace of its own: ray_test.sh)
+Usage: ray_test.py LOCKSTEP CONFIG   (in namespaces of its own: ray_test.sh)
+
+The run has no end that it could reach before the last kill: the chief that Ray starts after that reads its last step from
+the configuration. Then one process computes as many steps.
 """
 
+import contextlib
 import os
+import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -14,11 +20,29 @@ import ray
 from ray.cluster_utils import Cluster
 
 LOCKSTEP, CONFIG = (os.path.abspath(path) for path in sys.argv[1:])
-STEPS = 6000
+WORKERS = 3
+# No speed of this machine makes an event below come too late.
+ENDLESS = 1000000000
+# Ray finds a dead node after one second instead of half a minute, and starts no process in advance.
+RAY = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_enable_worker_prestart": "0", "RAY_prestart_worker_first_driver": "0",
+       "RAY_health_check_initial_delay_ms": "500", "RAY_health_check_period_ms": "500"}
+BEGAN = time.monotonic()
 
 
 def say(*words):
   print(f"{time.monotonic() - BEGAN:4.0f}s", *words, flush=True)
+
+
+def write_config(path, steps):
+  """Writes the run of CONFIG with small layers, which ends at the step: a kill comes between two of many short steps."""
+  with open(CONFIG, encoding="utf-8") as file:
+    text = file.read()
+  for old, new in ((r"units: 256", "units: 16"), (r"shape: 256", "shape: 16"), (r"batch_size: \d+", "batch_size: 8"),
+                   (r"{ steps: \d+", f"{{ steps: {steps}"), (r"every_steps: \d+", "every_steps: 100")):
+    text, count = re.subn(old, new, text)
+    assert count, old
+  with open(path, "w", encoding="utf-8") as file:
+    file.write(text)
 
 
 def digest(logdir):
@@ -26,28 +50,59 @@ def digest(logdir):
 
 
 def processes(*words):
-  """Returns the processes whose command line has all the words."""
-  found = []
+  """Returns the processes that run and have each of the words as an argument, or as the last part of a path."""
+  found = set()
   for process in filter(str.isdigit, os.listdir("/proc")):
     try:
       with open(f"/proc/{process}/cmdline", encoding="utf-8", errors="replace") as file:
-        line = file.read().split("\0")
+        arguments = file.read().split("\0")[:-1]  # None of a process that has ended.
     except OSError:
       continue
-    if all(any(word in argument for argument in line) for word in words):
-      found.append(int(process))
+    if arguments and all(any(argument == word or argument.endswith("/" + word) for argument in arguments) for word in words):
+      found.add(int(process))
   return found
 
 
-def await_processes(*words):
-  deadline = time.monotonic() + 60
-  while not processes(*words):
-    assert time.monotonic() < deadline, f"no process {words}"
-    time.sleep(0.1)
-  return processes(*words)
+def tasks(*words):
+  """Returns the processes of `lockstep task`, one for each actor."""
+  return processes("task", *words)
 
 
-def step(logdir):
+def descendants(ancestor):
+  """Returns the process and all that it has started, and they have."""
+  children = {}
+  for process in filter(str.isdigit, os.listdir("/proc")):
+    try:
+      with open(f"/proc/{process}/stat", encoding="utf-8", errors="replace") as file:
+        children.setdefault(int(file.read().rpartition(")")[2].split()[1]), []).append(int(process))
+    except OSError:
+      continue
+  found = [ancestor]
+  for process in found:  # Grows meanwhile.
+    found += children.get(process, [])
+  return set(found)
+
+
+def wait_until(what, happened):
+  """Returns what happened() returns when that is true. The limit is for a test that hangs."""
+  end = time.monotonic() + 120
+  while not (value := happened()):
+    assert time.monotonic() < end, f"never: {what}"
+    time.sleep(0.05)
+  say(what)
+  return value
+
+
+def kill(doomed):
+  """Kills the processes. None of them sees the end of another."""
+  for number in (signal.SIGSTOP, signal.SIGKILL):
+    for process in doomed:
+      with contextlib.suppress(ProcessLookupError):  # It has ended by itself.
+        os.kill(process, number)
+  wait_until("they are dead", lambda: not doomed & processes())
+
+
+def saved_step(logdir):
   try:
     with open(os.path.join(logdir, "checkpoint"), encoding="utf-8") as file:
       return int(file.readline().split("ckpt-")[1].rstrip('"\n'))
@@ -55,21 +110,46 @@ def step(logdir):
     return -1
 
 
-def await_step(logdir, wanted):
-  deadline = time.monotonic() + 120
-  while step(logdir) < wanted:
-    assert time.monotonic() < deadline, f"still at step {step(logdir)}"
-    time.sleep(0.1)
-  say("step", step(logdir))
+def await_progress(logdir):
+  before = saved_step(logdir)
+  wait_until(f"trains on after step {before}", lambda: saved_step(logdir) > before)
+
+
+def kill_worker(logdir):
+  """Kills a worker. Its `lockstep task` starts another one."""
+  name = ("worker", "--name=worker-0")
+  killed = wait_until("a worker is killed", lambda: processes(*name))
+  kill(killed)
+  wait_until("another one runs", lambda: processes(*name) - killed)
+  await_progress(logdir)
+
+
+def kill_node(nodes, logdir):
+  """Kills what runs on a node that has a task. Ray starts the actor again on another node."""
+  on_node = [descendants(node.all_processes["raylet"][0].process.pid) for node in nodes]
+  say("a node is killed")
+  kill(next(running for running in on_node if running & tasks()))
+  wait_until("its tasks run on other ones", lambda: len(tasks()) == WORKERS + 1)
+  await_progress(logdir)
+
+
+def kill_chief(config, logdir):
+  """Kills the chief with its `lockstep task`. Ray starts the actor again, whose chief ends 200 steps after a checkpoint."""
+  both = lambda: tasks("--role=chief") | processes("chief_main", "--logdir=" + logdir)
+  wait_until("the chief is killed", lambda: len(both()) == 2)
+  doomed = both()
+  for process in doomed:
+    os.kill(process, signal.SIGSTOP)
+  write_config(config, saved_step(logdir) + 200)
+  kill(doomed)
 
 
 def main():
   sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-  os.environ.update(LOCKSTEP=LOCKSTEP, RAY_USAGE_STATS_ENABLED="0", LOCKSTEP_STEPS=str(STEPS))
+  os.environ.update(RAY, LOCKSTEP=LOCKSTEP)
   work = tempfile.mkdtemp()
-  alone, logdir = os.path.join(work, "alone"), os.path.join(work, "run")
-  subprocess.run([LOCKSTEP, "local", CONFIG, f"--logdir={alone}"], check=True, capture_output=True)
-  say("one process has", digest(alone).strip())
+  config, alone, logdir = (os.path.join(work, name) for name in ("run.textproto", "alone", "run"))
+  write_config(config, ENDLESS)
   node = {"num_cpus": 2, "object_store_memory": 100 << 20}
   cluster = Cluster(initialize_head=True, head_node_args={**node, "include_dashboard": False})
   nodes = [cluster.add_node(**node) for _ in range(2)]
@@ -77,26 +157,22 @@ def main():
   say("a cluster of", len(cluster.list_all_nodes()), "nodes")
   import lockstep_on_ray  # pylint: disable=import-outside-toplevel
   result = []
-  run = threading.Thread(target=lambda: result.append(lockstep_on_ray.train(CONFIG, logdir, 3)))
+  run = threading.Thread(target=lambda: result.append(lockstep_on_ray.train(config, logdir, WORKERS)), daemon=True)
   run.start()
-  await_step(logdir, 20)
-  os.kill(await_processes("worker", "--name=worker-0", "--master=file:" + logdir)[0], 9)
-  say("a worker was killed")
-  await_step(logdir, step(logdir) + 200)
-  os.kill(await_processes("chief_main", "--logdir=" + logdir)[0], 9)
-  say("the chief was killed")
-  await_step(logdir, step(logdir) + 200)
-  cluster.remove_node(nodes[1], allow_graceful=False)
-  say("a node is gone")
+  wait_until("every task runs", lambda: len(tasks()) == WORKERS + 1)
+  await_progress(logdir)
+  kill_worker(logdir)
+  kill_node(nodes, logdir)
+  kill_chief(config, logdir)
   run.join()
-  say("the chief ended with", result)
+  say("the chief ended with", result, "at step", saved_step(logdir))
   assert result == [0]
+  subprocess.run([LOCKSTEP, "local", config, f"--logdir={alone}"], check=True, capture_output=True)
+  say("one process has", digest(alone).strip())
   assert digest(logdir) == digest(alone), digest(logdir)
-  say("the same digest")
-  ray.shutdown()
-  cluster.shutdown()
 
 
 if __name__ == "__main__":
-  BEGAN = time.monotonic()
   main()
+  sys.stdout.flush()
+  os._exit(0)  # Ray's own end takes five seconds. Its processes end with their namespace.
