@@ -198,6 +198,15 @@ TEST_F(RealFileSystemTest, CreatesDirectoriesWithTheirParents) {
   EXPECT_EQ(fs_->CreateDirectory(Path("file/below")).code(), absl::StatusCode::kNotFound);
 }
 
+TEST_F(RealFileSystemTest, RemovesAnEmptyDirectory) {
+  ASSERT_TRUE(fs_->CreateDirectory(Path("new")).ok());
+  ASSERT_TRUE(WriteFileAtomically(fs_, Path("new/file"), "").ok());
+  EXPECT_EQ(fs_->Remove(Path("new")).code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(fs_->Remove(Path("new/file")).ok());
+  ASSERT_TRUE(fs_->Remove(Path("new")).ok());
+  EXPECT_EQ(fs_->Remove(Path("new")).code(), absl::StatusCode::kNotFound);
+}
+
 TEST_F(RealFileSystemTest, MakesNewDirectoriesDurable) {
   ASSERT_TRUE(WriteFileAtomically(fs_, Path("file"), "").ok());  // which may be on another path to the same place
   ASSERT_FALSE(Synced().empty());

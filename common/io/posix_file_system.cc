@@ -304,7 +304,9 @@ class PosixFileSystem : public FileSystem {
   }
 
   absl::Status Remove(const std::string& path) override {
-    return ::unlink(path.c_str()) == 0 ? absl::OkStatus() : ErrnoToStatus(errno, "remove", path);
+    // Also removes an empty directory. POSIX has two errors for one that is not empty.
+    if (std::remove(path.c_str()) == 0) return absl::OkStatus();
+    return ErrnoToStatus(errno == EEXIST ? ENOTEMPTY : errno, "remove", path);
   }
 
   absl::Status SyncDirectory(const std::string& path) override {

@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/io/record_io.h"
@@ -38,7 +39,11 @@ absl::StatusOr<std::unique_ptr<EventWriter>> EventWriter::Create(FileSystem* fs,
     if (!taken) break;
     path = JoinPath(directory, absl::StrCat(name, ".", n));
   }
-  ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, fs->NewWritableFile(path));
+  // A chief's files become visible by a rename. TensorBoard must not find this name.
+  const std::string temporary =
+      JoinPath(directory, absl::StrReplaceAll(Basename(path), {{"tfevents", "new"}})) + ".tmp";
+  ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, fs->NewWritableFile(temporary));
+  RETURN_IF_ERROR(fs->Rename(temporary, path));
   std::unique_ptr<EventWriter> writer(new EventWriter(clock, std::move(path), std::move(file)));
   writer->Start();
   return writer;

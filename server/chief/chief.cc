@@ -46,6 +46,7 @@ absl::StatusOr<std::unique_ptr<Chief>> Chief::Create(Options options) {
   std::unique_ptr<RunDirectory> directory;
   if (!options.logdir.empty()) {
     ASSIGN_OR_RETURN(directory, RunDirectory::Open(options.fs, options.logdir));
+    options.fs = directory->files();
   }
   std::unique_ptr<Chief> chief(new Chief(std::move(options), std::move(directory)));
   RETURN_IF_ERROR(chief->Start());

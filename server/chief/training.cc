@@ -239,6 +239,10 @@ void Training::OnEvent(const RunEvent& event) {
   if (event.kind == RunEvent::kRoom) return sync_->OnRoomForSnapshot();
   if (event.kind == RunEvent::kFinished) EndLog(absl::OkStatus());
   options_.events->OnEvent(event);
+  // If a successor has fenced this chief, the run ends here.
+  if (event.kind == RunEvent::kSaveFailed && absl::IsFailedPrecondition(event.status)) {
+    options_.history->CheckOwned().IgnoreError();
+  }
   // A follower that requests the end after it has learned of the failure must find that the run has failed.
   if (event.kind == RunEvent::kFailed) EndLog(event.status);
   if (event.kind != RunEvent::kSaved) return;

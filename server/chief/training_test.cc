@@ -288,7 +288,7 @@ TEST_F(TrainingTest, AnEventFileThatHangsHoldsNobodyUp) {
   worker_ = Connect(session);
   ASSERT_TRUE(worker_->Ask().ok());
   ASSERT_TRUE(chief_->Save().ok());
-  hanging_.Hang("tfevents");
+  hanging_.Hang("events.out");
   TrainTo(4);
   hanging_.AwaitHanging();
   TrainTo(9);
@@ -313,7 +313,7 @@ TEST_F(TrainingTest, AnEventFileThatHangsDelaysAStopByItsLimit) {
   config_.mutable_checkpoint()->set_stop_seconds(1e9);
   ASSERT_TRUE(Start().ok());
   TrainTo(3);
-  hanging_.Hang("tfevents");
+  hanging_.Hang("events.out");
   chief_->ends()->RequestStop();
   std::atomic<bool> stopped{false};
   std::thread stop([&] {

@@ -287,9 +287,32 @@ absl::Status MemoryFileSystem::Rename(const std::string& from, const std::string
 
 absl::Status MemoryFileSystem::Remove(const std::string& path) {
   MutexLock lock(&mutex_);
-  if (names_.count(Normalized(path)) == 0) return NotFound("remove", path);
+  if (names_.count(Normalized(path)) == 0) return RemoveDirectory(path);
   locks_.erase(Normalized(path));  // it stays with the file, which has no path any more
   Change({{Normalized(path), nullptr}});
+  return absl::OkStatus();
+}
+
+absl::Status MemoryFileSystem::RemoveDirectory(const std::string& path) {
+  const std::string directory = Normalized(path);
+  if (directories_.count(directory) == 0) return NotFound("remove", path);
+  const std::string below = absl::StrCat(directory, "/");
+  const auto file = names_.lower_bound(below);
+  const auto inner = directories_.lower_bound(below);
+  if ((file != names_.end() && absl::StartsWith(file->first, below)) ||
+      (inner != directories_.end() && absl::StartsWith(*inner, below))) {
+    return absl::FailedPreconditionError(absl::StrCat("cannot remove ", path, ": Directory not empty"));
+  }
+  // A power failure does not bring back files that were durable in it.
+  const auto forget = [&below](Names* names) {
+    const auto begin = names->lower_bound(below);
+    auto end = begin;
+    while (end != names->end() && absl::StartsWith(end->first, below)) ++end;
+    names->erase(begin, end);
+  };
+  forget(&durable_names_);
+  for (Names& change : unsynced_changes_) forget(&change);
+  directories_.erase(directory);
   return absl::OkStatus();
 }
 

@@ -78,6 +78,8 @@ class MemoryFileSystem : public FileSystem {
   // Restarts after a power failure: `names` is what is left, and `contents_of` returns what is left in each file.
   void Restart(Names names, absl::FunctionRef<std::string(const File&)> contents_of)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Removes an empty directory.
+  absl::Status RemoveDirectory(const std::string& path) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // NotFound if the directory of `path` does not exist.
   absl::Status CheckDirectoryOf(const std::string& path) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckDirectory(const std::string& path) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -40,6 +40,19 @@ TEST_F(MemoryFileSystemTest, BehavesAsTheRealOne) {
   EXPECT_EQ(fs_.NewWritableFile("d").status().code(), absl::StatusCode::kFailedPrecondition);
 }
 
+TEST_F(MemoryFileSystemTest, RemovesAnEmptyDirectory) {
+  ASSERT_TRUE(fs_.CreateDirectory("d").ok());
+  Write("d/a", "a");
+  ASSERT_TRUE(fs_.SyncDirectory("d").ok());
+  EXPECT_EQ(fs_.Remove("d").code(), absl::StatusCode::kFailedPrecondition);
+  ASSERT_TRUE(fs_.Rename("d/a", "a").ok());
+  ASSERT_TRUE(fs_.Remove("d").ok());
+  EXPECT_EQ(fs_.Remove("d").code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(fs_.NewWritableFile("d/b").status().code(), absl::StatusCode::kNotFound);
+  fs_.DropUnsyncedData();
+  EXPECT_FALSE(fs_.Exists("d/a").value());
+}
+
 TEST_F(MemoryFileSystemTest, ShowsAppendsAfterFlush) {
   auto file = fs_.NewWritableFile("a");
   ASSERT_TRUE((*file)->Append("abc").ok());

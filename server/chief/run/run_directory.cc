@@ -83,17 +83,23 @@ absl::Status RunDirectory::EnterGeneration() {
   if (!last) {
     ASSIGN_OR_RETURN(last, ReadGeneration(kOldGenerationFile));
   }
-  generation_ = last.value_or(0) + 1;
-  return WriteFileAtomically(fs_, JoinPath(path_, kGenerationFile), absl::StrCat(generation_, "\n"));
+  ASSIGN_OR_RETURN(files_, FencedFiles::Create(fs_, path_, last.value_or(0) + 1));
+  absl::Status entered = files_->FenceEarlier();
+  if (entered.ok()) {
+    entered =
+        WriteFileAtomically(files_.get(), JoinPath(path_, kGenerationFile), absl::StrCat(files_->generation(), "\n"));
+  }
+  // Retryable: the other chief may end.
+  return absl::IsFailedPrecondition(entered) ? WithExitCode(std::move(entered), kExitRetryable) : entered;
 }
 
 absl::Status RunDirectory::CheckOwned() const {
   RETURN_IF_ERROR(lock_->Check());
   ASSIGN_OR_RETURN(const absl::optional<int64_t> present, ReadGeneration(kGenerationFile));
-  if (present == generation_) return absl::OkStatus();
+  if (present == generation()) return files_->Check();
   return absl::FailedPreconditionError(
       present ? absl::StrCat("another chief has taken over ", path_, ": it has entered generation ", *present,
-                             ", the generation here is ", generation_)
+                             ", the generation here is ", generation())
               : absl::StrCat(path_, " was emptied or taken away: there is no file generation in it any more"));
 }
 
@@ -117,7 +123,7 @@ absl::StatusOr<bool> RunDirectory::IsNewest(int64_t step) const {
 }
 
 absl::Status RunDirectory::WriteRecord(const v1::RunRecord& record, bool* replaced) const {
-  return WriteRunRecord(fs_, path_, record, replaced);
+  return WriteRunRecord(files_.get(), path_, record, replaced);
 }
 
 absl::Status CheckSameRun(const config::v1::RunSpec& record, const config::v1::RunSpec& config) {

@@ -11,19 +11,20 @@
 #include "absl/types/optional.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/server/chief/ownership/fenced_files.h"
 #include "lockstep/v1/run_record.pb.h"
 
 namespace lockstep {
 
 // The files that a chief keeps in its logdir in addition to checkpoints and events: a lock that one chief holds, the
 // generation of its current incarnation ("generation"), and the configuration, model and data digest of the run
-// ("lockstep.textproto"). An administrator or a network file system may break a lock, so a long write calls CheckOwned
-// first. Not thread-safe.
+// ("lockstep.textproto"). An administrator or a network file system may break a lock, so all files are fenced
+// (FencedFiles), and a long write calls CheckOwned first. Not thread-safe.
 class RunDirectory {
  public:
-  // Creates the directory, takes the lock and enters a new generation. Errors: FailedPrecondition with the exit code
-  // kExitRetryable if another chief holds the lock, which the message names; DataLoss for a damaged generation file;
-  // file system errors.
+  // Creates the directory, takes the lock, enters a new generation and fences all earlier ones. Errors:
+  // FailedPrecondition with the exit code kExitRetryable if another chief holds the lock, which the message names, or
+  // enters a generation at the same time; DataLoss for a damaged generation file; file system errors.
   static absl::StatusOr<std::unique_ptr<RunDirectory>> Open(FileSystem* fs, std::string path);
 
   // Returns true if a chief holds the lock at this moment. Does not disturb a chief that opens the directory meanwhile.
@@ -32,10 +33,13 @@ class RunDirectory {
 
   const std::string& path() const { return path_; }
   // Returns the generation of this incarnation: the previous incarnation's plus one.
-  int64_t generation() const { return generation_; }
+  int64_t generation() const { return files_->generation(); }
+  // The files by which this incarnation reads and changes the directory.
+  FileSystem* files() const { return files_.get(); }
 
   // Returns FailedPrecondition if another chief has taken over the directory or the directory was removed, which means
-  // that it has another generation or another lock file. Reads files. May be called from any thread.
+  // that it has another generation or another lock file, or that this generation is fenced. Reads files. May be called
+  // from any thread.
   absl::Status CheckOwned() const;
 
   // Calls ReadRunRecord. nullopt in a new run.
@@ -56,7 +60,8 @@ class RunDirectory {
   FileSystem* const fs_;
   const std::string path_;
   const std::unique_ptr<FileSystem::Lock> lock_;
-  int64_t generation_ = 0;
+  // Null before EnterGeneration. Destroyed before the lock is released.
+  std::unique_ptr<FencedFiles> files_;
 };
 
 // Returns FailedPrecondition if a run with `config` computes other weights than the run of `record` (WeightsConfig).

@@ -138,6 +138,27 @@ TEST(RunDirectoryTest, NoticesAnotherGeneration) {
   EXPECT_TRUE(absl::IsFailedPrecondition(first->CheckOwned()));
 }
 
+// The successor has removed the folder, and has not written its generation yet.
+TEST(RunDirectoryTest, NoticesThatItIsFenced) {
+  MemoryFileSystem fs;
+  const auto directory = RunDirectory::Open(&fs, "d").value();
+  const auto successor = FencedFiles::Create(&fs, "d", 1).value();
+  ASSERT_TRUE(successor->FenceEarlier().ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(directory->CheckOwned())) << directory->CheckOwned();
+  EXPECT_TRUE(absl::IsFailedPrecondition(directory->WriteRecord(v1::RunRecord())));
+  EXPECT_FALSE(fs.Exists("d/lockstep.textproto").value());
+}
+
+// A chief was killed before it wrote its generation.
+TEST(RunDirectoryTest, SkipsAGenerationThatWasBegun) {
+  MemoryFileSystem fs;
+  { ASSERT_TRUE(RunDirectory::Open(&fs, "d").ok()); }
+  ASSERT_TRUE(fs.CreateDirectory("d/generation.2").ok());
+  const auto directory = RunDirectory::Open(&fs, "d").value();
+  EXPECT_EQ(directory->generation(), 3);
+  EXPECT_FALSE(fs.Exists("d/generation.2").value());
+}
+
 // An unreadable file must not cause generation 1 again, or make another configuration acceptable.
 TEST(RunDirectoryTest, AnErrorOfTheDiskIsNotANewRun) {
   MemoryFileSystem memory;

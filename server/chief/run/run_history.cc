@@ -137,6 +137,8 @@ absl::Status RunHistory::Write(v1::RunRecord record, RunTarget target, Doubtful 
   target.FillRecord(&record);
   bool replaced = false;
   const absl::Status status = directory_ == nullptr ? absl::OkStatus() : directory_->WriteRecord(record, &replaced);
+  // If a successor has fenced this chief, the run ends here.
+  if (absl::IsFailedPrecondition(status)) CheckOwned().IgnoreError();
   MutexLock lock(&mutex_);
   writing_ = false;
   written_.SignalAll();

@@ -1,0 +1,90 @@
+#ifndef LOCKSTEP_SERVER_CHIEF_OWNERSHIP_FENCED_FILES_H_
+#define LOCKSTEP_SERVER_CHIEF_OWNERSHIP_FENCED_FILES_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/io/file_system.h"
+
+namespace lockstep {
+
+// The files of a chief's logdir while its generation is the newest one. A chief writes each file in its generation's
+// folder, "<logdir>/generation.N", and publishes it by a rename out of the folder; to remove a file, it renames the
+// file into the folder first. A successor removes the folder before it reads the logdir (FenceEarlier). From then on
+// nothing that the old chief does changes what the logdir shows, even if it was frozen between a check and a write:
+// NewWritableFile, Rename and Remove return FailedPrecondition. Only the direct entries of the logdir are fenced; other
+// paths pass through. Destroying this removes the folder. The base must outlive this and its files. Thread-safe.
+class FencedFiles : public FileSystem {
+ public:
+  // Enters the first generation from `least` on that is later than those of all folders in the logdir: creates its
+  // folder and locks a file in it. Of several chiefs that do so at the same time, each gets a generation of its own.
+  static absl::StatusOr<std::unique_ptr<FencedFiles>> Create(FileSystem* base, const std::string& logdir,
+                                                             int64_t least);
+  ~FencedFiles() override;
+
+  // Returns the generations that have a folder in the logdir, ascending.
+  static absl::StatusOr<std::vector<int64_t>> Generations(FileSystem* base, const std::string& logdir);
+  static std::string FolderOf(const std::string& logdir, int64_t generation);
+
+  int64_t generation() const { return generation_; }
+  const std::string& folder() const { return folder_; }
+
+  // Removes the folders of all earlier generations. An earlier chief may still append to files that it has published
+  // and not closed; they are replaced by copies, to which it has no access. FailedPrecondition if a later generation
+  // exists.
+  absl::Status FenceEarlier();
+  // Returns FailedPrecondition if a successor has removed the folder.
+  absl::Status Check() const;
+
+  absl::StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccessFile(const std::string& path) override;
+  absl::StatusOr<bool> Exists(const std::string& path) override;
+  absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) override;
+  absl::Status CreateDirectory(const std::string& path) override;
+  absl::Status Rename(const std::string& from, const std::string& to) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Remove(const std::string& path) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status SyncDirectory(const std::string& path) override;
+  absl::StatusOr<std::unique_ptr<Lock>> LockFile(const std::string& path) override;
+  absl::StatusOr<bool> IsLocked(const std::string& path) override;
+
+ private:
+  class StagedFile;
+
+  FencedFiles(FileSystem* base, const std::string& logdir, int64_t generation, std::unique_ptr<Lock> owner);
+  // Returns true for a path directly below the logdir.
+  bool Covers(const std::string& path) const;
+  // Returns the path in the folder.
+  std::string Staged(const std::string& path) const;
+  // Returns the error of Check instead of a NotFound that it causes.
+  absl::Status Explain(absl::Status status) const;
+  absl::Status Fence(int64_t generation);
+  // Forgets a file that is not published yet. Returns true if it is open.
+  bool Forget(const std::string& path) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Notes for a successor that this chief may append to the published file `name`.
+  absl::Status NoteOpen(absl::string_view name);
+  absl::Status ReplaceByCopy(const std::string& name);
+
+  FileSystem* const base_;
+  const std::string logdir_;
+  const int64_t generation_;
+  const std::string folder_;
+  // The canonical directory of the covered paths.
+  const std::string directory_;
+  // Keeps a chief that enters a generation at the same time out of the folder.
+  const std::unique_ptr<Lock> owner_;
+  Mutex mutex_;
+  // The newest open file of each path that is not published yet.
+  std::map<std::string, std::weak_ptr<const bool>> open_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_CHIEF_OWNERSHIP_FENCED_FILES_H_
