@@ -114,8 +114,8 @@ quick_checks() {
   run_check "pictures" "${ROOT}/docs/pictures/draw.py" --check
 }
 
-# The targets of the tests that are too slow for CI, a line each.
-long_tests() { (cd "${ROOT}" && bazel query 'attr(tags, "[\[ ]long[,\]]", //...)' 2>>"${LOG}"); }
+# long_tests [TARGET...]: prints the targets of the tests that are too slow for CI, a line each; among these, or all.
+long_tests() { (cd "${ROOT}" && bazel query "attr(tags, '[\[ ]long[,\]]', set(${*:-//...}))" 2>>"${LOG}"); }
 
 # Prints the targets that CI builds and runs optimised, a line each: every program, the tests that run under no
 # sanitizer, and those of bits, processes and speed. All others run once, under the address sanitizer: to compile each
@@ -129,7 +129,7 @@ optimised_targets() {
 }
 
 # run_tests [--all | --long] [bazel test arguments]: without arguments the quick checks and every test but the long ones;
-# with --all or CI=true every check and the sanitizers as well; with --long the long ones alone.
+# with --all or CI=true every check and the sanitizers as well; with --long the long ones alone, of the targets if any.
 run_tests() {
   local all="" long=""
   case "${1:-}" in
@@ -152,12 +152,16 @@ run_tests() {
   trap 'rm -f "${TIMES}"' EXIT
 
   if [[ -n "${long}" ]]; then
-    local -a targets=()
-    mapfile -t targets < <(long_tests)
-    [[ ${#targets[@]} -gt 0 ]] || fail 1 "there are no long tests; ${LOG} says more"
+    local -a targets=() patterns=() flags=()
+    local word
+    for word in "$@"; do
+      if [[ "${word}" == //* ]]; then patterns+=("${word}"); else flags+=("${word}"); fi
+    done
+    mapfile -t targets < <(long_tests "${patterns[@]}")
+    [[ ${#targets[@]} -gt 0 ]] || fail 1 "there are no long tests${patterns[*]:+ in ${patterns[*]}}; ${LOG} says more"
     BAZEL_FLAGS+=(--nocache_test_results --test_output=errors)
-    run_phase "long tests" "${targets[@]}" "$@" || true
-    run_check "fuzzing" fuzz_for_long
+    run_phase "long tests" "${targets[@]}" "${flags[@]}" || true
+    [[ ${#patterns[@]} -gt 0 ]] || run_check "fuzzing" fuzz_for_long
   elif [[ $# -gt 0 ]]; then
     run_phase "$*" "$@" || true # Bazel's own arguments.
   elif [[ -z "${all}" ]]; then

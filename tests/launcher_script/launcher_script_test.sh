@@ -209,6 +209,9 @@ front test --long
 expect_match "the long tests are those with the tag" "long[,\]]" "$(grep ' query\|^bazel query' "${RECORD}")"
 expect_match "and only they run" "--test_summary=short //tests:slow" "$(grep ' test ' "${RECORD}" | tail -n 1)"
 expect_match "and the fuzz targets" "--config=fuzz" "$(tail -n 1 "${RECORD}")"
+front test --long //tests/upgrade //server/... --jobs=1
+expect_match "targets choose among them" "set(//tests/upgrade //server/...)" "$(grep ' query\|^bazel query' "${RECORD}" | tail -n 1)"
+expect_match "with their flags, and nothing is fuzzed" "--test_summary=short //tests:slow --jobs=1" "$(tail -n 1 "${RECORD}")"
 
 front fuzz
 expect "fuzzing that finds nothing is well" 0 "${STATUS}"
