@@ -157,7 +157,7 @@ TEST(BlockGradientsTest, MetricsAndSummariesShareOneBound) {
   sink.OnLoss(1);
   EXPECT_TRUE(sink.OnMetric("accuracy", 0.5f).ok());
   v1::Summary large;
-  large.add_value()->set_tag(std::string(MaxSummaryBytes(layout) - 40, 'x'));
+  large.add_value()->set_tag(std::string(MaxSummaryBytes(layout) - 30, 'x'));
   EXPECT_TRUE(sink.OnSummary(large).ok());
   EXPECT_TRUE(absl::IsResourceExhausted(sink.OnMetric("recall", 0.25f)));
   v1::Summary metrics;
