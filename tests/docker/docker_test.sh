@@ -2,8 +2,9 @@
 # Runs a real cluster in containers: a chief and three workers on a private network. During the run, one worker is
 # killed, one loses its network, the chief is killed and then gets another logdir, and all are stopped and started
 # again. The final checkpoint must be identical to that of one process without a socket. Meanwhile the runs of
-# docker/policies.yml end at their last step. The last line is "N passed, N failed". Everything that the test creates is
-# removed.
+# docker/policies.yml end at their last step. At the end, the pods of deploy/kubernetes run with the restrictions of their
+# templates, by LOCKSTEP_DEPLOY_PYTHON, a Python with yaml. The last line is "N passed, N failed". Everything that the test
+# creates is removed.
 # Usage: tests/docker/docker_test.sh [--full]   --full compiles inside the image on every host
 set -euo pipefail
 
@@ -45,6 +46,9 @@ clean_up() {
   docker volume rm "${project}-program" >/dev/null 2>&1 || true
   compose down --volumes --remove-orphans --timeout 5 >/dev/null 2>&1 || true
   policies down --volumes --timeout 5 >/dev/null 2>&1 || true
+  docker ps -aq --filter "name=^${project}-pods" | xargs -r docker rm -f --volumes >/dev/null 2>&1 || true
+  docker network rm "${project}-pods-job" "${project}-pods-jobset" >/dev/null 2>&1 || true
+  docker volume ls -q --filter "name=^${project}-pods" | xargs -r docker volume rm >/dev/null 2>&1 || true
   docker image rm -f "${LOCKSTEP_IMAGE}" >/dev/null 2>&1 || true
   docker image prune -f --filter "label=lockstep.prebuilt=${project}" >/dev/null 2>&1 || true
   rm -rf "${work}"
@@ -301,6 +305,25 @@ if [[ "${prebuilt}" == 1 ]]; then
   alone="$(./lockstep inspect --digest "${work}/alone" | digest)" || true
   check "its weights are those of one process" [ -n "${cluster}" -a "${cluster}" == "${alone}" ]
   ((failed == 0)) || for id in "${ids[@]}"; do docker logs --tail=20 "${id}" 2>&1 | cut -c1-300; done
+fi
+
+# pods NAME: runs the pods of a manifest.
+pods() {
+  "${LOCKSTEP_DEPLOY_PYTHON}" tests/docker/pods.py "${LOCKSTEP_IMAGE}" "${project}-pods-$1" "deploy/kubernetes/$1.yaml" \
+    >"${work}/$1.log" 2>&1 || {
+    cat "${work}/$1.log"
+    return 1
+  }
+}
+if [[ -n "${LOCKSTEP_DEPLOY_PYTHON:-}" ]]; then
+  pods job &
+  job="$!"
+  check "the pods of deploy/kubernetes/jobset.yaml" pods jobset
+  check "the pods of deploy/kubernetes/job.yaml" wait "${job}"
+elif [[ "${CI:-}" == true ]]; then
+  check "the pods of deploy/kubernetes have a Python with yaml" false
+else
+  say "the pods of deploy/kubernetes: skipped, set LOCKSTEP_DEPLOY_PYTHON to a Python with yaml"
 fi
 
 ((failed == 0)) || docker logs --tail=20 "${project}-alone"
