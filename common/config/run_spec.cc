@@ -150,6 +150,7 @@ config::v1::RunSpec WeightsConfig(config::v1::RunSpec config) {
   config.mutable_training()->clear_unbounded();
   config.mutable_training()->clear_end_on_non_finite();
   config.mutable_training()->clear_skip_non_finite();  // where it matters there would be no such step without it
+  config.mutable_training()->clear_record_order();
   config.mutable_input()->clear_epochs();
   config.mutable_training()->clear_startup_delay_steps();
   if (config.training().has_deterministic()) config.mutable_training()->clear_policy();  // says as much as none

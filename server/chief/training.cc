@@ -150,6 +150,27 @@ void Training::CreateReads(absl::Status memory) {
   reads_ = std::make_unique<VariableReads>(std::move(reads));
 }
 
+absl::Status Training::CreateArrivalLog() {
+  const ChiefOptions& chief = *options_.chief;
+  const bool records = options_.config.training().record_order();
+  if (!ReadsStreams(options_.config.training())) return absl::OkStatus();
+  if (!records) {
+    ASSIGN_OR_RETURN(const bool ends_record, ArrivalLog::HasFiles(chief.fs, chief.logdir));
+    if (!ends_record) return absl::OkStatus();
+  }
+  ArrivalLog::Options log;
+  log.fs = chief.fs;
+  log.clock = chief.clock;
+  log.executor = chief.machine.executor;
+  log.logdir = chief.logdir;
+  log.header.set_run_id(options_.history->run_id());
+  log.header.set_generation(options_.history->generation());
+  log.header.set_step(store_->step());
+  ASSIGN_OR_RETURN(arrivals_, ArrivalLog::Create(std::move(log)));
+  if (!records) arrivals_.reset();
+  return absl::OkStatus();
+}
+
 absl::Status Training::CreateSaver(absl::optional<std::string> restored) {
   if (options_.chief->logdir.empty()) return absl::OkStatus();
   CheckpointWriter::Options checkpoint_writer;
@@ -162,15 +183,18 @@ absl::Status Training::CreateSaver(absl::optional<std::string> restored) {
   checkpoint_writer.checkpoints.keep_every = options_.chief->keep_checkpoint_every;
   checkpoint_writer.checkpoints.clock = options_.chief->clock;
   checkpoint_writer.restored = std::move(restored);
-  // A checkpoint stores the number of its changes, so they must be recorded before it is written.
-  checkpoint_writer.checkpoints.may_record = [history = options_.history]() -> absl::Status {
-    RETURN_IF_ERROR(history->CheckOwned());
-    return history->Flush();
+  // A checkpoint stores the number of its changes, so they must be recorded before it is written, and so must the order
+  // of the contributions to its steps.
+  checkpoint_writer.checkpoints.may_record = [this]() -> absl::Status {
+    RETURN_IF_ERROR(options_.history->CheckOwned());
+    if (arrivals_ != nullptr) RETURN_IF_ERROR(arrivals_->Sync());
+    return options_.history->Flush();
   };
   checkpoint_writer.writes_all = saves_all();
   checkpoint_writer.events = this;
   ASSIGN_OR_RETURN(checkpoint_writer_, CheckpointWriter::Create(std::move(checkpoint_writer)));
-  return absl::OkStatus();
+  // The last to be created: after a failure, another attempt of this incarnation finds no file of its own.
+  return CreateArrivalLog();
 }
 
 SyncReplicas::Options Training::SyncOptions() {
@@ -183,6 +207,7 @@ SyncReplicas::Options Training::SyncOptions() {
   if (staged > 0) sync.machine.max_staged = staged;
   sync.machine.total_steps = options_.history->target().total_steps();
   sync.log = log_.get();
+  sync.arrivals = arrivals_.get();
   if (options_.chief->followed) sync.machine.limit = store_->step() - 1;
   sync.machine.lease = absl::Seconds(options_.config.cluster().lease_seconds());
   sync.machine.snapshot_every_steps = checkpoint_writer_ != nullptr ? options_.config.checkpoint().every_steps() : 0;

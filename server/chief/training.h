@@ -23,6 +23,7 @@
 #include "lockstep/server/ps/slot_metrics.h"
 #include "lockstep/server/ps/variable_store.h"
 #include "lockstep/server/ps/versions/prefault.h"
+#include "lockstep/server/sync/arrivals/arrival_log.h"
 #include "lockstep/server/sync/run_events.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/v1/status.pb.h"
@@ -102,6 +103,8 @@ class Training : private RunEvents {
   Training(Options options, RestoredVariables restored, std::unique_ptr<EventQueue> events);
 
   void CreateReads(absl::Status memory);
+  // If the order of arrival is recorded, or was recorded before: begins this incarnation's file.
+  absl::Status CreateArrivalLog();
   absl::Status CreateSaver(absl::optional<std::string> restored);
   SyncReplicas::Options SyncOptions();
   void OnEvent(const RunEvent& event) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -140,6 +143,7 @@ class Training : private RunEvents {
   const std::unique_ptr<CommitLog> log_;
   const std::unique_ptr<VariableStore> store_;
   RunSummaries summaries_;
+  std::unique_ptr<ArrivalLog> arrivals_;                 // null unless the order of arrival is recorded
   std::unique_ptr<CheckpointWriter> checkpoint_writer_;  // null without a logdir
   std::unique_ptr<SyncReplicas> sync_;
   std::unique_ptr<VariableReads> reads_;

@@ -86,6 +86,11 @@ void CommitLog::CountAssignment(ChangedBy by) {
   if (by == ChangedBy::kHook) state_.set_assignments_by_hooks(state_.assignments_by_hooks() + 1);
 }
 
+int64_t CommitLog::assignments() const {
+  MutexLock lock(&mutex_);
+  return state_.assignments();
+}
+
 void CommitLog::CountChange(ChangedBy by, absl::optional<v1::SessionState::Settings> settings) {
   MutexLock lock(&mutex_);
   if (settings) {

@@ -47,6 +47,8 @@ class CommitLog {
   void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) ABSL_LOCKS_EXCLUDED(mutex_);
   // Variables were set once more. What hooks set counts as made since the newest SetState.
   void CountAssignment(ChangedBy by) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The number of assignments that the values have.
+  int64_t assignments() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Settings were changed to these. nullopt if they were these already, so that nothing is on record.
   void CountChange(ChangedBy by, absl::optional<v1::SessionState::Settings> settings) ABSL_LOCKS_EXCLUDED(mutex_);
   // The state that the run started with.

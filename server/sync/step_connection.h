@@ -14,6 +14,7 @@
 #include "lockstep/server/sync/delivery/value_delivery.h"
 #include "lockstep/server/sync/machine/contribution_checker.h"
 #include "lockstep/server/sync/shard/staged_contribution.h"
+#include "lockstep/v1/arrival.pb.h"
 
 namespace lockstep {
 
@@ -114,6 +115,8 @@ class StepConnection {
   bool waits_ ABSL_GUARDED_BY(mutex_) = false;  // a frame does
   // GradientSettings.changes of the settings that the worker has.
   int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
+  // What the worker computes its token with, without step and slot; only if arrivals are recorded.
+  v1::Arrival arrival_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep

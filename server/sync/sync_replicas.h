@@ -16,6 +16,7 @@
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/server/ps/versions/variable_snapshot.h"
+#include "lockstep/server/sync/arrivals/arrival_log.h"
 #include "lockstep/server/sync/commit_log.h"
 #include "lockstep/server/sync/delivery/value_delivery.h"
 #include "lockstep/server/sync/delivery/version_pins.h"
@@ -50,6 +51,8 @@ class SyncReplicas : private StepConnection::Owner {
     int64_t old_version_bytes = kOldVersionBytes;
     // Gets every update in order, and is asked for what snapshots are to hold; may be null.
     CommitLog* log = nullptr;
+    // Gets every staged contribution that counts, in order; may be null.
+    ArrivalLog* arrivals = nullptr;
     // What something that is not finite does: it fails the run; ends it before its step; or the step counts and nothing
     // else changes, which the shard sees to.
     enum class NonFinite { kFails, kEnds, kSkipsStep };
@@ -169,6 +172,9 @@ class SyncReplicas : private StepConnection::Owner {
                      std::shared_ptr<StepSums>* sums) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Sum(StepConnection* connection, const StepFrame& frame, bool begins, StepSums* sums,
                    StepMachine::FrameResult* result) const;
+  // Notes, for options_.arrivals, what the worker computes the token with that is sent to it now.
+  void NoteToken(const v1::Token& token, int64_t values_step, StepConnection* connection) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The staged contribution is whole. If it counts, adds it to the step's `sums`.
   void AdmitStaged(StepConnection* connection, StepMachine::FrameResult* result, std::shared_ptr<StepSums>* sums)
       ABSL_LOCKS_EXCLUDED(mutex_) ABSL_EXCLUSIVE_LOCKS_REQUIRED(admission_mutex_);

@@ -125,6 +125,12 @@ void SyncReplicas::AdmitStaged(StepConnection* connection, StepMachine::FrameRes
     if (!slot) return;
     *sums = sums_;
     step = shard_->step();
+    if (options_.arrivals != nullptr) {
+      v1::Arrival arrival = connection->arrival_;
+      arrival.set_step(step + 1);
+      arrival.set_slot(*slot);
+      options_.arrivals->Append(arrival);
+    }
   }
   result->admitted = true;
   result->any_new = staged->AddTo(*slot, sums->get());
@@ -375,10 +381,21 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
       reply->settings = changes_.for_workers;
       connection->changes_ = changes_.for_workers.changes();
     }
+    if (options_.arrivals != nullptr) NoteToken(token, *values_step, connection);
   }
   const bool any = values_step || !reply->values.empty() || !reply->estimates.empty();
   if (any) machine_.OnReplySent(connection->session_, values_step);
   return any;
+}
+
+void SyncReplicas::NoteToken(const v1::Token& token, int64_t values_step, StepConnection* connection) const {
+  connection->AssertHeld();
+  v1::Arrival* const arrival = &connection->arrival_;
+  arrival->set_stream(token.stream());
+  arrival->set_position(token.position());
+  arrival->set_values_step(values_step);
+  arrival->set_assignments(options_.log != nullptr ? options_.log->assignments() : 0);
+  arrival->set_changes(connection->changes_);
 }
 
 void SyncReplicas::CountSent(const StepConnection& connection, int64_t bytes) {

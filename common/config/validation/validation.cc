@@ -115,6 +115,10 @@ void CheckPolicy(const config::v1::RunSpec& config, ConfigProblems* problems) {
   if (!ReadsStreams(training)) {
     problems->Require("cluster.max_staged_contributions", staged, staged == 0,
                       "absent: the policy is DETERMINISTIC, which sums contributions while they come in");
+    if (training.record_order()) {
+      problems->Add("training.record_order",
+                    "is true, but the policy is DETERMINISTIC, whose weights depend on no order of arrival");
+    }
     return;
   }
   problems->Require("cluster.max_staged_contributions", staged, staged >= 0 && staged <= kMaxReplicas,

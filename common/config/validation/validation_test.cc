@@ -142,6 +142,8 @@ TEST(ValidationTest, EachProblemIsOneLine) {
       {"cluster { max_partial_sums: -1 }", "cluster.max_partial_sums is -1"},
       {"cluster { max_staged_contributions: 2 }",
        "cluster.max_staged_contributions is 2, must be absent: the policy is DETERMINISTIC"},
+      {"training { record_order: true }",
+       "training.record_order is true, but the policy is DETERMINISTIC, whose weights depend on no order of arrival"},
       {"training { async {} } cluster { max_staged_contributions: -1 }",
        "cluster.max_staged_contributions is -1, must be in [1, 1048576]"},
       {"training { replicas_to_aggregate: 16 } cluster { max_partial_sums: 7 } compression { top_k { fraction: 0.1 } }",

@@ -1,0 +1,49 @@
+#ifndef LOCKSTEP_SERVER_SYNC_ARRIVALS_RECORDED_ORDER_H_
+#define LOCKSTEP_SERVER_SYNC_ARRIVALS_RECORDED_ORDER_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/v1/arrival.pb.h"
+
+namespace lockstep {
+
+inline constexpr char kArrivalLogFormat[] = "lockstep arrivals";
+
+// Returns the path of an incarnation's file.
+std::string ArrivalFile(const std::string& logdir, int64_t generation);
+// Returns the names of all such files, with their generations, in that order.
+absl::StatusOr<std::vector<std::pair<int64_t, std::string>>> ArrivalFiles(FileSystem* fs, const std::string& logdir);
+
+// The order in which contributions were admitted to a range of a run's steps, as the logdir has it (ArrivalLog). Of
+// several incarnations that made a step, the last one's order counts. Immutable.
+class RecordedOrder {
+ public:
+  // Reads what is on record of the steps after `first`, up to `last`. A file that was cut off, as a kill does, or is
+  // damaged counts up to there. Errors: InvalidArgument for a file of this name that is no such log, or is another
+  // run's; DataLoss if the damage hides from which step on a file counts; those of the file system.
+  static absl::StatusOr<RecordedOrder> Read(FileSystem* fs, const std::string& logdir, const std::string& run_id,
+                                            int64_t first, int64_t last);
+
+  // Returns the contributions to the update that made `step`, in the order of their slots, at least `least` of them.
+  // NotFound if fewer are on record.
+  absl::StatusOr<std::vector<v1::Arrival>> ArrivalsOf(int64_t step, int64_t least) const;
+
+ private:
+  // Reads one file.
+  absl::Status Add(FileSystem* fs, const std::string& path, const std::string& run_id, int64_t first, int64_t last);
+
+  std::string logdir_;
+  std::map<int64_t, std::vector<v1::Arrival>> arrivals_;  // by step
+  absl::Status damage_;                                   // the last one
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_SERVER_SYNC_ARRIVALS_RECORDED_ORDER_H_
