@@ -49,22 +49,6 @@ absl::Status CreateStore(const RestoreOptions& options, const v1::ModelSpec& mod
   return absl::OkStatus();
 }
 
-absl::StatusOr<v1::SessionState> ReadSessionState(const BundleReader& reader) {
-  v1::SessionState state;
-  if (!reader.Contains(kSessionStateKey)) return state;
-  const auto damaged = [&reader] {
-    return absl::DataLossError(
-        absl::StrCat("checkpoint ", reader.prefix(), ": ", kSessionStateKey, " is no such state"));
-  };
-  ASSIGN_OR_RETURN(const BundleReader::Entry entry, reader.Describe(kSessionStateKey));
-  // Checks the size before memory is allocated.
-  if (entry.dtype != v1::DT_UINT8 || entry.bytes == 0 || entry.bytes > kMostStateBytes) return damaged();
-  ASSIGN_OR_RETURN(const Tensor tensor, reader.Read(kSessionStateKey));
-  const absl::Span<const uint8_t> bytes = tensor.flat<uint8_t>();
-  return state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ? absl::StatusOr<v1::SessionState>(state)
-                                                                            : damaged();
-}
-
 absl::StatusOr<std::vector<int64_t>> ReadStreamPositions(const BundleReader& reader) {
   std::vector<int64_t> positions;
   if (!reader.Contains(kStreamPositionsKey)) return positions;
@@ -131,6 +115,22 @@ absl::Status Restore(const RestoreOptions& options, RestoredVariables* restored)
 }
 
 }  // namespace
+
+absl::StatusOr<v1::SessionState> ReadSessionState(const BundleReader& reader) {
+  v1::SessionState state;
+  if (!reader.Contains(kSessionStateKey)) return state;
+  const auto damaged = [&reader] {
+    return absl::DataLossError(
+        absl::StrCat("checkpoint ", reader.prefix(), ": ", kSessionStateKey, " is no such state"));
+  };
+  ASSIGN_OR_RETURN(const BundleReader::Entry entry, reader.Describe(kSessionStateKey));
+  // Checks the size before memory is allocated.
+  if (entry.dtype != v1::DT_UINT8 || entry.bytes == 0 || entry.bytes > kMostStateBytes) return damaged();
+  ASSIGN_OR_RETURN(const Tensor tensor, reader.Read(kSessionStateKey));
+  const absl::Span<const uint8_t> bytes = tensor.flat<uint8_t>();
+  return state.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) ? absl::StatusOr<v1::SessionState>(state)
+                                                                            : damaged();
+}
 
 absl::StatusOr<RestoredVariables> RestoreOrInitialize(const RestoreOptions& options, const v1::ModelSpec& model) {
   RestoredVariables restored;

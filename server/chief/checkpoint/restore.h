@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/base/threads/executor.h"
+#include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/latest_valid.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/config/v1/run_spec.pb.h"
@@ -59,6 +60,9 @@ struct RestoredVariables {
 // FailedPrecondition if a user's Saver wrote all checkpoints of the logdir, or if the run reads input streams and the
 // checkpoint lacks their positions; file system errors.
 absl::StatusOr<RestoredVariables> RestoreOrInitialize(const RestoreOptions& options, const v1::ModelSpec& model);
+
+// Returns the state of the programs that follow the run, as its checkpoint has it. Errors: DataLoss.
+absl::StatusOr<v1::SessionState> ReadSessionState(const BundleReader& reader);
 
 }  // namespace lockstep
 

@@ -1,0 +1,126 @@
+#ifndef LOCKSTEP_TRAIN_REPLAY_RUN_REPLAY_H_
+#define LOCKSTEP_TRAIN_REPLAY_RUN_REPLAY_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/optional.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/tensor/tensor.h"
+#include "lockstep/server/ps/variable_store.h"
+#include "lockstep/server/sync/arrivals/recorded_order.h"
+#include "lockstep/server/sync/shard/local_shard.h"
+#include "lockstep/train/replay/contribution.h"
+#include "lockstep/v1/run_record.pb.h"
+#include "lockstep/worker/session/workload/workload.h"
+
+namespace lockstep {
+
+// Computes steps of a recorded run again, in this process and to the same bits: from one of its checkpoints, with the
+// recorded changes of settings and values and, if the weights depend on it, the recorded order of arrival. Only reads
+// the logdir, also of a run that continues. Life cycle: Open, then one call of ComputeSteps or ComputeSlot. For one
+// thread.
+class RunReplay {
+ public:
+  struct Step {
+    int64_t step = 0;  // after the update
+    double mean_loss = 0;
+    bool skipped = false;  // training.skip_non_finite
+    // The logdir's checkpoint of this step, with which the result was compared, and the first tensor that differs.
+    absl::optional<std::string> checkpoint;
+    absl::optional<std::string> difference;
+  };
+  struct Slot {
+    // The global step of the values that it was computed with.
+    int64_t values_step = 0;
+    // The batch: a slot of a step, or a position of a stream.
+    std::string batch;
+    float loss = 0;
+    float weight = 1;
+    // "gradient/<variable>", as the chief adds it, "update/<number>" and "input/features", "labels" and "weights".
+    std::vector<std::pair<std::string, Tensor>> tensors;
+  };
+  struct Options {
+    FileSystem* fs = FileSystem::Real();  // must outlive the replay
+    std::string logdir;
+    // Overrides of the recorded configuration, such as the path of data that were moved.
+    std::vector<std::string> set;
+    // LoadWorkload by default.
+    WorkloadFactory make_workload;
+    // Receives each step of ComputeSteps; may be null.
+    std::function<void(const Step&)> on_step;
+  };
+
+  // Errors: NotFound if the logdir has no run; FailedPrecondition if this program cannot compute the run's bits,
+  // because its model, its data or its arithmetic are others.
+  static absl::StatusOr<std::unique_ptr<RunReplay>> Open(Options options);
+
+  // Computes the steps after `first` up to `last`. Begins with the newest checkpoint at or before `first` from which
+  // that is possible. Errors: NotFound if there is none, or the order of arrival is not on record; InvalidArgument if
+  // something is not finite.
+  absl::Status ComputeSteps(int64_t first, int64_t last);
+  // Computes a slot of the update that made `step`, or was to make it.
+  absl::StatusOr<Slot> ComputeSlot(int64_t step, int64_t slot);
+
+  // The checkpoint that the computation began with.
+  const std::string& checkpoint() const { return checkpoint_; }
+  // The state after the last step.
+  VariableSnapshot TakeSnapshot() const { return store_->TakeSnapshot(); }
+
+ private:
+  // A version of the values: the global step, and the number of assignments.
+  using Version = std::pair<int64_t, int64_t>;
+
+  RunReplay(Options options, v1::RunRecord record) : options_(std::move(options)), record_(std::move(record)) {}
+  absl::Status CheckProgram();
+  absl::Status FindCheckpoints();
+  bool has_order() const;
+  int64_t slots() const { return record_.config().training().replicas_to_aggregate(); }
+
+  // Restores the newest checkpoint at or before `first` from which `last` can be reached.
+  absl::Status Start(int64_t first, int64_t last);
+  // Reads the order of the steps up to `last`, and sets needed_.
+  absl::Status ReadOrder(int64_t last);
+  absl::Status Restore(int64_t step, const std::string& prefix);
+  absl::Status AdvanceTo(int64_t last, const std::function<void(const Step&)>& on_step);
+  absl::Status ComputeStep(Step* result);
+  // Computes a slot of the next step into `sums`.
+  absl::Status Contribute(int64_t slot, StepSums* sums);
+  absl::Status ContributeArrival(const v1::Arrival& arrival, StepSums* sums);
+  // Sets the values that the run was given at the present step. They are in the checkpoint of the step.
+  absl::Status Assign();
+  // Compares the present state with the logdir's checkpoint of its step, if there is one.
+  absl::Status Compare(Step* result);
+  // Keeps the present values for later contributions, and drops those that none needs.
+  void KeepVersion();
+  absl::StatusOr<std::shared_ptr<const PublishedValues>> FindVersion(const v1::Arrival& arrival) const;
+  v1::Token TokenOf(const v1::Arrival& arrival) const;
+  absl::Status AddTensors(const KeptContribution& kept, int64_t step, int64_t slot, Slot* result);
+
+  const Options options_;
+  const v1::RunRecord record_;
+  std::map<int64_t, std::string> checkpoints_;  // prefixes by step
+  std::unique_ptr<VariableStore> store_;
+  std::unique_ptr<LocalShard> shard_;
+  std::unique_ptr<ContributionComputer> computer_;
+  std::string checkpoint_;
+  // The number of the run's assignments that the present values have.
+  int64_t assignments_ = 0;
+  absl::optional<RecordedOrder> order_;
+  // Why the order of earlier steps than those of needed_ is not known.
+  absl::Status order_end_;
+  // By step: the oldest step whose values the contributions to later steps need.
+  std::map<int64_t, int64_t> needed_;
+  std::map<Version, std::shared_ptr<const PublishedValues>> versions_;
+};
+
+}  // namespace lockstep
+
+#endif  // LOCKSTEP_TRAIN_REPLAY_RUN_REPLAY_H_
