@@ -10,6 +10,7 @@
 #include "lockstep/cli/commands/export_command.h"
 #include "lockstep/cli/commands/inspect.h"
 #include "lockstep/cli/launcher/programs.h"
+#include "lockstep/cli/replay/replay_command.h"
 #include "lockstep/cli/setup/certs_command.h"
 #include "lockstep/cli/setup/completion_command.h"
 #include "lockstep/common/base/process/process.h"
@@ -46,6 +47,7 @@ constexpr NamedCommand kCommands[] = {
     {"eval", "how good a run's checkpoint is", EvalCommand},
     {"predict", "what it answers for each example, as CSV", PredictCommand},
     {"inspect", "what is in a checkpoint", Inspect},
+    {"replay", "steps or one slot of a recorded run, computed again to the same bits", ReplayCommand},
     {"export", "its weights as a file that other programs read", ExportCommand},
     {"certs", "certificates for the processes of a cluster, by their roles", CertsCommand},
     {"authz", "what each role may do", AuthzCommand},
