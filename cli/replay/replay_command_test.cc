@@ -6,11 +6,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
+#include "re2/re2.h"
 
 namespace lockstep {
 namespace {
@@ -77,6 +79,23 @@ TEST_F(ReplayCommandTest, SlotIsPrintedAndDumped) {
   ASSERT_TRUE(reader.ok()) << reader.status();
   EXPECT_THAT((*reader)->names(), ::testing::ElementsAre("gradient/logits/bias", "gradient/logits/kernel",
                                                          "input/features", "input/labels", "loss"));
+}
+
+TEST_F(ReplayCommandTest, ErrorOfTheRunNamesTheCommand) {
+  const std::string steep = "--set=optimizer.learning_rate.initial=1e38";
+  const std::string policy = "--set=training.first_arrivals.total_replicas=2";
+  const std::vector<std::vector<std::string>> runs = {{steep}, {steep, policy, "--set=training.record_order=true"}};
+  for (const std::vector<std::string>& flags : runs) {
+    const std::string output = Train(flags, absl::StrCat("run_", flags.size()));
+    EXPECT_EQ(exit_code_, kExitFailed);
+    std::string command;
+    ASSERT_TRUE(RE2::PartialMatch(output, "lockstep replay (.*) computes it again", &command)) << output;
+    const std::vector<std::string> words = absl::StrSplit(command, ' ');
+    EXPECT_THAT(Replay(words), ContainsRegex("loss (-?nan|-?inf|[0-9.e+]+)\n"));
+    EXPECT_EQ(exit_code_, kExitDone);
+  }
+  EXPECT_THAT(Train({steep, policy}, "unrecorded"), ::testing::Not(HasSubstr("lockstep replay")));
+  EXPECT_EQ(exit_code_, kExitFailed);
 }
 
 TEST_F(ReplayCommandTest, WrongArguments) {

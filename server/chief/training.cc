@@ -208,6 +208,9 @@ SyncReplicas::Options Training::SyncOptions() {
   sync.machine.total_steps = options_.history->target().total_steps();
   sync.log = log_.get();
   sync.arrivals = arrivals_.get();
+  if (checkpoint_writer_ != nullptr && (arrivals_ != nullptr || !ReadsStreams(options_.config.training()))) {
+    sync.replay_command = absl::StrCat("lockstep replay --logdir=", options_.chief->logdir);
+  }
   if (options_.chief->followed) sync.machine.limit = store_->step() - 1;
   sync.machine.lease = absl::Seconds(options_.config.cluster().lease_seconds());
   sync.machine.snapshot_every_steps = checkpoint_writer_ != nullptr ? options_.config.checkpoint().every_steps() : 0;

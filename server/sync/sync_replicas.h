@@ -53,6 +53,8 @@ class SyncReplicas : private StepConnection::Owner {
     CommitLog* log = nullptr;
     // Gets every staged contribution that counts, in order; may be null.
     ArrivalLog* arrivals = nullptr;
+    // The command that computes a slot again, "lockstep replay --logdir=DIR", for errors; empty if there is none.
+    std::string replay_command;
     // What something that is not finite does: it fails the run; ends it before its step; or the step counts and nothing
     // else changes, which the shard sees to.
     enum class NonFinite { kFails, kEnds, kSkipsStep };
@@ -175,6 +177,9 @@ class SyncReplicas : private StepConnection::Owner {
   // Notes, for options_.arrivals, what the worker computes the token with that is sent to it now.
   void NoteToken(const v1::Token& token, int64_t values_step, StepConnection* connection) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns InvalidArgument if the sums have something that is not finite, which was contributed to `block` of `step`.
+  // The error counts steps as logs do: it names the global step after the update.
+  absl::Status CheckFinite(const std::string& worker, int64_t step, const SlotBlock& block, const StepSums& sums) const;
   // The staged contribution is whole. If it counts, adds it to the step's `sums`.
   void AdmitStaged(StepConnection* connection, StepMachine::FrameResult* result, std::shared_ptr<StepSums>* sums)
       ABSL_LOCKS_EXCLUDED(mutex_) ABSL_EXCLUSIVE_LOCKS_REQUIRED(admission_mutex_);

@@ -14,17 +14,15 @@ namespace {
 // So many skipped steps are logged, and then every hundredth.
 constexpr int64_t kLoggedSkips = 10;
 
-// Returns InvalidArgument if the sums have something that is not finite, which was contributed to `block` of `step`.
-// The error counts steps as logs do: it names the global step after the update.
-absl::Status CheckFinite(const std::string& worker, int64_t step, const SlotBlock& block, const StepSums& sums) {
-  const auto found = sums.FindNonFinite(block);
-  if (!found) return absl::OkStatus();
-  std::string from;
-  if (found->contributed) {
-    from = absl::StrCat(" (", found->slot ? absl::StrCat("slot ", *found->slot, ", computed") : "sent", " by ", worker,
-                        ")");
-  }
-  return absl::InvalidArgumentError(absl::StrCat("the ", found->what, " of step ", step + 1, " is not finite", from));
+// Returns the end of an error of `found`, which was contributed to `block` for the update that makes `step`.
+std::string ReplayText(const std::string& command, int64_t step, const SlotBlock& block,
+                       const StepSums::NonFinite& found) {
+  if (command.empty() || !found.contributed) return "";
+  const bool is_known = found.slot || block.count == 1;
+  return absl::StrCat(
+      "; ", command, " --step=", step, " --slot=", found.slot.value_or(block.first),
+      is_known ? " computes it again"
+               : absl::StrCat(", or another slot up to ", block.first + block.count - 1, ", computes it again"));
 }
 
 // Returns what the frame says of itself.
@@ -109,6 +107,19 @@ absl::Status SyncReplicas::Begin(StepConnection* connection, const StepFrame& fr
     *sums = sums_;
   }
   return absl::OkStatus();
+}
+
+absl::Status SyncReplicas::CheckFinite(const std::string& worker, int64_t step, const SlotBlock& block,
+                                       const StepSums& sums) const {
+  const auto found = sums.FindNonFinite(block);
+  if (!found) return absl::OkStatus();
+  std::string from;
+  if (found->contributed) {
+    from = absl::StrCat(" (", found->slot ? absl::StrCat("slot ", *found->slot, ", computed") : "sent", " by ", worker,
+                        ")");
+  }
+  return absl::InvalidArgumentError(absl::StrCat("the ", found->what, " of step ", step + 1, " is not finite", from,
+                                                 ReplayText(options_.replay_command, step + 1, block, *found)));
 }
 
 void SyncReplicas::AdmitStaged(StepConnection* connection, StepMachine::FrameResult* result,

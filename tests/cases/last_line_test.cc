@@ -127,7 +127,8 @@ TEST_F(LastLineTest, AReportAskedForTheEnd) {
 TEST_F(LastLineTest, ALossIsNotFinite) {
   const std::string steep = "--set=optimizer.learning_rate.initial=1e38";
   EXPECT_THAT(LastLine(kLayers, {steep, "--set=training.end_on_non_finite=true"}),
-              MatchesRegex("finished at step .* in .*: the .* of step .* is not finite \\(slot 0, computed by .*\\)"));
+              MatchesRegex("finished at step .* in .*: the .* of step .* is not finite \\(slot 0, computed by .*\\); "
+                           "lockstep replay --logdir=.*/run --step=.* --slot=0 computes it again"));
   EXPECT_EQ(exit_code_, kExitDone);
   EXPECT_THAT(LastLine(kLayers, {steep}, /*has_logdir=*/false),
               MatchesRegex("lockstep local: the .* of step .* is not finite \\(slot 0, computed by .*\\)"));
