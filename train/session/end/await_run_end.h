@@ -1,16 +1,15 @@
 #ifndef LOCKSTEP_TRAIN_SESSION_END_AWAIT_RUN_END_H_
 #define LOCKSTEP_TRAIN_SESSION_END_AWAIT_RUN_END_H_
 
-#include <functional>
 #include <string>
 
 #include "absl/status/status.h"
-#include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "lockstep/common/base/clock.h"
+#include "lockstep/common/client/chief_client.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/train/session/end/stop_signal.h"
-#include "lockstep/v1/status.pb.h"
 
 namespace lockstep::train {
 
@@ -24,16 +23,17 @@ struct AwaitRunEndOptions {
   std::string logdir;
   // How long to wait.
   absl::Duration limit = absl::InfiniteDuration();
-  // How long an absent chief is looked for.
-  absl::Duration max_silence = absl::Minutes(10);
-  // Between two questions. The chief of a cluster answers for two seconds when the run is over (Program).
+  // Limits the search for an absent chief. Absent: as for workers, the run's cluster.chief_wait_seconds, or 10 minutes
+  // before a chief was heard.
+  absl::optional<absl::Duration> max_silence;
+  // Between two questions. The chief of a cluster answers for two seconds when the run is over or has failed (Program).
   absl::Duration poll_interval = absl::Milliseconds(250);
   // null: nothing is stopped from outside. These three outlive the call.
   StopSignal* stop = nullptr;
   Clock* clock = Clock::Real();
   FileSystem* fs = FileSystem::Real();
-  // In place of the chief at `master`.
-  std::function<absl::StatusOr<v1::RunStatus>()> get_status;
+  // In place of a connection with `master`; outlives the call.
+  ChiefClient* client = nullptr;
 };
 
 // Waits, without taking part in the run, until its chief says that it is over, or, once the chief was heard or after
