@@ -78,7 +78,8 @@ absl::Status RunEnds::FinishRun(Training* training) {
   training->sync()->Finish(std::string(status.message()));
   AwaitGoodbyes(*training->sync());
   training->EndEvents();
-  if (status.ok() && Linger()) AwaitGoodbyes(*training->sync());
+  // If the disk hangs, the caller must exit the process.
+  if (!absl::IsDeadlineExceeded(status) && Linger()) AwaitGoodbyes(*training->sync());
   if (status.ok()) NoteFinished();
   return status;
 }

@@ -28,8 +28,8 @@ class RunEnds {
   //     must then exit the process, because the destructor would wait for the disk.
   //   FailedPrecondition: another chief has taken over the logdir, or a worker showed that it is the wrong one
   //     (run_identity.h). Nothing more is saved there.
-  // Waits up to two seconds for workers to disconnect, then serves for cluster.linger_seconds so that workers which
-  // start after the end learn the outcome; RequestStop ends that.
+  // Unless stopped, waits up to two seconds for workers to disconnect, then serves for cluster.linger_seconds so that
+  // workers which start after the end, good or not, learn the outcome; RequestStop ends that.
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Makes Wait return. May be called from any thread. Only the first call counts.
   void RequestStop() ABSL_LOCKS_EXCLUDED(run_->mutex);
@@ -54,7 +54,7 @@ class RunEnds {
   void RequestStopLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->mutex);
   // Saves the last step unless it may be wrong. Returns the result of the run.
   absl::Status SaveLast(Training* training) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Completes a run that is over: saves, notifies the workers and lingers.
+  // Completes a run that is over or has failed: saves, notifies the workers and lingers.
   absl::Status FinishRun(Training* training) ABSL_LOCKS_EXCLUDED(run_->mutex);
   void AwaitGoodbyes(const SyncReplicas& replicas) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Records that the run has finished, after all workers were notified.

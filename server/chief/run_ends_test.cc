@@ -37,6 +37,34 @@ class RunEndsTest : public ChiefFixture {
     frame.end = true;
     ASSERT_TRUE(worker_->Send(frame).ok());
   }
+
+  // Waits for the end of a run that is over, while a worker starts every second. Expects that each of them learns of
+  // the end, for 30 seconds. Sets `told` to the message.
+  absl::Status EndWithLateWorkers(std::string* told) {
+    absl::Status status = absl::UnknownError("still waiting");
+    std::atomic<bool> ended{false};
+    std::thread waiter([&] {
+      status = chief_->ends()->Wait();
+      ended = true;
+    });
+    while (!worker_->finished()) worker_->Drain();
+    worker_.reset();
+    const absl::Time begin = clock_.Now();
+    while (!ended) {
+      const auto late = OpenSession(absl::StrCat("late at ", absl::FormatTime(clock_.Now())));
+      EXPECT_TRUE(late.ok()) << late.status();
+      if (!late.ok()) break;
+      const auto worker = Connect(late->session_id());
+      EXPECT_TRUE(worker->Ask().ok());
+      EXPECT_TRUE(worker->finished());
+      *told = worker->finish_message();
+      EXPECT_TRUE(worker->Leave().ok());
+      clock_.Advance(absl::Seconds(1));
+    }
+    waiter.join();
+    EXPECT_GE(clock_.Now() - begin, absl::Seconds(30));
+    return status;
+  }
 };
 
 TEST_F(RunEndsTest, TrainsToTheEndAndSaysGoodbye) {
@@ -160,29 +188,21 @@ TEST_F(RunEndsTest, ALateWorkerLearnsTheEnd) {
   config_.mutable_cluster()->set_linger_seconds(30);
   ASSERT_TRUE(Start().ok());
   TrainTo(10);
-  absl::Status status = absl::UnknownError("still waiting");
-  std::atomic<bool> ended{false};
-  std::thread waiter([&] {
-    status = chief_->ends()->Wait();
-    ended = true;
-  });
-  while (!worker_->finished()) worker_->Drain();
-  worker_.reset();
-  const absl::Time begin = clock_.Now();
-  while (!ended) {
-    const auto late = OpenSession(absl::StrCat("late at ", absl::FormatTime(clock_.Now())));
-    ASSERT_TRUE(late.ok()) << late.status();
-    const auto worker = Connect(late->session_id());
-    ASSERT_TRUE(worker->Ask().ok());
-    EXPECT_TRUE(worker->finished());
-    EXPECT_EQ(worker->finish_message(), "");
-    EXPECT_TRUE(worker->Leave().ok());
-    clock_.Advance(absl::Seconds(1));
-  }
-  waiter.join();
+  std::string told;
+  const absl::Status status = EndWithLateWorkers(&told);
   EXPECT_TRUE(status.ok()) << status;
-  EXPECT_GE(clock_.Now() - begin, absl::Seconds(30));
+  EXPECT_EQ(told, "");
   EXPECT_TRUE(memory_.Exists("logdir/model.ckpt-10.index").value());
+}
+
+TEST_F(RunEndsTest, LateWorkersLearnOfAFailure) {
+  config_.mutable_cluster()->set_linger_seconds(30);
+  ASSERT_TRUE(Start().ok());
+  TrainTo(5);
+  Diverge();
+  std::string told;
+  EXPECT_TRUE(absl::IsInvalidArgument(EndWithLateWorkers(&told)));
+  EXPECT_THAT(told, HasSubstr("the loss of step 6 is not finite"));
 }
 
 TEST_F(RunEndsTest, AStopEndsTheLingeringOfARunThatIsOver) {
