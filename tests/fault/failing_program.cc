@@ -1,11 +1,13 @@
 // A program whose chief fails as --fail says, once the global step is 20 and the file --when exists, in one of the
-// loops of the library. Workers, parameter servers and evaluators do not fail.
+// loops of the library. Workers, parameter servers and evaluators do not fail. Prints what the chief's loop and hooks
+// meet, a line each.
 //   --loop: session, supervisor, monitored, slim, graph_actions
 //   --fail: body, exception: the loop itself; hook, hook_exception, begin, end: a hook or a monitor; thread; service: a
 //           summary function; init, init_exception: init_fn; local_init; timer, disk: one checkpoint that is due, or
 //           all files from then on; nan: the loss of a step of any worker; none
 #include <atomic>
 #include <functional>
+#include <iostream>
 #include <limits>
 #include <memory>
 #include <stdexcept>
@@ -15,6 +17,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/common/io/testing/forwarding_file_system.h"
@@ -51,6 +54,8 @@ struct Flags {
   // The time that a worker waits for a missing chief; 0 for the default.
   int64_t wait_seconds = 0;
 };
+
+void Say(absl::string_view line) { std::cout << absl::StrCat(line, "\n") << std::flush; }
 
 // A model whose loss is not a number once `diverges` is true.
 class DivergingModel : public Model {
@@ -137,13 +142,31 @@ class FailingProgram {
    public:
     explicit FailingHook(FailingProgram* program) : program_(*program) {}
     std::string name() const override { return "FailingHook"; }
-    absl::Status AfterCreateSession(Session&) override { return program_.FailIf("begin"); }
+    absl::Status AfterCreateSession(Session&) override { return program_.FailToStartIf("begin"); }
     absl::Status AfterRun(RunContext&, const RunValues& values) override {
       if (!program_.IsDue(values.result.global_step)) return absl::OkStatus();
+      program_.hook_fails_ = program_.Fails("hook_exception") || program_.Fails("hook");
       if (program_.Fails("hook_exception")) throw std::runtime_error("the hook throws");
       return program_.FailIf("hook");
     }
-    absl::Status End(Session&) override { return program_.FailIf("end"); }
+    absl::Status End(Session&) override {
+      Say("End is called");
+      return program_.FailIf("end");
+    }
+
+   private:
+    FailingProgram& program_;
+  };
+
+  // Comes after the FailingHook.
+  class LaterHook : public Hook {
+   public:
+    explicit LaterHook(FailingProgram* program) : program_(*program) {}
+    std::string name() const override { return "LaterHook"; }
+    absl::Status AfterRun(RunContext&, const RunValues&) override {
+      if (program_.hook_fails_) Say("a later hook is called");
+      return absl::OkStatus();
+    }
 
    private:
     FailingProgram& program_;
@@ -156,6 +179,10 @@ class FailingProgram {
     absl::StatusOr<bool> StepEnd(int64_t step, const RunValues&) override {
       if (program_.IsDue(step)) RETURN_IF_ERROR(program_.FailIf("hook"));
       return false;
+    }
+    absl::Status End(Session&) override {
+      Say("End is called");
+      return absl::OkStatus();
     }
 
    private:
@@ -170,6 +197,11 @@ class FailingProgram {
     return Fails(what) ? absl::DataLossError(absl::StrCat(what, " fails")) : absl::OkStatus();
   }
 
+  // OutOfRange, which ends a loop well, fails a start.
+  absl::Status FailToStartIf(const std::string& what) const {
+    return Fails(what) ? absl::OutOfRangeError(absl::StrCat(what, " fails")) : absl::OkStatus();
+  }
+
   SessionOptions Options() {
     SessionOptions options = program_.Options(op_);
     options.local_workers = 0;
@@ -179,16 +211,14 @@ class FailingProgram {
     if (program_.is_chief()) {
       options.init_fn = [this](const v1::ModelSpec&) -> absl::StatusOr<InitialValues> {
         if (Fails("init_exception")) throw std::runtime_error("init_fn throws");
-        if (Fails("init")) return absl::OutOfRangeError("init fails");
+        RETURN_IF_ERROR(FailToStartIf("init"));
         return InitialValues();
       };
     }
     return options;
   }
 
-  absl::Status LocalInit(Session&) const {
-    return Fails("local_init") ? absl::OutOfRangeError("local_init fails") : absl::OkStatus();
-  }
+  absl::Status LocalInit(Session&) const { return FailToStartIf("local_init"); }
 
   absl::StatusOr<v1::Summary> Summarize(int64_t step) const {
     if (IsDue(step)) RETURN_IF_ERROR(FailIf("service"));
@@ -199,6 +229,8 @@ class FailingProgram {
   absl::Status AfterRun(int64_t step, Coordinator* coordinator) {
     if (failed_ || !IsDue(step)) return absl::OkStatus();
     failed_ = true;
+    Say(absl::StrCat("fails at step ", step));
+    if (Fails("body") || Fails("exception")) Say("the loop fails");
     if (Fails("exception")) throw std::runtime_error("the body throws");
     if (Fails("timer")) disk_.FillFor(1);
     if (Fails("disk")) disk_.FillFor(std::numeric_limits<int>::max());
@@ -206,10 +238,19 @@ class FailingProgram {
     return FailIf("body");
   }
 
+  // Runs a step of a session, or of what has its Run.
+  template <typename Running>
+  absl::StatusOr<StepResult> RunStep(Running& session) {
+    absl::StatusOr<StepResult> result = session.Run(op_);
+    if (!result.ok()) Say("Run fails");
+    return result;
+  }
+
   absl::Status RunSession() {
     ASSIGN_OR_RETURN(const auto session, OpenSession(Options()));
+    Say("the loop begins");
     while (!session->ShouldStop()) {
-      const auto result = session->Run(op_);
+      const auto result = RunStep(*session);
       if (absl::IsAborted(result.status())) continue;
       if (absl::IsOutOfRange(result.status())) break;
       RETURN_IF_ERROR(result.status());
@@ -234,8 +275,9 @@ class FailingProgram {
     if (flags_.wait_seconds > 0) prepare.max_wait = absl::Seconds(flags_.wait_seconds);
     return supervisor->ManagedSession(
         [&](Session& session) -> absl::Status {
+          Say("the loop begins");
           while (!supervisor->ShouldStop()) {
-            ASSIGN_OR_RETURN(const StepResult result, session.Run(op_));
+            ASSIGN_OR_RETURN(const StepResult result, RunStep(session));
             RETURN_IF_ERROR(AfterRun(result.global_step, supervisor->coordinator()));
           }
           return absl::OkStatus();
@@ -245,17 +287,19 @@ class FailingProgram {
 
   absl::Status RunMonitored() {
     FailingHook hook(this);
+    LaterHook later(this);
     MonitoredTrainingOptions options;
     options.session = Options();
-    options.hooks = {&hook};
+    options.hooks = {&hook, &later};
     options.save_checkpoint_secs = kPeriod;
     options.save_summaries_steps = 1;
     options.scaffold.local_init = LocalInitFunction([this](Session& session) { return LocalInit(session); });
     options.scaffold.summary = SummaryProvider([this](Session&, int64_t step) { return Summarize(step); });
     if (flags_.wait_seconds > 0) options.max_wait = absl::Seconds(flags_.wait_seconds);
     return WithSession(MonitoredTrainingSession(options), [&](MonitoredSession& session) -> absl::Status {
+      Say("the loop begins");
       while (!session.ShouldStop()) {
-        ASSIGN_OR_RETURN(const StepResult result, session.Run(op_));
+        ASSIGN_OR_RETURN(const StepResult result, RunStep(session));
         RETURN_IF_ERROR(AfterRun(result.global_step, session.coordinator()));
         if (Fails("end") && IsDue(result.global_step)) break;
       }
@@ -295,6 +339,7 @@ class FailingProgram {
   TrainOp op_;
   FullDisk disk_;
   bool failed_ = false;
+  bool hook_fails_ = false;
 };
 
 }  // namespace
