@@ -230,7 +230,8 @@ class Loop {
     const absl::Status status = Steps(used);
     if (!status.ok() && !absl::IsOutOfRange(status)) return status;
     LOG_IF(INFO, !status.ok()) << "Caught OutOfRangeError. Stopping Training. " << status.message();
-    RETURN_IF_ERROR(session_->KeepStates());
+    // A hook's stop, whatever the step function made of it, is put on record with its reason.
+    if (session_->stop_requested() || options_.one_more_step) RETURN_IF_ERROR(session_->KeepStates());
     if (logdir_.empty()) return absl::OkStatus();
     LOG(INFO) << "Finished training! Saving model to disk.";
     return Save(used);
@@ -251,7 +252,11 @@ class Loop {
       }
       ASSIGN_OR_RETURN(const TrainStepResult result, step(session, train_op_, kwargs_));
       total_loss_ = result.total_loss;
-      RETURN_IF_ERROR(session_->KeepStates());
+      // A life that continues from here, before the end is on record or after it, repeats the call that stops. With
+      // one_more_step, it takes the next step.
+      if (!result.should_stop || session_->stop_requested() || options_.one_more_step) {
+        RETURN_IF_ERROR(session_->KeepStates());
+      }
       if (!result.should_stop && !session_->stop_requested()) continue;
       LOG(INFO) << "Stopping Training.";
       return supervisor_->RequestStop();

@@ -736,6 +736,49 @@ class StopAt : public Hook {
   int ends_ = 0;
 };
 
+// Fails at the end of the loop, as a program that is killed before the end is on record.
+class FailingEnd : public Hook {
+ public:
+  std::string name() const override { return "FailingEnd"; }
+  absl::Status End(Session&) override { return absl::InternalError("killed"); }
+};
+
+TEST_F(SlimRunTest, AStopIsRepeatedByTheLifeThatFollows) {
+  options_.session.local_workers = 2;
+  options_.sync_optimizer = {{2}};
+  const TrainOp op = *MakeOp(kLogistic);
+  const auto expected = Run(op, 7, "bounded");
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  options_.number_of_steps.reset();
+  const auto stops = [](int64_t step) { return step >= 7; };
+  const TrainStepFn out_of_range = [&](Session& session, const TrainOp& train_op,
+                                       TrainStepKwargs& kwargs) -> absl::StatusOr<TrainStepResult> {
+    ASSIGN_OR_RETURN(const TrainStepResult result, TrainStep(session, train_op, kwargs));
+    return stops(result.global_step) ? absl::StatusOr<TrainStepResult>(absl::OutOfRangeError("enough")) : result;
+  };
+  for (const std::string logdir : {"kwargs", "function"}) {
+    options_.train_step_kwargs.reset();
+    options_.train_step_fn = nullptr;
+    if (logdir == "kwargs") {
+      options_.train_step_kwargs.emplace().should_stop = stops;
+    } else {
+      options_.train_step_fn = out_of_range;
+    }
+    FailingEnd killed;
+    options_.hooks = {&killed};
+    EXPECT_TRUE(absl::IsInternal(Train(op, logdir, options_).status()));
+    StopAt lives(1000);
+    options_.hooks = {&lives};
+    for (const char* life : {"killed", "ended"}) {
+      const auto loss = Train(op, logdir, options_);
+      ASSERT_TRUE(loss.ok()) << loss.status();
+      EXPECT_TRUE(logdir != "kwargs" || *loss == *expected) << life;
+      EXPECT_THAT(CheckpointsIn(logdir), ElementsAre("model.ckpt-0", "model.ckpt-7")) << life;
+      EXPECT_EQ(DigestOf(7, logdir), DigestOf(7, "bounded")) << life;
+    }
+  }
+}
+
 TEST_F(SlimRunTest, HooksStopTheRunAtTheirStep) {
   options_.session.local_workers = 2;
   options_.sync_optimizer = {{2}};
