@@ -1,10 +1,11 @@
-// The program of tests/fault/stopping_loops.sh: its own code ends the run, at a step that depends on the values it has
-// seen.
+// The program of tests/fault/stopping_loops.sh: its own code, or its input, ends the run. Loops of the same gradients
+// have them transformed in different ways, with the same bits.
 #include <any>
 #include <cstdint>
 #include <iostream>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,19 +17,28 @@
 #include "lockstep/train/graph_actions/train.h"
 #include "lockstep/train/hooks/monitors/monitors.h"
 #include "lockstep/train/hooks/stop/early_stopping_hook.h"
+#include "lockstep/train/learn/experiment.h"
+#include "lockstep/train/learn/train_op_estimator.h"
 #include "lockstep/train/program/program.h"
 #include "lockstep/train/slim/create_train_op.h"
 #include "lockstep/train/slim/learning.h"
 #include "lockstep/train/supervisor/supervisor.h"
+#include "lockstep/worker/data/batch_source.h"
+#include "lockstep/worker/session/workload/configured_workload.h"
 
 namespace lockstep::train {
 namespace {
 
 constexpr char kTotalLoss[] = R"(
   model { layer { name: "logits" dense { units: 10 } } loss { softmax_cross_entropy {} } }
-  input { split { name: "train" synthetic { examples: 4096 shape: 64 classes: 10 } } batch_size: 32 }
+  input {
+    split { name: "train" synthetic { examples: 4096 shape: 64 classes: 10 } }
+    split { name: "test" synthetic { examples: 64 shape: 64 classes: 10 } }
+    batch_size: 32
+  }
+  evaluation { split: "test" metric: "accuracy" }
 )";
-constexpr char kOptimizer[] = "momentum { momentum: 0.9 } learning_rate { initial: 0.05 }";
+constexpr char kOptimizer[] = "momentum { momentum: 0.9 } learning_rate { initial: 0.05 } clip { by_norm: 0.5 }";
 constexpr absl::Duration kSavePeriod = absl::Milliseconds(20);
 
 // Sets the rate at each step, negates the bias at each hundredth step, counts these changes in `extra`, and stops at
@@ -67,6 +77,43 @@ struct Negating {
   int64_t last_step;
 };
 
+// The ways of making the same gradients, but for `trains_bias`.
+struct OpOptions {
+  bool by_functions = false;
+  bool summarize = false;
+  bool trains_bias = false;
+};
+
+// Trains the kernel, with gradients that are tripled and clipped.
+absl::StatusOr<TrainOp> MakeTrainOp(const Program& program, const OpOptions& options) {
+  slim::CreateTrainOpOptions create;
+  if (!options.trains_bias) create.variables_to_train = {{"logits/kernel"}};
+  create.gradient_multipliers["logits/kernel"] = 3.0f;
+  if (options.by_functions) create.gradient_multipliers["logits/kernel"] = [](int64_t) { return 3.0f; };
+  create.clip_gradient_norm = 0.4f;
+  create.summarize_gradients = options.summarize;
+  ASSIGN_OR_RETURN(TrainOp train_op, slim::CreateTrainOp(kTotalLoss, kOptimizer, create));
+  train_op.spec.mutable_training()->set_replicas_to_aggregate(4);
+  return train_op.WithSpec(program.WithFlags(train_op.spec));
+}
+
+// An input without a single batch.
+class NoBatches : public BatchSource {
+ public:
+  explicit NoBatches(ExampleSpec spec) : spec_(std::move(spec)) {}
+  const ExampleSpec& spec() const override { return spec_; }
+  absl::StatusOr<Batch> Get(int64_t, int64_t) override { return absl::OutOfRangeError("there is no batch"); }
+
+ private:
+  const ExampleSpec spec_;
+};
+
+absl::StatusOr<Workload> LoadWithoutBatches(const config::v1::RunSpec& spec) {
+  ASSIGN_OR_RETURN(Workload workload, LoadWorkload(spec, {}));
+  workload.batches = std::make_unique<NoBatches>(workload.batches->spec());
+  return workload;
+}
+
 absl::Status PrintLoss(const absl::StatusOr<absl::optional<double>>& loss) {
   RETURN_IF_ERROR(loss.status());
   std::cout << "loss " << (*loss ? absl::StrCat(**loss) : "none") << std::endl;
@@ -83,8 +130,11 @@ absl::StatusOr<std::unique_ptr<EarlyStoppingHook>> NeverImproves(int64_t last_st
 }
 
 absl::Status TrainWithSlim(Program* program, const std::string& loop, int64_t last_step) {
-  ASSIGN_OR_RETURN(TrainOp train_op, slim::CreateTrainOp(kTotalLoss, kOptimizer));
-  ASSIGN_OR_RETURN(train_op, train_op.WithSpec(program->WithFlags(train_op.spec)));
+  OpOptions op;
+  op.by_functions = loop == "hook";
+  op.trains_bias = loop == "step_function";
+  ASSIGN_OR_RETURN(TrainOp train_op, MakeTrainOp(*program, op));
+  if (loop == "empty") train_op.make_workload = LoadWithoutBatches;
   slim::TrainOptions options;
   options.session = program->Options(train_op);
   const std::string logdir = options.session.logdir;
@@ -107,10 +157,8 @@ absl::Status TrainWithSlim(Program* program, const std::string& loop, int64_t la
 }
 
 absl::Status TrainWithGraphActions(Program* program, int64_t last_step) {
-  ASSIGN_OR_RETURN(TrainOp train_op, slim::CreateTrainOp(kTotalLoss, kOptimizer));
-  train_op.spec.mutable_training()->set_replicas_to_aggregate(4);
+  ASSIGN_OR_RETURN(const TrainOp train_op, MakeTrainOp(*program, {/*by_functions=*/true, /*summarize=*/true}));
   graph_actions::TrainOptions options;
-  ASSIGN_OR_RETURN(train_op, train_op.WithSpec(program->WithFlags(train_op.spec)));
   options.session = program->Options(train_op);
   options.session.program = "stopping_loop";
   options.save_model_period = kSavePeriod;
@@ -123,9 +171,7 @@ absl::Status TrainWithGraphActions(Program* program, int64_t last_step) {
 }
 
 absl::Status TrainWithSupervisor(Program* program, int64_t last_step) {
-  ASSIGN_OR_RETURN(TrainOp train_op, slim::CreateTrainOp(kTotalLoss, kOptimizer));
-  train_op.spec.mutable_training()->set_replicas_to_aggregate(4);
-  ASSIGN_OR_RETURN(train_op, train_op.WithSpec(program->WithFlags(train_op.spec)));
+  ASSIGN_OR_RETURN(const TrainOp train_op, MakeTrainOp(*program, {/*by_functions=*/false, /*summarize=*/true}));
   SupervisorOptions options;
   options.gate_loop = true;
   options.session = program->Options(train_op);
@@ -148,18 +194,41 @@ absl::Status TrainWithSupervisor(Program* program, int64_t last_step) {
   return PrintLoss(loss);
 }
 
+// Trains and evaluates in turns, in one process.
+absl::Status TrainAndEvaluate(Program* program, int64_t last_step) {
+  ASSIGN_OR_RETURN(const TrainOp train_op, MakeTrainOp(*program, {/*by_functions=*/true}));
+  TrainOpEstimatorOptions estimator;
+  estimator.session = program->Options(train_op);
+  RunConfigOptions config_options;
+  config_options.model_dir = estimator.session.logdir;
+  ASSIGN_OR_RETURN(const RunConfig config, RunConfig::Create(config_options, program->process().environment));
+  ExperimentOptions options;
+  ASSIGN_OR_RETURN(options.estimator, TrainOpEstimator::Create(config, std::move(estimator)));
+  options.train_steps = last_step;
+  options.eval_delay = absl::ZeroDuration();
+  options.stop = program->stop();
+  ASSIGN_OR_RETURN(const auto experiment, Experiment::Create(std::move(options)));
+  ASSIGN_OR_RETURN(const ExperimentResult result, experiment->ContinuousTrainAndEval());
+  std::cout << "accuracy " << (result.evaluation ? absl::StrCat(result.evaluation->metrics.at("accuracy")) : "none")
+            << std::endl;
+  return absl::OkStatus();
+}
+
 }  // namespace
 }  // namespace lockstep::train
 
 int main(int argc, char** argv) {
   using namespace lockstep::train;  // NOLINT
-  Program program(argc, argv, "Trains until a step function, a predicate, a hook, a monitor or the body ends the run.");
+  Program program(argc, argv,
+                  "Trains until a step function, a predicate, a hook, a monitor, the body or the input ends the run.");
   std::string loop = "kwargs";
   int64_t last_step = 1000;
-  program.command_line().AddFlag("loop", "NAME", "kwargs, step_function, hook, monitor or supervisor", &loop);
+  program.command_line().AddFlag("loop", "NAME",
+                                 "kwargs, step_function, hook, empty, monitor, supervisor or experiment", &loop);
   program.command_line().AddFlag("last_step", "N", "chief: the global step at which the run ends", &last_step);
   return program.Run([&] {
     if (loop == "supervisor") return TrainWithSupervisor(&program, last_step);
+    if (loop == "experiment") return TrainAndEvaluate(&program, last_step);
     return loop == "monitor" ? TrainWithGraphActions(&program, last_step) : TrainWithSlim(&program, loop, last_step);
   });
 }
