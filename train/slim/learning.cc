@@ -54,6 +54,9 @@ absl::Status CheckArguments(const TrainOp& train_op, const std::string& logdir, 
       return Wrong("sync_optimizer",
                    absl::StrCat("total_num_replicas is ", *sync.total_num_replicas, ", must be more than 0"));
     }
+    if (sync.total_num_replicas != options.sync_optimizer[0].total_num_replicas) {
+      return Wrong("sync_optimizer", "has different total_num_replicas; a run has one");
+    }
     if (sync.replicas_to_aggregate != options.sync_optimizer[0].replicas_to_aggregate) {
       return Wrong("sync_optimizer", absl::StrCat("one averages ", options.sync_optimizer[0].replicas_to_aggregate,
                                                   " gradients and another ", sync.replicas_to_aggregate,
@@ -111,6 +114,24 @@ absl::Status SetSessionConfig(const TrainOp& train_op, const config::v1::Cluster
   return absl::OkStatus();
 }
 
+absl::Status SetPolicy(const std::vector<SyncReplicas>& sync_optimizer, config::v1::TrainingConfig* training) {
+  if (sync_optimizer.empty()) return absl::OkStatus();
+  if (training->has_async()) {
+    return Wrong("sync_optimizer", "is given, but the train_op's configuration has training.async; give one of them");
+  }
+  const SyncReplicas& sync = sync_optimizer[0];
+  training->set_replicas_to_aggregate(sync.replicas_to_aggregate);
+  if (training->has_first_arrivals()) {
+    if (sync.total_num_replicas) training->mutable_first_arrivals()->set_total_replicas(*sync.total_num_replicas);
+    return absl::OkStatus();
+  }
+  training->mutable_deterministic();
+  LOG_IF(INFO, sync.total_num_replicas.has_value())
+      << "total_num_replicas has no effect: any number of workers may take part, those beyond replicas_to_aggregate as "
+         "backups";
+  return absl::OkStatus();
+}
+
 absl::StatusOr<SupervisorOptions> SupervisorOptionsOf(const TrainOp& train_op, const std::string& logdir,
                                                       const TrainOptions& options) {
   SupervisorOptions supervisor;
@@ -126,13 +147,7 @@ absl::StatusOr<SupervisorOptions> SupervisorOptionsOf(const TrainOp& train_op, c
         std::min(options.startup_delay_steps, options.number_of_steps.value_or(options.startup_delay_steps));
   }
   config::v1::TrainingConfig* const training = session.op.spec.mutable_training();
-  if (!options.sync_optimizer.empty()) {
-    if (training->has_async()) {
-      return Wrong("sync_optimizer", "is given, but the train_op's configuration has training.async; give one of them");
-    }
-    training->set_replicas_to_aggregate(options.sync_optimizer[0].replicas_to_aggregate);
-    if (training->policy_case() == config::v1::TrainingConfig::POLICY_NOT_SET) training->mutable_deterministic();
-  }
+  RETURN_IF_ERROR(SetPolicy(options.sync_optimizer, training));
   if (options.number_of_steps) {
     RETURN_IF_ERROR(SetSteps(*options.number_of_steps, options, logdir, training));
   }

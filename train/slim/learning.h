@@ -29,8 +29,9 @@ using train::InitOp;
 // What the loop uses in place of the session, which outlives it. Null is an error.
 using SessionWrapper = std::function<std::unique_ptr<Session>(Session* session)>;
 
-// How many gradients are averaged in one update: SyncReplicasOptimizer's arguments. How many replicas there are changes
-// nothing here; workers may come and go.
+// How many gradients are averaged in one update: SyncReplicasOptimizer's arguments. total_num_replicas is the
+// configuration's training.first_arrivals.total_replicas. Without first_arrivals it is logged and has no effect, since
+// workers may come and go.
 struct SyncReplicas {
   int64_t replicas_to_aggregate = 1;
   absl::optional<int64_t> total_num_replicas;

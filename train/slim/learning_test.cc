@@ -479,10 +479,21 @@ TEST_F(LearningTest, ASaverOfTheProgramSavesBesides) {
 }
 
 TEST_F(LearningTest, SyncOptimizersCountTheirGradients) {
-  options_.sync_optimizer = {{4, 2}, {4}};
+  options_.sync_optimizer = {{4, 2}, {4, 2}};
   options_.number_of_steps = 1;
   ASSERT_TRUE(Run().ok());
   EXPECT_EQ(opener_.asked(0).op.spec.training().replicas_to_aggregate(), 4);
+  EXPECT_TRUE(opener_.asked(0).op.spec.training().has_deterministic());
+}
+
+TEST_F(LearningTest, TheNumberOfReplicasIsThatOfFirstArrivals) {
+  op_.spec.mutable_training()->mutable_first_arrivals();
+  options_.sync_optimizer = {{4, 6}, {4}};
+  EXPECT_THAT(ErrorOf(), HasSubstr("sync_optimizer: has different total_num_replicas"));
+  options_.sync_optimizer = {{4, 6}};
+  options_.number_of_steps = 1;
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(opener_.asked(0).op.spec.training().first_arrivals().total_replicas(), 6);
 }
 
 TEST_F(LearningTest, TheSessionConfigReplacesClusterFields) {
