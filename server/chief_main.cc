@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -9,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/mutex.h"
@@ -28,6 +30,7 @@ namespace lockstep {
 namespace {
 
 constexpr char kDefaultListen[] = "127.0.0.1:2222";
+constexpr absl::Duration kMaxBeatPeriod = absl::Seconds(1);
 
 struct Flags {
   ConfigFlags config;
@@ -39,6 +42,7 @@ struct Flags {
   ServeSecurity security;
   int step_threads = 2;
   double lock_wait_seconds = 0;
+  bool standby = false;
   bool new_run = false;
   bool stop_with_stdin = false;
   std::string log_format = "text";
@@ -72,6 +76,11 @@ void Declare(Flags* flags, CommandLine* command_line) {
   command_line->AddFlag("lock_wait_seconds", "S",
                         "how long to wait for another chief of the same logdir that is still saving and ending",
                         &flags->lock_wait_seconds);
+  command_line->AddFlag(
+      "standby", "",
+      "wait while another chief of the same logdir runs; take over when it has ended, or shows no sign of life for "
+      "cluster.lease_seconds. Workers need the address of both: --master=grpc://A:2222,grpc://B:2222",
+      &flags->standby);
   command_line->AddFlag(
       "new_run", "",
       "begin a new run in an empty logdir, and refuse workers of another run, which would otherwise end this chief",
@@ -114,7 +123,9 @@ ChiefHost::Options HostOptions(const Flags& flags, const config::v1::RunSpec& co
   options.chief.change_settings = flags.config.changes_settings();
   options.chief.new_run = flags.new_run;
   options.chief.share_memory = config.cluster().shared_memory();
+  options.chief.beat_period = std::min(absl::Seconds(config.cluster().lease_seconds()) / 4, kMaxBeatPeriod);
   options.predecessor_limit = absl::Seconds(flags.lock_wait_seconds);
+  options.standby = flags.standby;
   options.listen = ListenAddress(flags);
   ServeOptions serve;
   serve.step_threads = flags.step_threads;

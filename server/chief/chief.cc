@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<Chief>> Chief::Create(Options options) {
   RETURN_IF_ERROR(CheckFloatingPointMode());
   std::unique_ptr<RunDirectory> directory;
   if (!options.logdir.empty()) {
-    ASSIGN_OR_RETURN(directory, RunDirectory::Open(options.fs, options.logdir));
+    ASSIGN_OR_RETURN(directory, RunDirectory::Open(options.fs, options.logdir, options.replaces));
     options.fs = directory->files();
   }
   std::unique_ptr<Chief> chief(new Chief(std::move(options), std::move(directory)));
@@ -77,6 +77,8 @@ absl::Status Chief::Start() {
       return WrongLogdir(record.other_run(), run_.options.logdir, record.run_id());
     }
   }
+  // Before the restore, which may take long.
+  StartBeats();
   LOG(INFO) << PolicyText(run_.options.config.training());
   OpenJournal();
   if (run_.options.on_accepted) RETURN_IF_ERROR(run_.options.on_accepted());
@@ -88,6 +90,21 @@ absl::Status Chief::Start() {
   periodic.period = run_.options.housekeeping_period;
   housekeeping_ = std::make_unique<PeriodicTask>(periodic, [this] { Housekeep(); });
   return absl::OkStatus();
+}
+
+void Chief::StartBeats() {
+  if (run_.options.beat_period <= absl::ZeroDuration() || run_.options.logdir.empty()) return;
+  PeriodicTask::Options periodic;
+  periodic.clock = run_.options.clock;
+  periodic.executor = run_.options.machine.executor;
+  periodic.name = "beats";
+  periodic.period = run_.options.beat_period;
+  beats_ = std::make_unique<PeriodicTask>(periodic, [this, lost = false]() mutable {
+    if (lost) return;
+    const absl::Status beat = run_.history.Beat();
+    lost = absl::IsFailedPrecondition(beat);
+    LOG_IF_EVERY_N(WARNING, !beat.ok() && !lost, 100) << "a standby may take this chief for frozen: " << beat.message();
+  });
 }
 
 void Chief::OpenJournal() {

@@ -78,6 +78,7 @@ class Chief {
   Chief(Options options, std::unique_ptr<RunDirectory> directory);
 
   absl::Status Start();
+  void StartBeats();
   // Continues the history in the logdir. If that is not possible, logs why.
   void OpenJournal();
   // Begins a save if RequestSave was called.
@@ -89,6 +90,7 @@ class Chief {
   RunChanges changes_;
   IdleLog idle_log_ ABSL_GUARDED_BY(run_.mutex);
   bool save_requested_ ABSL_GUARDED_BY(run_.mutex) = false;
+  std::unique_ptr<PeriodicTask> beats_;
   std::unique_ptr<PeriodicTask> housekeeping_;
 };
 

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/system_random.h"
 #include "lockstep/common/base/threads/executor.h"
@@ -64,6 +65,11 @@ struct ChiefOptions : RunStorage {
   // If true, a run that begins in an empty logdir is meant to be new: workers that have served another run are refused,
   // and do not end this chief (run/run_identity.h).
   bool new_run = false;
+  // The generation of a chief that holds the logdir and is silent (PredecessorWatch). This chief replaces it.
+  absl::optional<int64_t> replaces;
+  // The period in which the chief shows standbys that it runs, and finds out that one has replaced it. If zero, it does
+  // neither, and is never replaced.
+  absl::Duration beat_period;
   // If true, workers on this machine may share memory with the chief.
   bool share_memory = false;
   // If true, a program follows the run (train::Session): no step begins before its SetLimit, and checkpoints hold its

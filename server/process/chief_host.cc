@@ -8,6 +8,7 @@
 #include "lockstep/common/config/run_spec.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/common/transport/connection/credentials.h"
+#include "lockstep/server/chief/ownership/predecessor_watch.h"
 #include "lockstep/server/chief/run/run_directory.h"
 #include "lockstep/server/rpc/chief_server.h"
 
@@ -95,16 +96,61 @@ void ChiefHost::AwaitPredecessor() {
   LOG(INFO) << "chief: another chief is still ending in " << chief.logdir << "; waiting up to "
             << options_.predecessor_limit << " for it";
   const absl::Time deadline = chief.clock->Now() + options_.predecessor_limit;
-  do {
-    MutexLock lock(&mutex_);
-    const absl::Time next = chief.clock->Now() + kPredecessorPeriod;
-    while (!stop_requested_ && !chief.clock->WaitUntil(&stop_, &mutex_, next)) {
+  while (Pause() && chief.clock->Now() < deadline && is_held()) {
+  }
+}
+
+bool ChiefHost::Pause() {
+  Clock* const clock = options_.chief.clock;
+  MutexLock lock(&mutex_);
+  const absl::Time next = clock->Now() + kPredecessorPeriod;
+  while (!stop_requested_ && !clock->WaitUntil(&stop_, &mutex_, next)) {
+  }
+  return !stop_requested_;
+}
+
+void ChiefHost::StandBy() {
+  Chief::Options& chief = options_.chief;
+  const absl::Duration limit = absl::Seconds(chief.config.cluster().lease_seconds());
+  PredecessorWatch watch(chief.fs, chief.logdir, limit);
+  chief.replaces.reset();
+  for (bool first = true;; first = false) {
+    switch (watch.Look(RunDirectory::IsHeld(chief.fs, chief.logdir), chief.clock->Now())) {
+      case PredecessorWatch::State::kGone:
+        return;
+      case PredecessorWatch::State::kSilent:
+        chief.replaces = watch.generation();
+        LOG(WARNING) << "chief: generation " << watch.generation() << " in " << chief.logdir << " is silent for "
+                     << limit << "; takes over";
+        return;
+      case PredecessorWatch::State::kRuns:
+        break;
     }
-    if (stop_requested_) return;
-  } while (chief.clock->Now() < deadline && is_held());
+    LOG_IF(INFO, first) << "chief: stands by for the chief in " << chief.logdir;
+    if (!Pause()) return;
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Chief>> ChiefHost::CreateChief() {
+  while (true) {
+    options_.standby ? StandBy() : AwaitPredecessor();
+    {
+      MutexLock lock(&mutex_);
+      if (stop_requested_) return absl::CancelledError("stopped before the chief was created");
+    }
+    auto chief = Chief::Create(options_.chief);
+    const absl::Status& status = chief.status();
+    const bool late = absl::IsFailedPrecondition(status) && ExitCodeOf(status) == kExitRetryable;
+    if (!options_.standby || !late) return chief;
+    LOG(INFO) << "chief: " << status.message();
+    if (!Pause()) return absl::CancelledError("stopped before the chief was created");
+  }
 }
 
 absl::Status ChiefHost::Create() {
+  if (options_.standby && options_.chief.logdir.empty()) {
+    return absl::InvalidArgumentError("a standby needs the logdir of its chief: --logdir");
+  }
   RETURN_IF_ERROR(
       CheckServeSecurity(options_.chief.fs, options_.security, options_.listen, options_.chief.clock->WallTime()));
   AddressFile::Options address_file;
@@ -114,12 +160,7 @@ absl::Status ChiefHost::Create() {
   address_file.listen = options_.listen;
   address_file.machine = options_.chief.machine.host;
   ASSIGN_OR_RETURN(address_file_, AddressFile::Create(std::move(address_file)));
-  AwaitPredecessor();
-  {
-    MutexLock lock(&mutex_);
-    if (stop_requested_) return absl::CancelledError("stopped before the chief was created");
-  }
-  ASSIGN_OR_RETURN(chief_, Chief::Create(options_.chief));
+  ASSIGN_OR_RETURN(chief_, CreateChief());
   second_exit_code_ = kExitFailed;
   MutexLock lock(&mutex_);
   running_ = chief_.get();

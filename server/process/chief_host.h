@@ -50,6 +50,9 @@ class ChiefHost {
     Chief::Options chief;
     // The maximum wait for another chief of the same logdir that is still saving and ending.
     absl::Duration predecessor_limit;
+    // If true, Create waits without limit while another chief of the logdir runs, and replaces it once it is silent for
+    // the lease of the configuration.
+    bool standby = false;
     // If false, no signals are watched, and the owner calls RequestStop.
     bool watch_signals = true;
     // The addresses that Serve listens on, separated by commas. Port 0 takes any free port.
@@ -68,7 +71,7 @@ class ChiefHost {
   ~ChiefHost();
 
   // Errors: as for CheckServeSecurity, AddressFile::Create and Chief::Create; Cancelled if a signal arrived before
-  // there was a chief.
+  // there was a chief; InvalidArgument for a standby without a logdir.
   absl::Status Create() ABSL_LOCKS_EXCLUDED(mutex_);
   // After Create.
   Chief* chief() const { return chief_.get(); }
@@ -104,6 +107,13 @@ class ChiefHost {
   // Blocks until no chief holds the logdir, the limit has passed, or a stop is requested. If a chief still holds it,
   // Chief::Create reports that.
   void AwaitPredecessor() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Blocks until no chief holds the logdir, or the one that does is silent, or a stop is requested. Sets
+  // options_.chief.replaces.
+  void StandBy() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Waits kPredecessorPeriod. Returns false if a stop is requested.
+  bool Pause() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Calls Chief::Create once there is no other chief. A standby tries again if another one was faster.
+  absl::StatusOr<std::unique_ptr<Chief>> CreateChief() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Options options_;
   // True if the disk has not taken the last step in time.

@@ -155,6 +155,104 @@ TEST_F(ChiefHostTest, ASignalEndsTheWaitForAPredecessor) {
   EXPECT_EQ(host.ExitCode(created), kExitTerminated);
 }
 
+TEST_F(ChiefHostTest, AStandbyFollowsAChiefThatHasEnded) {
+  options_.standby = true;
+  auto predecessor = RunDirectory::Open(&memory_, "logdir").value();
+  ASSERT_TRUE(predecessor->Beat().ok());
+  ChiefHost host(options_);
+  const auto ending = Executor::Threads()->Start("predecessor", [&] {
+    clock_.AwaitWaiters(1);
+    predecessor.reset();
+    clock_.Advance(absl::Seconds(1));
+  });
+  const absl::Status created = host.Create();
+  ASSERT_TRUE(created.ok()) << created;
+  EXPECT_EQ(host.chief()->generation(), 2);
+}
+
+TEST_F(ChiefHostTest, AStandbyReplacesASilentChief) {
+  options_.standby = true;
+  const absl::Duration lease = absl::Seconds(options_.chief.config.cluster().lease_seconds());
+  const auto predecessor = RunDirectory::Open(&memory_, "logdir").value();
+  ASSERT_TRUE(predecessor->Beat().ok());
+  ChiefHost host(options_);
+  const auto time = Executor::Threads()->Start("time", [&] {
+    for (int i = 0; i < 3; ++i) {
+      clock_.AwaitWaiters(1);
+      EXPECT_TRUE(predecessor->Beat().ok());
+      clock_.Advance(lease);
+    }
+    clock_.AwaitWaiters(1);
+    EXPECT_TRUE(predecessor->CheckOwned().ok()) << "it has shown that it runs";
+    clock_.Advance(lease);
+  });
+  const absl::Status created = host.Create();
+  ASSERT_TRUE(created.ok()) << created;
+  time->Join();
+  EXPECT_EQ(host.chief()->generation(), 2);
+  EXPECT_TRUE(absl::IsFailedPrecondition(predecessor->Beat()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(predecessor->WriteRecord(v1::RunRecord())));
+}
+
+TEST_F(ChiefHostTest, AStandbyStandsByForTheNextChief) {
+  options_.standby = true;
+  const absl::Duration lease = absl::Seconds(options_.chief.config.cluster().lease_seconds());
+  const auto predecessor = RunDirectory::Open(&memory_, "logdir").value();
+  ASSERT_TRUE(predecessor->Beat().ok());
+  ChiefHost host(options_);
+  std::unique_ptr<RunDirectory> other;
+  const auto time = Executor::Threads()->Start("time", [&] {
+    clock_.AwaitWaiters(1);
+    other = RunDirectory::Open(&memory_, "logdir", 1).value();
+    EXPECT_TRUE(other->Beat().ok());
+    clock_.Advance(lease);
+    clock_.AwaitWaiters(1);
+    other.reset();
+    clock_.Advance(lease);
+  });
+  const absl::Status created = host.Create();
+  ASSERT_TRUE(created.ok()) << created;
+  EXPECT_EQ(host.chief()->generation(), 3);
+}
+
+TEST_F(ChiefHostTest, ASignalEndsAStandby) {
+  options_.standby = true;
+  const auto predecessor = RunDirectory::Open(&memory_, "logdir").value();
+  ChiefHost host(options_);
+  const auto signal = Executor::Threads()->Start("signal", [&] {
+    clock_.AwaitWaiters(1);
+    kill(getpid(), SIGTERM);
+  });
+  const absl::Status created = host.Create();
+  EXPECT_TRUE(absl::IsCancelled(created)) << created;
+  EXPECT_EQ(host.ExitCode(created), kExitTerminated);
+}
+
+TEST_F(ChiefHostTest, AStandbyNeedsALogdir) {
+  options_.standby = true;
+  options_.chief.logdir.clear();
+  ChiefHost host(options_);
+  const absl::Status created = host.Create();
+  EXPECT_TRUE(absl::IsInvalidArgument(created)) << created;
+  EXPECT_EQ(host.ExitCode(created), kExitBadConfiguration);
+}
+
+// A frozen chief that wakes writes nothing, and ends as soon as it would show that it runs.
+TEST_F(ChiefHostTest, AReplacedChiefEnds) {
+  options_.chief.beat_period = absl::Seconds(1);
+  options_.watch_signals = false;
+  ChiefHost host(options_);
+  ASSERT_TRUE(host.Create().ok());
+  TrainTo(3, host.chief());
+  const auto standby = RunDirectory::Open(&memory_, "logdir", 1).value();
+  const std::vector<std::string> names = memory_.ListDirectory("logdir").value();
+  clock_.Advance(absl::Minutes(1));
+  const absl::Status ended = host.Wait();
+  EXPECT_TRUE(absl::IsFailedPrecondition(ended)) << ended;
+  EXPECT_EQ(host.ExitCode(ended), kExitFailed);
+  EXPECT_EQ(memory_.ListDirectory("logdir").value(), names);
+}
+
 TEST_F(ChiefHostTest, AnInputErrorAtTheStartMayPass) {
   fs_.FailMatching(FaultyFileSystem::Operation::kOpen, "logdir/generation", absl::InternalError("Input/output error"));
   ChiefHost host(options_);

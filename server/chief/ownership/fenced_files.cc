@@ -18,6 +18,7 @@ namespace {
 
 constexpr char kFolderPrefix[] = "generation.";
 constexpr char kOpenPrefix[] = "open.";
+constexpr char kAliveFile[] = "alive";
 // Locked by the chief that owns the folder.
 constexpr char kOwnerFile[] = "owner";
 // A chief that still writes may create files in its folder while it is emptied.
@@ -133,6 +134,28 @@ absl::Status FencedFiles::Check() const {
   if (exists) return absl::OkStatus();
   return absl::FailedPreconditionError(
       absl::StrCat("another chief has taken over ", logdir_, ": it has removed ", folder_));
+}
+
+absl::Status FencedFiles::Beat() {
+  const auto file = base_->NewWritableFile(JoinPath(folder_, kAliveFile));
+  if (!file.ok()) return Explain(file.status());
+  RETURN_IF_ERROR((*file)->Append(absl::StrCat(++beats_, "\n")));
+  return (*file)->Close();
+}
+
+absl::StatusOr<absl::optional<FencedFiles::LastBeat>> FencedFiles::ReadLastBeat(FileSystem* base,
+                                                                                const std::string& logdir) {
+  ASSIGN_OR_RETURN(const std::vector<int64_t> generations, Generations(base, logdir));
+  if (generations.empty()) return absl::optional<LastBeat>();
+  LastBeat beat;
+  beat.generation = generations.back();
+  const auto text = ReadFile(base, JoinPath(FolderOf(logdir, beat.generation), kAliveFile));
+  if (absl::IsNotFound(text.status())) return absl::optional<LastBeat>();
+  // The file is shorter than it was when it was opened: a beat is being written.
+  if (absl::IsDataLoss(text.status())) return absl::make_optional(beat);
+  RETURN_IF_ERROR(text.status());
+  beat.text = *text;
+  return absl::make_optional(beat);
 }
 
 absl::Status FencedFiles::Explain(absl::Status status) const {

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/io/file_system.h"
 
@@ -42,6 +43,18 @@ class FencedFiles : public FileSystem {
   absl::Status FenceEarlier();
   // Returns FailedPrecondition if a successor has removed the folder.
   absl::Status Check() const;
+
+  // Shows the other processes of the logdir that this chief runs: writes the next number into the file "alive" of the
+  // folder. FailedPrecondition if a successor has removed the folder. Called by one thread at a time.
+  absl::Status Beat();
+  // The newest beat in the logdir.
+  struct LastBeat {
+    int64_t generation = 0;
+    std::string text;
+    bool operator==(const LastBeat& other) const { return generation == other.generation && text == other.text; }
+  };
+  // Reads the beat of the newest generation. nullopt if its chief does not beat.
+  static absl::StatusOr<absl::optional<LastBeat>> ReadLastBeat(FileSystem* base, const std::string& logdir);
 
   absl::StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -80,6 +93,7 @@ class FencedFiles : public FileSystem {
   const std::string directory_;
   // Keeps a chief that enters a generation at the same time out of the folder.
   const std::unique_ptr<Lock> owner_;
+  int64_t beats_ = 0;
   Mutex mutex_;
   // The newest open file of each path that is not published yet.
   std::map<std::string, std::weak_ptr<const bool>> open_ ABSL_GUARDED_BY(mutex_);

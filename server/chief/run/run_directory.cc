@@ -40,29 +40,35 @@ absl::Status CheckSamePolicy(const config::v1::TrainingConfig& record, const con
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(FileSystem* fs, std::string path) {
+absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(FileSystem* fs, std::string path,
+                                                                 absl::optional<int64_t> silent) {
   RETURN_IF_ERROR(fs->CreateDirectory(path));
-  auto lock = fs->LockFile(JoinPath(path, kLockFile));
+  std::unique_ptr<RunDirectory> directory(new RunDirectory(fs, std::move(path)));
+  if (!silent) RETURN_IF_ERROR(directory->TakeLock());
+  RETURN_IF_ERROR(directory->EnterGeneration(silent));
+  return directory;
+}
+
+absl::Status RunDirectory::TakeLock() {
+  auto lock = fs_->LockFile(JoinPath(path_, kLockFile));
   if (absl::IsFailedPrecondition(lock.status())) {
     // Retryable: the other chief may end.
-    return WithExitCode(absl::FailedPreconditionError(absl::StrCat("another chief is running in ", path,
+    return WithExitCode(absl::FailedPreconditionError(absl::StrCat("another chief is running in ", path_,
                                                                    "; use another "
                                                                    "logdir or stop it: ",
                                                                    lock.status().message())),
                         kExitRetryable);
   }
   RETURN_IF_ERROR(lock.status());
-  std::unique_ptr<RunDirectory> directory(new RunDirectory(fs, std::move(path), *std::move(lock)));
-  RETURN_IF_ERROR(directory->EnterGeneration());
-  return directory;
+  lock_ = *std::move(lock);
+  return absl::OkStatus();
 }
 
 bool RunDirectory::IsHeld(FileSystem* fs, const std::string& path) {
   return fs->IsLocked(JoinPath(path, kLockFile)).value_or(false);
 }
 
-RunDirectory::RunDirectory(FileSystem* fs, std::string path, std::unique_ptr<FileSystem::Lock> lock)
-    : fs_(fs), path_(std::move(path)), lock_(std::move(lock)) {}
+RunDirectory::RunDirectory(FileSystem* fs, std::string path) : fs_(fs), path_(std::move(path)) {}
 
 absl::StatusOr<absl::optional<int64_t>> RunDirectory::ReadGeneration(absl::string_view name) const {
   const std::string file = JoinPath(path_, name);
@@ -78,13 +84,28 @@ absl::StatusOr<absl::optional<int64_t>> RunDirectory::ReadGeneration(absl::strin
   return absl::make_optional(generation);
 }
 
-absl::Status RunDirectory::EnterGeneration() {
+absl::Status RunDirectory::ReplaceLock(int64_t silent) {
+  RETURN_IF_ERROR(files_->Beat());
+  ASSIGN_OR_RETURN(const std::vector<int64_t> generations, FencedFiles::Generations(fs_, path_));
+  for (const int64_t other : generations) {
+    if (other <= silent || other == generation()) continue;
+    return absl::FailedPreconditionError(
+        absl::StrCat("another chief is taking over ", path_, ": it enters generation ", other));
+  }
+  const std::string lock = JoinPath(path_, kLockFile);
+  const absl::Status removed = fs_->Remove(lock);
+  if (!removed.ok() && !absl::IsNotFound(removed)) return removed;
+  return TakeLock();
+}
+
+absl::Status RunDirectory::EnterGeneration(absl::optional<int64_t> silent) {
   ASSIGN_OR_RETURN(absl::optional<int64_t> last, ReadGeneration(kGenerationFile));
   if (!last) {
     ASSIGN_OR_RETURN(last, ReadGeneration(kOldGenerationFile));
   }
   ASSIGN_OR_RETURN(files_, FencedFiles::Create(fs_, path_, last.value_or(0) + 1));
-  absl::Status entered = files_->FenceEarlier();
+  absl::Status entered = silent ? ReplaceLock(*silent) : absl::OkStatus();
+  if (entered.ok()) entered = files_->FenceEarlier();
   if (entered.ok()) {
     entered =
         WriteFileAtomically(files_.get(), JoinPath(path_, kGenerationFile), absl::StrCat(files_->generation(), "\n"));
@@ -101,6 +122,13 @@ absl::Status RunDirectory::CheckOwned() const {
       present ? absl::StrCat("another chief has taken over ", path_, ": it has entered generation ", *present,
                              ", the generation here is ", generation())
               : absl::StrCat(path_, " was emptied or taken away: there is no file generation in it any more"));
+}
+
+absl::Status RunDirectory::Beat() const {
+  absl::Status beat = files_->Beat();
+  // It names the reason that came first.
+  if (absl::IsFailedPrecondition(beat)) RETURN_IF_ERROR(CheckOwned());
+  return beat;
 }
 
 absl::StatusOr<absl::optional<v1::RunRecord>> RunDirectory::ReadRecord() const { return ReadRunRecord(fs_, path_); }

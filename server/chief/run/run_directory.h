@@ -25,7 +25,10 @@ class RunDirectory {
   // Creates the directory, takes the lock, enters a new generation and fences all earlier ones. Errors:
   // FailedPrecondition with the exit code kExitRetryable if another chief holds the lock, which the message names, or
   // enters a generation at the same time; DataLoss for a damaged generation file; file system errors.
-  static absl::StatusOr<std::unique_ptr<RunDirectory>> Open(FileSystem* fs, std::string path);
+  // With `silent`, replaces the lock of that generation's chief, which is held but whose chief does not beat, and beats
+  // once. The chief loses nothing if the disk takes no beat, or if another chief enters a generation at the same time.
+  static absl::StatusOr<std::unique_ptr<RunDirectory>> Open(FileSystem* fs, std::string path,
+                                                            absl::optional<int64_t> silent = absl::nullopt);
 
   // Returns true if a chief holds the lock at this moment. Does not disturb a chief that opens the directory meanwhile.
   // Returns false if the directory does not exist or cannot be read; Open reports why.
@@ -42,6 +45,9 @@ class RunDirectory {
   // from any thread.
   absl::Status CheckOwned() const;
 
+  // Calls FencedFiles::Beat. Errors: also those of CheckOwned, if this generation is fenced.
+  absl::Status Beat() const;
+
   // Calls ReadRunRecord. nullopt in a new run.
   absl::StatusOr<absl::optional<v1::RunRecord>> ReadRecord() const;
   // Returns true if there is a checkpoint, damaged or not.
@@ -52,14 +58,19 @@ class RunDirectory {
   absl::Status WriteRecord(const v1::RunRecord& record, bool* replaced = nullptr) const;
 
  private:
-  RunDirectory(FileSystem* fs, std::string path, std::unique_ptr<FileSystem::Lock> lock);
+  RunDirectory(FileSystem* fs, std::string path);
+  // Errors: as for Open, if another chief holds the lock.
+  absl::Status TakeLock();
   // Returns nullopt if there is none yet.
   absl::StatusOr<absl::optional<int64_t>> ReadGeneration(absl::string_view name) const;
-  absl::Status EnterGeneration();
+  absl::Status EnterGeneration(absl::optional<int64_t> silent);
+  // Replaces the lock of the chief of generation `silent`.
+  absl::Status ReplaceLock(int64_t silent);
 
   FileSystem* const fs_;
   const std::string path_;
-  const std::unique_ptr<FileSystem::Lock> lock_;
+  // Present after Open.
+  std::unique_ptr<FileSystem::Lock> lock_;
   // Null before EnterGeneration. Destroyed before the lock is released.
   std::unique_ptr<FencedFiles> files_;
 };

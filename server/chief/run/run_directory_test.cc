@@ -12,6 +12,7 @@
 #include "google/protobuf/text_format.h"
 #include "google/protobuf/util/message_differencer.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/process/process.h"
 #include "lockstep/common/config/defaults.h"
 #include "lockstep/common/io/testing/faulty_file_system.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
@@ -157,6 +158,34 @@ TEST(RunDirectoryTest, SkipsAGenerationThatWasBegun) {
   const auto directory = RunDirectory::Open(&fs, "d").value();
   EXPECT_EQ(directory->generation(), 3);
   EXPECT_FALSE(fs.Exists("d/generation.2").value());
+}
+
+TEST(RunDirectoryTest, ReplacesASilentChief) {
+  MemoryFileSystem memory;
+  FaultyFileSystem fs(&memory);
+  const auto frozen = RunDirectory::Open(&memory, "d").value();
+  EXPECT_TRUE(frozen->Beat().ok());
+  fs.FillDiskAfter(0);
+  EXPECT_TRUE(absl::IsResourceExhausted(RunDirectory::Open(&fs, "d", 1).status()));
+  EXPECT_TRUE(frozen->CheckOwned().ok()) << "a full disk does not cost the run its chief";
+  fs.Heal();
+  const auto standby = RunDirectory::Open(&fs, "d", 1).value();
+  EXPECT_EQ(standby->generation(), 2);
+  EXPECT_TRUE(standby->CheckOwned().ok());
+  EXPECT_TRUE(absl::IsFailedPrecondition(frozen->CheckOwned()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(frozen->Beat()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(RunDirectory::Open(&fs, "d").status())) << "the lock is the standby's";
+}
+
+// Two standbys find the same chief silent.
+TEST(RunDirectoryTest, OneOfTwoStandbysTakesOver) {
+  MemoryFileSystem fs;
+  const auto frozen = RunDirectory::Open(&fs, "d").value();
+  const auto first = RunDirectory::Open(&fs, "d", 1).value();
+  const auto second = RunDirectory::Open(&fs, "d", 1).status();
+  EXPECT_TRUE(absl::IsFailedPrecondition(second)) << second;
+  EXPECT_EQ(ExitCodeOf(second), kExitRetryable);
+  EXPECT_TRUE(first->CheckOwned().ok());
 }
 
 // An unreadable file must not cause generation 1 again, or make another configuration acceptable.

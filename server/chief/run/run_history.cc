@@ -17,8 +17,12 @@ RunHistory::RunHistory(std::unique_ptr<RunDirectory> directory, absl::Time now, 
       generation_(directory_ == nullptr ? absl::ToUnixMicros(now) : directory_->generation()) {}
 
 absl::Status RunHistory::CheckOwned() const {
-  if (directory_ == nullptr) return absl::OkStatus();
-  const absl::Status status = directory_->CheckOwned();
+  return directory_ == nullptr ? absl::OkStatus() : Report(directory_->CheckOwned());
+}
+
+absl::Status RunHistory::Beat() const { return directory_ == nullptr ? absl::OkStatus() : Report(directory_->Beat()); }
+
+absl::Status RunHistory::Report(absl::Status status) const {
   if (absl::IsFailedPrecondition(status) && events_ != nullptr) {
     events_->OnEvent({RunEvent::kLogdirLost, 0, "", "", status});
   }

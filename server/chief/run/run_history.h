@@ -31,6 +31,8 @@ class RunHistory {
   // Returns OK without a logdir, or if this chief still owns it. Otherwise returns FailedPrecondition, after
   // kLogdirLost. Other errors: those of the file system.
   absl::Status CheckOwned() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Calls RunDirectory::Beat, if there is a logdir. Errors: as for CheckOwned.
+  absl::Status Beat() const;
   // The generation of this incarnation of the chief.
   int64_t generation() const { return generation_; }
 
@@ -86,6 +88,8 @@ class RunHistory {
   bool in_doubt() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  // Sends kLogdirLost for a FailedPrecondition. Returns `status`.
+  absl::Status Report(absl::Status status) const;
   enum class Doubtful { kDropped, kKept };
   // `doubtful` decides whether this object keeps a change that is in doubt.
   absl::Status Write(v1::RunRecord record, RunTarget target, Doubtful doubtful) ABSL_LOCKS_EXCLUDED(mutex_);
