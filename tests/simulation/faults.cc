@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/strings/match.h"
 #include "absl/time/time.h"
 #include "lockstep/tests/simulation/life.h"
 
@@ -221,18 +220,19 @@ void WorkerLeaves(Life* life) {
 
 void SecondChief(Life* life) { life->StartOtherChief(/*takes_over=*/false); }
 void TakeOver(Life* life) {
-  // A known limitation: two chiefs that write at the same time without a lock write into the same temporary file.
   if (life->chief() == nullptr || !life->judge()->IsServing(life->chief())) return;
-  if (life->chief()->creates_file()) return;
-  const auto names = life->disk()->memory()->ListDirectory("/logdir");
-  for (const std::string& name : names.value_or(std::vector<std::string>())) {
-    if (absl::EndsWith(name, ".tmp")) return;
-  }
   if (life->random()->Chance(0.7)) FreezeChief(life);
   // As by an administrator, or by a network file system whose server loses its state.
   if (!life->disk()->memory()->Remove("/logdir/lock").ok()) return;
   life->judge()->OnLogdirLost(life->chief());
   life->StartOtherChief(/*takes_over=*/true);
+}
+
+// The chief freezes anywhere, and may wake at any time while a standby replaces it, or afterwards.
+void ReplaceFrozenChief(Life* life) {
+  if (life->chief() == nullptr || !life->judge()->IsServing(life->chief())) return;
+  FreezeChief(life);
+  life->StartOtherChief(/*takes_over=*/true, life->judge()->generation());
 }
 
 void Stranger(Life* life) { life->StartStranger(); }
@@ -364,6 +364,7 @@ const std::vector<FaultKind>& Faults() {
       {"a worker leaves", 2, Point::kFrame, WithoutLauncher, WorkerLeaves},
       {"a second chief starts", 1, Point::kFile, WithoutLauncher, SecondChief},
       {"another chief takes over", 1, Point::kFile, WithTwoAddresses, TakeOver},
+      {"the chief freezes, and a standby replaces it", 6, Point::kFile, WithTwoAddresses, ReplaceFrozenChief},
       {"the lock is replaced", 2, Point::kFile, WithoutLauncher, ReplaceLock},
       {"the lock is replaced, and a request follows", 8, Point::kFrame, MayWantSomething, ReplaceLockAndWantSomething},
       {"a stranger connects", 2, Point::kFrame, WithoutLauncher, Stranger},

@@ -11,6 +11,7 @@
 #include "absl/strings/strip.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
+#include "lockstep/common/io/file_system.h"
 #include "lockstep/common/step/slot_block.h"
 #include "lockstep/common/step/training_policy.h"
 #include "lockstep/server/sync/delivery/value_delivery.h"
@@ -84,6 +85,10 @@ void Judge::OnServing(Process* chief, int64_t generation, int64_t step, const co
   computed_.clear();
   measured_ = false;
   saved_assignments_ = 0;
+  if (generation > generation_) {
+    for (const auto& served : serving_) fenced_.insert(served.first);
+    fenced_.erase(chief);
+  }
   generation_ = std::max(generation_, generation);
   serving_[chief] = step;
   last_progress_ = world_->now();
@@ -357,6 +362,13 @@ void Judge::OnRename(const Process* process, absl::string_view names) {
   if (absl::Nanoseconds(world_->now() - since) < kLookLimit + Stalls()) return;
   Fail(absl::StrCat(process->name(), " renames ", names, " ", Since(lost->second, world_->now()),
                     " after it has lost its directory"));
+}
+
+void Judge::OnRenamed(const Process* process, absl::string_view name) {
+  if (Dirname(name) != kLogdir) return;
+  // The program has started another incarnation of the chief.
+  if (Basename(name) == "generation") fenced_.erase(process);
+  if (fenced_.count(process) > 0) Fail(absl::StrCat(process->name(), " publishes ", name, ", and has a successor"));
 }
 
 void Judge::CheckStaleness() {

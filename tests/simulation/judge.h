@@ -81,6 +81,7 @@ class Judge {
   void OnWorkerEnded(Process* worker, const absl::Status& status);
   void OnLog(const Process* process, absl::string_view line);
   void OnRename(const Process* process, absl::string_view names);
+  void OnRenamed(const Process* process, absl::string_view name);
   void OnChiefExit(Process* chief);
   void OnWorkerExit(Process* worker);
   void OnLauncherExit(Process* launcher);
@@ -152,7 +153,9 @@ class Judge {
 
   int64_t generation_ = 0;
   std::map<const Process*, int64_t> serving_;  // the highest step of a token that the chief has given
-  std::map<const Process*, int64_t> waited_;   // the committed step of a chief that has ended
+  // Chiefs with a successor that serves: they may no longer publish files.
+  std::set<const Process*> fenced_;
+  std::map<const Process*, int64_t> waited_;  // the committed step of a chief that has ended
   // The number of assignments that the chief's program knows of, those of them up to the newest that must be on the
   // disk, and the number that a checkpoint is known to have.
   int64_t acknowledged_ = 0;

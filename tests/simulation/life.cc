@@ -23,13 +23,15 @@ constexpr absl::Duration kLookingLimit = absl::Seconds(65);
 
 World::Options WorldOptions(const Plan& plan, size_t transcript_lines,
                             std::function<void(const Process*, absl::string_view)> on_log,
-                            std::function<void(const Process*, absl::string_view)> on_rename) {
+                            std::function<void(const Process*, absl::string_view)> on_rename,
+                            std::function<void(const Process*, absl::string_view)> on_renamed) {
   World::Options options;
   options.seed = plan.seed;
   options.scheduler = plan.scheduler;
   options.transcript_lines = transcript_lines;
   options.on_log = std::move(on_log);
   options.on_rename = std::move(on_rename);
+  options.on_renamed = std::move(on_renamed);
   return options;
 }
 
@@ -40,7 +42,8 @@ Life::Life(const Plan& plan, size_t transcript_lines, StackPool* stacks)
       world_(WorldOptions(
                  plan, transcript_lines,
                  [this](const Process* process, absl::string_view line) { judge_.OnLog(process, line); },
-                 [this](const Process* process, absl::string_view names) { judge_.OnRename(process, names); }),
+                 [this](const Process* process, absl::string_view names) { judge_.OnRename(process, names); },
+                 [this](const Process* process, absl::string_view name) { judge_.OnRenamed(process, name); }),
              stacks),
       disk_(world_.AddDisk()),
       judge_(&plan_, &world_, disk_),
@@ -279,12 +282,13 @@ void Life::OnChiefExit(Process* process) {
   Later([this] { StartChief(); });
 }
 
-void Life::StartOtherChief(bool takes_over) {
+void Life::StartOtherChief(bool takes_over, absl::optional<int64_t> replaces) {
   judge_.OnRival(takes_over);
   Host* const host = takes_over && !plan_.one_host ? world_.AddHost("other-host") : hosts_[0];
   // Workers find a chief that takes over at a second address, or by the address file.
   ChiefRole role = NewChiefRole(takes_over ? "other-host:2222" : absl::StrCat("chief-host:", 3000 + other_chiefs_));
   if (!takes_over) role.address_file.clear();
+  role.replaces = replaces;
   Process* const process = StartChiefProcess(host, absl::StrCat("chief-", ++other_chiefs_ + 1), std::move(role));
   // Stops the surplus chief after some time. A second chief may have found no other and own the run now; the first
   // notices only at its next save that it has lost the directory.

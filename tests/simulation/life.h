@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/types/optional.h"
 #include "lockstep/tests/simulation/judge.h"
 #include "lockstep/tests/simulation/plan.h"
 #include "lockstep/tests/simulation/roles/reference.h"
@@ -46,8 +47,9 @@ class Life {
   void AddWorker();
   // Stops the worker permanently.
   void Retire(Process* worker);
-  // Starts another chief on the same directory. With `takes_over`, the first chief's lock is gone.
-  void StartOtherChief(bool takes_over);
+  // Starts another chief on the same directory. With `takes_over`, the first chief's lock is gone, or the other chief
+  // replaces the generation `replaces`, as a standby does.
+  void StartOtherChief(bool takes_over, absl::optional<int64_t> replaces = absl::nullopt);
   void StartStranger();
   void StartImpostor();
   void StartDeaf();

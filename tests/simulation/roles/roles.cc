@@ -54,6 +54,7 @@ ChiefHost::Options HostOptions(Process* process, const ChiefRole& role) {
   options.chief.machine.old_version_bytes = role.old_version_bytes;
   options.chief.machine.draw_session_id = [process] { return process->world()->random()->Next(); };
   options.chief.machine.draw_run_id = options.chief.machine.draw_session_id;
+  options.chief.replaces = role.replaces;
   options.predecessor_limit = role.lock_wait;
   options.watch_signals = false;
   options.listen = role.listen;

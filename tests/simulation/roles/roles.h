@@ -42,6 +42,8 @@ struct ChiefRole {
   std::string port_file;     // empty: none
   std::string address_file;  // empty: none
   absl::Duration lock_wait;
+  // ChiefOptions::replaces.
+  absl::optional<int64_t> replaces;
   // Callbacks for the judge, called by threads of the chief.
   // The chief begins at this step; -1 if there is no model yet.
   std::function<void(Process*, int64_t generation, int64_t step)> on_serving;

@@ -54,8 +54,6 @@ ProcessFiles::ProcessFiles(Process* process, Disk* disk)
 absl::Status ProcessFiles::Before(Operation operation, const std::string& path) {
   if (process_->ghost()) return Gone();
   World* const world = process_->world();
-  if (operation == Operation::kCreate) creates_ = true;
-  if (operation == Operation::kAppend) creates_ = false;
   const bool looks = operation == Operation::kRead || operation == Operation::kExists || operation == Operation::kOpen;
   if (!looks) world->transcript()->Add(world->now(), process_->name(), NameOf(operation), " ", path);
   world->OnPoint(looks ? Point::kLook : Point::kFile);
@@ -65,6 +63,15 @@ absl::Status ProcessFiles::Before(Operation operation, const std::string& path) 
   while (disk_->hangs() && !process_->ghost()) world->Sleep(absl::Milliseconds(20));
   if (process_->ghost()) return Gone();
   if (operation == Operation::kRename) world->OnRename(process_, path);
+  return absl::OkStatus();
+}
+
+absl::Status ProcessFiles::Rename(const std::string& from, const std::string& to) {
+  RETURN_IF_ERROR(Before(Operation::kRename, absl::StrCat(from, " to ", to)));
+  // The judge sees a rename when it happens.
+  const LifeScheduler::Uninterrupted uninterrupted(process_->world()->scheduler());
+  RETURN_IF_ERROR(base()->Rename(from, to));
+  process_->world()->OnRenamed(process_, to);
   return absl::OkStatus();
 }
 

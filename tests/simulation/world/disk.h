@@ -61,11 +61,10 @@ class ProcessFiles : public ForwardingFileSystem {
  public:
   ProcessFiles(Process* process, Disk* disk);
 
+  absl::Status Rename(const std::string& from, const std::string& to) override;
   absl::StatusOr<std::unique_ptr<Lock>> LockFile(const std::string& path) override;
   // Releases all locks, when the process has ended.
   void EndLocks() { locks_.clear(); }
-  // True from just before the process creates a file until it writes to one.
-  bool creates() const { return creates_; }
 
  private:
   class HeldLock;
@@ -74,7 +73,6 @@ class ProcessFiles : public ForwardingFileSystem {
 
   Process* const process_;
   Disk* const disk_;
-  bool creates_ = false;
   int64_t last_lock_ = 0;
   std::map<int64_t, std::unique_ptr<Lock>> locks_;
 };

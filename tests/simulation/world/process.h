@@ -58,7 +58,6 @@ class Process {
   Executor* executor() const { return executor_.get(); }
   Clock* clock() const { return clock_.get(); }
   FileSystem* fs() { return &files_; }
-  bool creates_file() const { return files_.creates(); }
   Instant started() const { return started_; }
 
   // True until the process ends.

@@ -38,6 +38,7 @@ World::World(const Options& options, StackPool* stacks)
       transcript_(options.transcript_lines),
       on_log_(options.on_log),
       on_rename_(options.on_rename),
+      on_renamed_(options.on_renamed),
       scheduler_(options.scheduler, &random_, stacks),
       network_(this) {
   current_world = this;

@@ -36,6 +36,8 @@ class World {
     std::function<void(const Process* process, absl::string_view line)> on_log;
     // Called with each rename that a process is about to make, "FROM to TO".
     std::function<void(const Process* process, absl::string_view names)> on_rename;
+    // Called with the new name of each file that a process has renamed.
+    std::function<void(const Process* process, absl::string_view name)> on_renamed;
   };
 
   World(const Options& options, StackPool* stacks);
@@ -85,6 +87,9 @@ class World {
   void OnRename(const Process* process, absl::string_view names) const {
     if (on_rename_) on_rename_(process, names);
   }
+  void OnRenamed(const Process* process, absl::string_view name) const {
+    if (on_renamed_) on_renamed_(process, name);
+  }
 
  private:
   struct Armed {
@@ -97,6 +102,7 @@ class World {
   Transcript transcript_;
   const std::function<void(const Process*, absl::string_view)> on_log_;
   const std::function<void(const Process*, absl::string_view)> on_rename_;
+  const std::function<void(const Process*, absl::string_view)> on_renamed_;
   LifeScheduler scheduler_;
   Network network_;
   std::vector<std::unique_ptr<Host>> hosts_;
