@@ -68,7 +68,8 @@ absl::Status ReplaySteps(FileSystem* fs, const ReplayFlags& flags, std::ostream&
         if (step.difference) {
           const std::string what = absl::StrCat("differs from ", *step.checkpoint, " in ", *step.difference);
           out << "  " << what;
-          differs.Update(absl::DataLossError(absl::StrCat("step ", step.step, " ", what)));
+          // Not DataLoss: damage exits with 2.
+          differs.Update(absl::InternalError(absl::StrCat("step ", step.step, " ", what)));
         }
         out << std::endl;
       }));
@@ -120,9 +121,9 @@ int ReplayCommand(FileSystem* fs, const std::vector<std::string>& words, std::os
       "Steps of an ASYNC or FIRST_ARRIVALS run need training.record_order. Each step that the logdir has a checkpoint "
       "of\n"
       "is compared with it.\n"
-      "Exit codes: 0 done; 1 a step differs from the run's checkpoint, or a file is damaged; 2 wrong arguments, no "
-      "such\n"
-      "run, or steps that cannot be computed: the order is not on record, or a loss is not finite.\n"
+      "Exit codes: 0 done; 1 a step differs from the run's checkpoint, or a file cannot be read or written; 2 wrong\n"
+      "arguments, no such run, or steps that cannot be computed: a file is damaged, the order is not on record, or a\n"
+      "loss is not finite.\n"
       "Example: lockstep replay --logdir=runs/mlp --step=1200 --slot=3 --dump=/tmp/slot");
   command_line.AddFlag("logdir", "DIR", "the run's logdir, which is only read", &flags.logdir);
   command_line.AddFlag("steps", "A..B", "computes the steps after A up to B", &flags.steps);
