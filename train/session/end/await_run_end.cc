@@ -29,8 +29,9 @@ absl::Duration OnAnswer(const AwaitRunEndOptions& options, ChiefClient* client,
                  << ": " << status.status().message();
     return max_silence;
   }
-  LOG(INFO) << "the chief at " << options.master << " answers: step " << status->global_step();
   const absl::StatusOr<v1::GetRunSpecReply> run = client->GetRunSpec();
+  // After the question: a chief that goes once this is logged was asked in time.
+  LOG(INFO) << "the chief at " << options.master << " answers: step " << status->global_step();
   return options.max_silence || !run.ok() ? max_silence : absl::Seconds(run->spec().cluster().chief_wait_seconds());
 }
 
