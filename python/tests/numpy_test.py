@@ -444,8 +444,10 @@ class SlotTest(unittest.TestCase):
       with lockstep.Worker([lockstep.Variable("a", (2,))], run, master=chief.master) as worker:
         for slot in worker:
           if slot.step == 1:
-            self.assertEqual(lockstep.status(chief.master)["metric"],
-                             [{"name": "accuracy", "value": 0.875}, {"name": "odd", "value": 3}])
+            # The chief sends the values of a step before it shows the step's metrics.
+            while "metric" not in (shown := lockstep.status(chief.master)):
+              pass
+            self.assertEqual(shown["metric"], [{"name": "accuracy", "value": 0.875}, {"name": "odd", "value": 3}])
           metrics = {"odd": 3.0} if slot.index == 1 else {}
           slot.done(1.0, [np.ones(2, np.float32)], weight=3.0 if slot.index else 1.0,
                     accuracy=1.0 if slot.index else 0.5, **metrics)
