@@ -108,6 +108,9 @@ TEST_F(ReplayCommandTest, WrongArguments) {
   Train();
   EXPECT_THAT(Replay({"--logdir=" + logdir_, "--step=1", "--slot=2"}),
               HasSubstr("there is no slot 2 of step 1: steps begin at 1, and each has 2"));
+  EXPECT_THAT(Replay({"--logdir=" + logdir_, "--steps=0..1", "--set=training.replicas_to_aggregate=-1"}),
+              HasSubstr("training.replicas_to_aggregate is -1, must be in [1, 1048576]"));
+  EXPECT_EQ(exit_code_, kExitBadConfiguration);
 }
 
 }  // namespace

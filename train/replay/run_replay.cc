@@ -10,6 +10,7 @@
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/checkpoint/run_record.h"
+#include "lockstep/common/config/validation/validation.h"
 #include "lockstep/common/step/compression.h"
 #include "lockstep/common/step/training_policy.h"
 #include "lockstep/server/chief/checkpoint/restore.h"
@@ -35,6 +36,8 @@ absl::StatusOr<std::unique_ptr<RunReplay>> RunReplay::Open(Options options) {
   if (!record) {
     return absl::NotFoundError(absl::StrCat(options.logdir, " is not a run's logdir: it has no ", kRunRecordFile));
   }
+  // The overrides and the file may say anything.
+  RETURN_IF_ERROR(ValidateRunSpec(record->config()));
   if (!record->has_model())
     return absl::NotFoundError(absl::StrCat("the run of ", options.logdir, " has no model yet"));
   RETURN_IF_ERROR(CheckSameArithmetic(options.fs, options.logdir, *record));

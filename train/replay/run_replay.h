@@ -58,8 +58,9 @@ class RunReplay {
     std::function<void(const Step&)> on_step;
   };
 
-  // Errors: NotFound if the logdir has no run; FailedPrecondition if this program cannot compute the run's bits,
-  // because its model, its data or its arithmetic are others.
+  // Errors: NotFound if the logdir has no run; InvalidArgument for a configuration that is not valid;
+  // FailedPrecondition if this program cannot compute the run's bits, because its model, its data or its arithmetic are
+  // others.
   static absl::StatusOr<std::unique_ptr<RunReplay>> Open(Options options);
 
   // Computes the steps after `first` up to `last`. Begins with the newest checkpoint at or before `first` from which
