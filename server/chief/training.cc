@@ -208,7 +208,9 @@ SyncReplicas::Options Training::SyncOptions() {
   sync.machine.total_steps = options_.history->target().total_steps();
   sync.log = log_.get();
   sync.arrivals = arrivals_.get();
-  if (checkpoint_writer_ != nullptr && (arrivals_ != nullptr || !ReadsStreams(options_.config.training()))) {
+  const bool has_order = arrivals_ != nullptr || !ReadsStreams(options_.config.training());
+  // The command makes only models of configurations.
+  if (checkpoint_writer_ != nullptr && has_order && options_.config.has_model()) {
     sync.replay_command = absl::StrCat("lockstep replay --logdir=", options_.chief->logdir);
   }
   if (options_.chief->followed) sync.machine.limit = store_->step() - 1;
