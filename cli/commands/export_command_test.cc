@@ -87,7 +87,7 @@ TEST_F(ExportCommandTest, ConvertsAFileOfWeights) {
   EXPECT_EQ(Run({"w.npz", "--out=w.npz"}), 2);
 }
 
-TEST_F(ExportCommandTest, DamagedCheckpointExitsWithOne) {
+TEST_F(ExportCommandTest, DamagedCheckpointExitsWithTwo) {
   fs_.FlipBits("d/model.ckpt-7.data-00000-of-00001", 3, 1);
   EXPECT_EQ(Run({"d/model.ckpt-7", "--out=w.npz"}), 2);
   EXPECT_THAT(err_.str(), HasSubstr("lockstep export: checkpoint d/model.ckpt-7: variable "));
