@@ -20,11 +20,15 @@ absl::StatusOr<std::unique_ptr<ArrivalLog>> ArrivalLog::Create(Options options) 
   ASSIGN_OR_RETURN(const bool exists, options.fs->Exists(path));
   if (exists) return absl::AlreadyExistsError(absl::StrCat(path, ": the order of arrival cannot be recorded there"));
   options.header.set_format(kArrivalLogFormat);
-  ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, options.fs->NewWritableFile(path));
+  // A chief's files become visible by a rename.
+  const std::string temporary = absl::StrCat(path, ".tmp");
+  ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, options.fs->NewWritableFile(temporary));
   absl::Status begun = file->Append(FrameRecord(options.header.SerializeAsString()));
   if (begun.ok()) begun = file->Sync();
+  if (begun.ok()) begun = options.fs->Rename(temporary, path);
   if (begun.ok()) begun = options.fs->SyncDirectory(options.logdir);
   if (!begun.ok()) {
+    options.fs->Remove(temporary).IgnoreError();
     options.fs->Remove(path).IgnoreError();
     return begun;
   }

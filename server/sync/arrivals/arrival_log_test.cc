@@ -187,6 +187,16 @@ TEST_F(ArrivalLogTest, FailedCreationLeavesNoFile) {
   Start(0);
 }
 
+// FencedFiles shows no file that is not renamed.
+TEST_F(ArrivalLogTest, FileAppearsByARename) {
+  fs_.FailMatching(FaultyFileSystem::Operation::kRename, "arrivals-1", absl::InternalError("Input/output error"));
+  EXPECT_TRUE(absl::IsInternal(ArrivalLog::Create(OptionsOf(1, 0)).status()));
+  fs_.Heal();
+  EXPECT_THAT(memory_.ListDirectory(kLogdir).value(), ElementsAre());
+  Start(0);
+  EXPECT_THAT(memory_.ListDirectory(kLogdir).value(), ElementsAre("arrivals-1"));
+}
+
 TEST_F(ArrivalLogTest, FullDiskLosesNothing) {
   Start(0);
   Append(1, 0, 7);
