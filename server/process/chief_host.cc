@@ -112,10 +112,11 @@ bool ChiefHost::Pause() {
 void ChiefHost::StandBy() {
   Chief::Options& chief = options_.chief;
   const absl::Duration limit = absl::Seconds(chief.config.cluster().lease_seconds());
-  PredecessorWatch watch(chief.fs, chief.logdir, limit);
+  const auto is_held = [&chief] { return RunDirectory::IsHeld(chief.fs, chief.logdir); };
+  PredecessorWatch watch(chief.fs, chief.clock, chief.logdir, limit);
   chief.replaces.reset();
   for (bool first = true;; first = false) {
-    switch (watch.Look(RunDirectory::IsHeld(chief.fs, chief.logdir), chief.clock->Now())) {
+    switch (watch.Look(is_held)) {
       case PredecessorWatch::State::kGone:
         return;
       case PredecessorWatch::State::kSilent:

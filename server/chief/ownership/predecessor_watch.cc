@@ -4,19 +4,23 @@
 
 namespace lockstep {
 
-PredecessorWatch::State PredecessorWatch::Look(bool held, absl::Time now) {
-  if (!held) {
+PredecessorWatch::State PredecessorWatch::Look(absl::FunctionRef<bool()> is_held) {
+  const absl::Time before = clock_->Now();
+  if (!is_held()) {
     last_.reset();
     return State::kGone;
   }
   const absl::StatusOr<absl::optional<FencedFiles::LastBeat>> beat = FencedFiles::ReadLastBeat(fs_, logdir_);
+  const absl::Time after = clock_->Now();
   // A disk that cannot be read says nothing about the chief.
   if (!beat.ok() || !*beat || !(*beat == last_)) {
     last_ = beat.ok() ? *beat : absl::nullopt;
-    since_ = now;
+    since_ = after;
     return State::kRuns;
   }
-  return now - since_ >= limit_ ? State::kSilent : State::kRuns;
+  const bool silent = before - since_ >= limit_;
+  since_ += after - before;
+  return silent ? State::kSilent : State::kRuns;
 }
 
 }  // namespace lockstep

@@ -5,35 +5,38 @@
 #include <string>
 #include <utility>
 
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "lockstep/common/base/clock.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/server/chief/ownership/fenced_files.h"
 
 namespace lockstep {
 
 // A standby's view of the chief that it stands by for. Compares no clocks: a chief is silent if its beat
-// (FencedFiles::Beat) has not changed for some time of the standby's own clock. A chief that does not beat is never
-// silent. Not thread-safe.
+// (FencedFiles::Beat) has not changed for some time of the standby's own clock. The time that the standby's reads take
+// does not count: a disk that hangs delays the beat, too. A chief that does not beat is never silent. Not thread-safe.
 class PredecessorWatch {
  public:
   enum class State { kGone, kRuns, kSilent };
 
-  // A chief is silent after `limit` without a beat. `fs` must outlive this.
-  PredecessorWatch(FileSystem* fs, std::string logdir, absl::Duration limit)
-      : fs_(fs), logdir_(std::move(logdir)), limit_(limit) {}
+  // A chief is silent after `limit` without a beat. `fs` and `clock` must outlive this.
+  PredecessorWatch(FileSystem* fs, Clock* clock, std::string logdir, absl::Duration limit)
+      : fs_(fs), clock_(clock), logdir_(std::move(logdir)), limit_(limit) {}
 
-  // Reads the files. `held` is true if a chief holds the logdir's lock.
-  State Look(bool held, absl::Time now);
+  // Reads the files. `is_held` returns true if a chief holds the logdir's lock.
+  State Look(absl::FunctionRef<bool()> is_held);
   // After kSilent, the generation of the silent chief.
   int64_t generation() const { return last_ ? last_->generation : 0; }
 
  private:
   FileSystem* const fs_;
+  Clock* const clock_;
   const std::string logdir_;
   const absl::Duration limit_;
   absl::optional<FencedFiles::LastBeat> last_;
-  // The time at which last_ was first seen.
+  // The time at which last_ was first seen, plus the time of later reads.
   absl::Time since_ = absl::InfiniteFuture();
 };
 

@@ -1,6 +1,9 @@
 #include "lockstep/server/chief/ownership/predecessor_watch.h"
 
+#include <utility>
+
 #include "gtest/gtest.h"
+#include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/common/io/testing/faulty_file_system.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 
@@ -8,6 +11,21 @@ namespace lockstep {
 namespace {
 
 using State = PredecessorWatch::State;
+
+// Takes `delay` for its next operation.
+class SlowDisk : public ForwardingFileSystem {
+ public:
+  SlowDisk(FileSystem* base, SimulatedClock* clock) : ForwardingFileSystem(base), clock_(clock) {}
+  absl::Duration delay;
+
+ private:
+  absl::Status Before(Operation, const std::string&) override {
+    clock_->Advance(std::exchange(delay, absl::ZeroDuration()));
+    return absl::OkStatus();
+  }
+
+  SimulatedClock* const clock_;
+};
 
 class PredecessorWatchTest : public ::testing::Test {
  protected:
@@ -18,15 +36,16 @@ class PredecessorWatchTest : public ::testing::Test {
 
   // Looks after `time` has passed.
   State LookAfter(absl::Duration time) {
-    now_ += time;
-    return watch_.Look(/*held=*/true, now_);
+    clock_.Advance(time);
+    return watch_.Look([] { return true; });
   }
 
+  SimulatedClock clock_;
   MemoryFileSystem memory_;
-  FaultyFileSystem fs_{&memory_};
+  SlowDisk slow_{&memory_, &clock_};
+  FaultyFileSystem fs_{&slow_};
   std::unique_ptr<FencedFiles> chief_;
-  PredecessorWatch watch_{&fs_, "d", absl::Seconds(5)};
-  absl::Time now_ = absl::UnixEpoch();
+  PredecessorWatch watch_{&fs_, &clock_, "d", absl::Seconds(5)};
 };
 
 TEST_F(PredecessorWatchTest, AChiefIsSilentAfterTheLimit) {
@@ -58,6 +77,18 @@ TEST_F(PredecessorWatchTest, AChiefWithoutBeatsIsNeverSilent) {
   EXPECT_EQ(LookAfter(absl::Hours(1)), State::kRuns);
 }
 
+// The disk hangs for standby and chief.
+TEST_F(PredecessorWatchTest, ASlowReadIsNoSilence) {
+  ASSERT_TRUE(chief_->Beat().ok());
+  slow_.delay = absl::Seconds(9);
+  EXPECT_EQ(LookAfter(absl::Seconds(1)), State::kRuns);
+  EXPECT_EQ(LookAfter(absl::Seconds(0.1)), State::kRuns);
+  slow_.delay = absl::Seconds(9);
+  EXPECT_EQ(LookAfter(absl::Seconds(0.1)), State::kRuns);
+  EXPECT_EQ(LookAfter(absl::Seconds(0.1)), State::kRuns);
+  EXPECT_EQ(LookAfter(absl::Seconds(5)), State::kSilent);
+}
+
 TEST_F(PredecessorWatchTest, AnErrorOfTheDiskIsNoSilence) {
   ASSERT_TRUE(chief_->Beat().ok());
   EXPECT_EQ(LookAfter(absl::Seconds(1)), State::kRuns);
@@ -72,7 +103,7 @@ TEST_F(PredecessorWatchTest, AnErrorOfTheDiskIsNoSilence) {
 TEST_F(PredecessorWatchTest, AChiefWithoutItsLockIsGone) {
   ASSERT_TRUE(chief_->Beat().ok());
   EXPECT_EQ(LookAfter(absl::Seconds(1)), State::kRuns);
-  EXPECT_EQ(watch_.Look(/*held=*/false, now_), State::kGone);
+  EXPECT_EQ(watch_.Look([] { return false; }), State::kGone);
   EXPECT_EQ(LookAfter(absl::Seconds(9)), State::kRuns) << "another chief has come";
 }
 
