@@ -125,6 +125,10 @@ std::string FencedFiles::FolderOf(const std::string& logdir, int64_t generation)
   return JoinPath(logdir, absl::StrCat(kFolderPrefix, generation));
 }
 
+absl::StatusOr<bool> FencedFiles::IsOwned(FileSystem* base, const std::string& logdir, int64_t generation) {
+  return base->IsLocked(JoinPath(FolderOf(logdir, generation), kOwnerFile));
+}
+
 bool FencedFiles::Covers(const std::string& path) const { return Dirname(path) == directory_; }
 
 std::string FencedFiles::Staged(const std::string& path) const { return JoinPath(folder_, Basename(path)); }
@@ -145,7 +149,12 @@ absl::Status FencedFiles::Beat() {
 
 absl::StatusOr<absl::optional<FencedFiles::LastBeat>> FencedFiles::ReadLastBeat(FileSystem* base,
                                                                                 const std::string& logdir) {
-  ASSIGN_OR_RETURN(const std::vector<int64_t> generations, Generations(base, logdir));
+  ASSIGN_OR_RETURN(std::vector<int64_t> generations, Generations(base, logdir));
+  while (!generations.empty()) {
+    ASSIGN_OR_RETURN(const bool owned, IsOwned(base, logdir, generations.back()));
+    if (owned) break;
+    generations.pop_back();
+  }
   if (generations.empty()) return absl::optional<LastBeat>();
   LastBeat beat;
   beat.generation = generations.back();

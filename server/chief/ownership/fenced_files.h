@@ -33,6 +33,8 @@ class FencedFiles : public FileSystem {
   // Returns the generations that have a folder in the logdir, ascending.
   static absl::StatusOr<std::vector<int64_t>> Generations(FileSystem* base, const std::string& logdir);
   static std::string FolderOf(const std::string& logdir, int64_t generation);
+  // Returns false if the generation's chief has ended, and has left its folder.
+  static absl::StatusOr<bool> IsOwned(FileSystem* base, const std::string& logdir, int64_t generation);
 
   int64_t generation() const { return generation_; }
   const std::string& folder() const { return folder_; }
@@ -53,7 +55,7 @@ class FencedFiles : public FileSystem {
     std::string text;
     bool operator==(const LastBeat& other) const { return generation == other.generation && text == other.text; }
   };
-  // Reads the beat of the newest generation. nullopt if its chief does not beat.
+  // Reads the beat of the newest generation whose chief has not ended. nullopt if it does not beat.
   static absl::StatusOr<absl::optional<LastBeat>> ReadLastBeat(FileSystem* base, const std::string& logdir);
 
   absl::StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override

@@ -71,6 +71,15 @@ TEST_F(PredecessorWatchTest, ANewChiefIsNotSilent) {
   EXPECT_EQ(watch_.generation(), 4);
 }
 
+// Another standby was killed before it replaced the chief.
+TEST_F(PredecessorWatchTest, AFolderWithoutOwnerHidesNoChief) {
+  ASSERT_TRUE(chief_->Beat().ok());
+  ASSERT_TRUE(memory_.CreateDirectory("d/generation.4").ok());
+  EXPECT_EQ(LookAfter(absl::Seconds(1)), State::kRuns);
+  EXPECT_EQ(LookAfter(absl::Seconds(5)), State::kSilent);
+  EXPECT_EQ(watch_.generation(), 3);
+}
+
 TEST_F(PredecessorWatchTest, AChiefWithoutBeatsIsNeverSilent) {
   EXPECT_EQ(LookAfter(absl::Seconds(1)), State::kRuns);
   EXPECT_EQ(LookAfter(absl::Hours(1)), State::kRuns);

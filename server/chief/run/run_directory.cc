@@ -89,6 +89,8 @@ absl::Status RunDirectory::ReplaceLock(int64_t silent) {
   ASSIGN_OR_RETURN(const std::vector<int64_t> generations, FencedFiles::Generations(fs_, path_));
   for (const int64_t other : generations) {
     if (other <= silent || other == generation()) continue;
+    ASSIGN_OR_RETURN(const bool owned, FencedFiles::IsOwned(fs_, path_, other));
+    if (!owned) continue;
     return absl::FailedPreconditionError(
         absl::StrCat("another chief is taking over ", path_, ": it enters generation ", other));
   }

@@ -188,6 +188,15 @@ TEST(RunDirectoryTest, OneOfTwoStandbysTakesOver) {
   EXPECT_TRUE(first->CheckOwned().ok());
 }
 
+TEST(RunDirectoryTest, AKilledStandbyIsNoRival) {
+  MemoryFileSystem fs;
+  const auto frozen = RunDirectory::Open(&fs, "d").value();
+  ASSERT_TRUE(fs.CreateDirectory("d/generation.2").ok());
+  const auto standby = RunDirectory::Open(&fs, "d", 1).value();
+  EXPECT_EQ(standby->generation(), 3);
+  EXPECT_FALSE(fs.Exists("d/generation.2").value());
+}
+
 // An unreadable file must not cause generation 1 again, or make another configuration acceptable.
 TEST(RunDirectoryTest, AnErrorOfTheDiskIsNotANewRun) {
   MemoryFileSystem memory;
