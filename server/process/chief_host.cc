@@ -142,7 +142,10 @@ absl::StatusOr<std::unique_ptr<Chief>> ChiefHost::CreateChief() {
     auto chief = Chief::Create(options_.chief);
     const absl::Status& status = chief.status();
     const bool late = absl::IsFailedPrecondition(status) && ExitCodeOf(status) == kExitRetryable;
-    if (!options_.standby || !late) return chief;
+    // A disk that is full or fails leaves the silent chief its lock.
+    const bool disk = absl::IsResourceExhausted(status) || absl::IsInternal(status);
+    const bool kept = options_.chief.replaces && disk && RunDirectory::IsHeld(options_.chief.fs, options_.chief.logdir);
+    if (!options_.standby || !(late || kept)) return chief;
     LOG(INFO) << "chief: " << status.message();
     if (!Pause()) return absl::CancelledError("stopped before the chief was created");
   }

@@ -112,7 +112,8 @@ class ChiefHost {
   void StandBy() ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits kPredecessorPeriod. Returns false if a stop is requested.
   bool Pause() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Calls Chief::Create once there is no other chief. A standby tries again if another one was faster.
+  // Calls Chief::Create once there is no other chief. A standby tries again if another one was faster, or if the disk
+  // kept it from replacing a silent chief.
   absl::StatusOr<std::unique_ptr<Chief>> CreateChief() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Options options_;

@@ -194,6 +194,29 @@ TEST_F(ChiefHostTest, AStandbyReplacesASilentChief) {
   EXPECT_TRUE(absl::IsFailedPrecondition(predecessor->WriteRecord(v1::RunRecord())));
 }
 
+TEST_F(ChiefHostTest, AStandbyOutlastsAFullDisk) {
+  options_.standby = true;
+  const absl::Duration lease = absl::Seconds(options_.chief.config.cluster().lease_seconds());
+  const auto predecessor = RunDirectory::Open(&memory_, "logdir").value();
+  ASSERT_TRUE(predecessor->Beat().ok());
+  fs_.FillDiskAfter(0);
+  ChiefHost host(options_);
+  const auto time = Executor::Threads()->Start("time", [&] {
+    clock_.AwaitWaiters(1);
+    clock_.Advance(lease);
+    clock_.AwaitWaiters(1);
+    EXPECT_TRUE(predecessor->CheckOwned().ok());
+    fs_.Heal();
+    clock_.Advance(lease);
+    clock_.AwaitWaiters(1);
+    clock_.Advance(lease);
+  });
+  const absl::Status created = host.Create();
+  time->Join();
+  ASSERT_TRUE(created.ok()) << created;
+  EXPECT_TRUE(absl::IsFailedPrecondition(predecessor->CheckOwned()));
+}
+
 TEST_F(ChiefHostTest, AStandbyStandsByForTheNextChief) {
   options_.standby = true;
   const absl::Duration lease = absl::Seconds(options_.chief.config.cluster().lease_seconds());
