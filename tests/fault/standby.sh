@@ -26,7 +26,12 @@ checkpoint { every_steps: 500 keep: 0 }
 cluster { lease_seconds: 5 }
 CONFIGURATION
 
-is_paused() { [[ "$(sed -n 's/^State:\s*\(.\).*/\1/p' "/proc/$1/status")" == T ]]; }
+# A thread in a system call, such as a rename that waits for the disk, stops later than the others.
+is_paused() {
+  local states
+  states="$(sed -n 's/^State:\s*\(.\).*/\1/p' "/proc/$1"/task/*/status)"
+  [[ -n "${states}" && -z "${states//[T[:space:]]/}" ]]
+}
 pause() {
   kill -STOP "$1"
   await "process $1 is paused" 20 is_paused "$1"
