@@ -88,8 +88,11 @@ FencedFiles::FencedFiles(FileSystem* base, const std::string& logdir, int64_t ge
       owner_(std::move(owner)) {}
 
 FencedFiles::~FencedFiles() {
-  // A folder that stays does no harm: the next chief removes it.
-  RemoveFolder(base_, folder_, [](absl::string_view) { return absl::OkStatus(); }).IgnoreError();
+  // A folder that stays does no harm: the next chief removes it. Marks of an earlier chief's files must stay.
+  RemoveFolder(base_, folder_, [this](absl::string_view name) {
+    const bool earlier = !fenced_ && absl::StartsWith(name, kOpenPrefix);
+    return earlier ? absl::FailedPreconditionError("the file is not replaced yet") : absl::OkStatus();
+  }).IgnoreError();
 }
 
 absl::StatusOr<std::unique_ptr<FencedFiles>> FencedFiles::Create(FileSystem* base, const std::string& logdir,
@@ -189,6 +192,7 @@ absl::Status FencedFiles::FenceEarlier() {
     RETURN_IF_ERROR(ReplaceByCopy(std::string(mark.rbegin(), mark.rend())));
     RETURN_IF_ERROR(base_->Remove(path));
   }
+  fenced_ = true;
   return absl::OkStatus();
 }
 

@@ -95,6 +95,8 @@ class FencedFiles : public FileSystem {
   const std::string directory_;
   // Keeps a chief that enters a generation at the same time out of the folder.
   const std::unique_ptr<Lock> owner_;
+  // FenceEarlier has replaced all files that earlier chiefs may append to.
+  bool fenced_ = false;
   int64_t beats_ = 0;
   Mutex mutex_;
   // The newest open file of each path that is not published yet.

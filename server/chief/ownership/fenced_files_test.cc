@@ -145,16 +145,17 @@ TEST_F(FencedFilesTest, AppendsOfAFencedChiefAreLost) {
   EXPECT_THAT(fs_.ListDirectory("d/generation.2").value(), ElementsAre("owner"));
 }
 
-// The successor of the frozen chief is killed between the fence and the copy.
+// The successor of the frozen chief ends between the fence and the copy.
 TEST_F(FencedFilesTest, AnyLaterChiefReplacesOpenFiles) {
   const auto old = Enter();
   const auto file = old->NewWritableFile("d/events.tmp").value();
   ASSERT_TRUE(old->Rename("d/events.tmp", "d/events").ok());
   ASSERT_TRUE(file->Append("before ").ok() && file->Flush().ok());
   FaultyFileSystem faulty(&fs_);
-  const auto killed = FencedFiles::Create(&faulty, "d", 1).value();
+  auto failed = FencedFiles::Create(&faulty, "d", 1).value();
   faulty.FailMatching(FaultyFileSystem::Operation::kCreate, "copy", absl::InternalError("Input/output error"));
-  EXPECT_TRUE(absl::IsInternal(killed->FenceEarlier()));
+  EXPECT_TRUE(absl::IsInternal(failed->FenceEarlier()));
+  failed.reset();
   ASSERT_TRUE(file->Append("between ").ok() && file->Flush().ok());
   const auto next = Enter();
   ASSERT_TRUE(file->Append("after").ok() && file->Flush().ok());
