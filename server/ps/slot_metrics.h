@@ -14,7 +14,7 @@ constexpr size_t kMaxStepMetrics = 32;
 // The longest name of a metric, in bytes; metrics with longer ones are ignored.
 constexpr size_t kMaxMetricName = 200;
 
-// What a slot reports in SlotReport.metrics.
+// The metrics of one slot (SlotReport.metrics).
 struct SlotMetrics {
   double weight = 1;       // the slot's weight in its step
   std::string serialized;  // a Summary of scalars

@@ -115,7 +115,7 @@ class StepConnection {
   bool waits_ ABSL_GUARDED_BY(mutex_) = false;  // a frame does
   // GradientSettings.changes of the settings that the worker has.
   int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // What the worker computes its token with, without step and slot; only if arrivals are recorded.
+  // The record of what the worker computes its token with, without step and slot; used only if arrivals are recorded.
   v1::Arrival arrival_ ABSL_GUARDED_BY(mutex_);
 };
 

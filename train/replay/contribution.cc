@@ -48,7 +48,7 @@ class OneTokenStream : public StepStream {
   bool& reported_;
 };
 
-// What workers take from GradientSettings.
+// Returns the part of the configuration that workers take from GradientSettings.
 config::v1::RunSpec WorkersPart(const config::v1::RunSpec& config) {
   config::v1::RunSpec part;
   *part.mutable_optimizer()->mutable_multipliers() = config.optimizer().multipliers();

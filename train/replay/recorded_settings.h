@@ -12,9 +12,9 @@ namespace lockstep {
 // The configuration of a run as it was earlier, by the changes on its record. Errors: FailedPrecondition if the record
 // has merged the changes of that time (AddChange).
 
-// That of the update from global step `step` to the next one.
+// Returns the configuration of the update from global step `step` to the next one.
 absl::StatusOr<config::v1::RunSpec> ConfigAtStep(const v1::RunRecord& record, int64_t step);
-// That after the first `changes` changes.
+// Returns the configuration after the first `changes` changes.
 absl::StatusOr<config::v1::RunSpec> ConfigAfterChanges(const v1::RunRecord& record, int64_t changes);
 
 }  // namespace lockstep

@@ -1,4 +1,5 @@
-// What a program changes between two steps is changed again. tests/integration/replay_test.cc has whole clusters.
+// A replay makes the changes again that a program made between two steps.
+// tests/integration/replay_test.cc has whole clusters.
 #include "lockstep/train/replay/run_replay.h"
 
 #include <memory>

@@ -78,7 +78,7 @@ class StepShard {
     bool stop = false;     // a slot asked for the run's end
     // Those of the slots that have one, in their order; serialized.
     std::vector<std::string> summaries;
-    // Those of the slots that have some, in their order.
+    // The metrics of each slot that has any, in the order of the slots.
     std::vector<SlotMetrics> metrics;
     // At the steps for which the shard gathers them.
     absl::optional<UpdateNorms> norms;
