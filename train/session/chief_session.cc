@@ -55,7 +55,7 @@ ChiefHost::Options BaseHostOptions(const SessionOptions& options, const SessionM
   host.chief.summary_writer = options.summary_writer;
   host.chief.writes_loss = options.writes_loss;
   host.chief.config = options.op.spec;
-  // Workers need not make what nobody writes.
+  // Workers need not compute summaries of gradients that are not written.
   if (!WritesSummaries(options)) host.chief.config.mutable_summary()->clear_gradients_every_steps();
   host.chief.share_memory = !options.listen.empty() && options.op.spec.cluster().shared_memory();
   host.chief.followed = true;
@@ -64,7 +64,7 @@ ChiefHost::Options BaseHostOptions(const SessionOptions& options, const SessionM
   host.chief.program = options.program;
   config::v1::ClusterConfig* const cluster = host.chief.config.mutable_cluster();
   if (options.listen.empty()) {
-    cluster->clear_linger_seconds();  // no other process can come
+    cluster->clear_linger_seconds();  // no other process can connect
   } else if (cluster->linger_seconds() <= 0) {
     cluster->set_linger_seconds(absl::ToDoubleSeconds(options.linger));
   }
@@ -104,7 +104,7 @@ ChiefHost::Options ChiefSession::HostOptions(const SessionMachine& machine) {
 
 absl::Status ChiefSession::Create() {
   if (options_.stop == nullptr) return host_.Create();
-  // Until there is a chief, as when a large checkpoint is restored, all that there is lies on the disk.
+  // Until the chief exists, for instance while it restores a large checkpoint, all state is on disk.
   options_.stop->set_loses_nothing(true);
   const auto created = absl::MakeCleanup([this] { options_.stop->set_loses_nothing(false); });
   return host_.Create();
@@ -118,7 +118,7 @@ absl::Status ChiefSession::Start(const SessionMachine& machine) {
   if (!created.ok()) return failed.ok() ? WithExitCode(created, host_.ExitCode(created)) : failed;
   finisher_ = machine.executor->Start("finisher", [this] {
     const absl::Status ended = host_.Wait();
-    // Also where the program does not end in time.
+    // Once the last step is saved, nothing is lost even if the program does not end in time.
     if (options_.stop != nullptr) options_.stop->set_loses_nothing(ended.ok() || absl::IsCancelled(ended));
     if (ended.ok()) host_.LogFinish();
     result_.Set(ended);
@@ -140,7 +140,7 @@ ChiefSession::~ChiefSession() {
   }
   if (options_.stop != nullptr) options_.stop->Remove(stop_listener_);
   EndIfWorkerHangs();
-  workers_.reset();  // its callback uses members that end before it
+  workers_.reset();  // its callback uses members that are destroyed before it
 }
 
 void ChiefSession::EndIfWorkerHangs() {
@@ -172,7 +172,7 @@ absl::StatusOr<StepResult> ChiefSession::Run(const TrainOp&) {
 
 bool ChiefSession::ShouldStop() {
   if (result_.finish_requested()) return true;
-  // What is committed already is still to be seen.
+  // The caller still has to see steps that are already committed.
   const absl::Status next = training()->log()->Await(last_seen(), absl::InfinitePast()).status();
   return !next.ok() && !absl::IsDeadlineExceeded(next);
 }
@@ -180,7 +180,7 @@ bool ChiefSession::ShouldStop() {
 absl::StatusOr<int64_t> ChiefSession::GlobalStep() { return training()->sync()->step(); }
 
 absl::StatusOr<ReadResult> ChiefSession::Read(absl::Span<const std::string> names) {
-  // Not as other processes read: of the newest step, whoever reads besides.
+  // Unlike other processes, the chief always reads the newest step, even while others read.
   return ReadSnapshot(training()->sync()->TakeSnapshot(), names);
 }
 
@@ -209,7 +209,7 @@ absl::Status ChiefSession::AddSummary(const v1::Summary& summary, absl::optional
 }
 
 void ChiefSession::TakeStop() {
-  // A signal may have told others of the process first: what they do then does not ask to finish the run.
+  // A signal may reach other parts of the process first. Their reaction must not finish the run.
   if (options_.stop != nullptr && options_.stop->requested()) host_.chief()->ends()->RequestStop();
 }
 
@@ -230,7 +230,7 @@ absl::Status ChiefSession::AwaitEnd() {
 absl::Status ChiefSession::Close() {
   TakeStop();
   const absl::Status ends = host_.chief()->ends()->RequestFinish("the chief's program left its loop");
-  // A run whose end cannot be recorded is stopped instead: the next life continues it.
+  // If the end cannot be recorded, stops the run instead, so that the next chief continues it.
   if (!ends.ok() && !absl::IsUnknown(ends)) host_.chief()->ends()->RequestStop();
   AllowThrough(StepMachine::kNoLimit);
   const absl::Status status = result_.Explain(AwaitEnd());

@@ -21,22 +21,22 @@
 
 namespace lockstep::train {
 
-// A chief's machine and its way to serve other processes; the simulation has another.
+// The chief's machine, and the function that serves other processes. The simulation substitutes its own.
 struct SessionMachine : ChiefMachine {
   // Called with SessionOptions::listen, unless that is empty.
   ServeFunction serve = ServeOverGrpc();
 };
 
-// The session of the chief's process, which it makes a chief: it serves the run, and its threads compute unless told
-// not to. Destroying it without Close stops the chief as SIGTERM does: the last step is saved, workers wait for a
-// successor. So does an error of init_fn, of a worker in this process or of a checkpoint that no caller waits for.
-// After SessionOptions::stop the destructor ends the process where a worker of its own hangs in a block and the last
-// step is saved.
+// The session of the chief's process. It makes the process a chief, which serves the run. Threads of the process
+// compute unless SessionOptions::local_workers is 0. Destroying it without Close stops the chief as SIGTERM does: the
+// last step is saved, and workers wait for a successor. An error of init_fn, of a local worker, or of a checkpoint that
+// no caller waits for has the same effect. After SessionOptions::stop, the destructor ends the process if a local
+// worker hangs in a block and the last step is saved.
 class ChiefSession : public Session, public StepGate {
  public:
-  // Returns when the model is known and its variables have values. Nothing begins before AllowThrough. Errors: those of
-  // Chief::Create; Unavailable when an address cannot be bound; Cancelled when the process was told to stop; the error
-  // of the process's own worker, if it cannot compute.
+  // Returns when the model is known and its variables have values. No step begins before AllowThrough. Errors: those of
+  // Chief::Create; Unavailable if an address cannot be bound; Cancelled if the process was stopped; the error of a
+  // local worker that cannot compute.
   static absl::StatusOr<std::unique_ptr<ChiefSession>> Open(SessionOptions options, const SessionMachine& machine = {});
   ~ChiefSession() override;
 
@@ -70,9 +70,9 @@ class ChiefSession : public Session, public StepGate {
   absl::Status failure() const override;
   void SeekTo(int64_t step) override ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Where workers connect; empty without a socket.
+  // Returns the address at which workers connect. Empty without a socket.
   std::string address() const { return host_.served().address; }
-  // SessionOptions::listen with the port that was taken, so that the next session in this process takes the same.
+  // Returns SessionOptions::listen with the bound port, so that the next session in this process binds the same one.
   std::string listening() const { return host_.served().listening; }
   Chief* chief() const { return host_.chief(); }
 
@@ -85,14 +85,14 @@ class ChiefSession : public Session, public StepGate {
   absl::Status RequestFinish(const std::string& reason, const v1::SessionState* last_state);
   absl::Status AssignAs(ChangedBy by, absl::Span<const NamedTensor> values);
   absl::Status ChangeAs(ChangedBy by, const SettingsChange& change);
-  // A part of this process cannot continue: stops the run. Run, Close and changes or ends of the run return the first
-  // such error.
+  // Stops the run because a part of this process cannot continue. Run, Close, and requests to change or end the run
+  // return the first such error.
   void Fail(absl::Status why);
-  // Ends the process if it was told to stop, the last step is saved, and a worker of its own hangs in a block.
+  // Ends the process if it was stopped, the last step is saved, and a local worker hangs in a block.
   void EndIfWorkerHangs();
-  // A stop of the process is the chief's before anything else.
+  // Forwards a stop of the process to the chief, before any other request.
   void TakeStop();
-  // Blocks until the run has ended, whoever ends it. A run that is over is marked in the address file.
+  // Blocks until the run has ended, for any reason. Marks a run that is over in the address file.
   absl::Status AwaitEnd();
   Training* training() const { return host_.chief()->training(); }
   int64_t last_seen() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -104,9 +104,9 @@ class ChiefSession : public Session, public StepGate {
   std::unique_ptr<ChiefClient> client_;
   std::unique_ptr<LocalWorkers> workers_;
   mutable Mutex mutex_;
-  // The global step that the caller has had.
+  // The last global step that the caller has seen.
   int64_t last_seen_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Carries out the end of the run: waits for it, saves, tells the workers.
+  // The thread that ends the run: it waits for the end, saves, and notifies the workers.
   std::unique_ptr<Thread> finisher_;
 };
 

@@ -1,4 +1,5 @@
-// What Session lets any thread call, beside the one that runs the loop; without a socket, for the thread sanitizer.
+// Calls the thread-safe methods of Session while another thread runs the loop. Uses no socket, so that it can run under
+// the thread sanitizer.
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -22,7 +23,7 @@ TEST(ChiefSessionThreadsTest, AnyThreadMayAskWhileOneRuns) {
   const auto session = ChiefSession::Open(options).value();
   session->AllowThrough(StepMachine::kNoLimit);
   std::thread asking([&] {
-    // Many times without what else would order the two threads.
+    // Repeats the call without anything else that would order the two threads.
     while (session->NextStep().value() < 200) {
     }
     EXPECT_TRUE(session->AddSummary(v1::Summary(), absl::nullopt).ok());

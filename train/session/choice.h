@@ -11,11 +11,11 @@ namespace lockstep::train {
 struct None {};
 constexpr None kNone;
 
-// An option that is left to its default, switched off, or given. A value.
+// An option that is left at its default, switched off, or set. A value.
 template <typename T>
 class Choice {
  public:
-  // The default.
+  // Leaves the option at its default.
   Choice() = default;
   Choice(None) : is_default_(false) {}                               // NOLINT: an option is assigned
   Choice(T value) : is_default_(false), value_(std::move(value)) {}  // NOLINT
@@ -26,9 +26,9 @@ class Choice {
   bool is_none() const { return !is_default_ && !value_; }
   bool is_given() const { return value_.has_value(); }
 
-  // What counts where the default is `value`; nullopt when it is switched off.
+  // Returns `value` if the option is left at its default, nullopt if it is switched off, and its own value otherwise.
   absl::optional<T> Or(absl::optional<T> value) const { return is_default_ ? std::move(value) : value_; }
-  // This one, unless it is left to its default: then `other`.
+  // Returns `other` if the option is left at its default, and this one otherwise.
   Choice Else(const Choice& other) const { return is_default_ ? other : *this; }
 
  private:

@@ -12,24 +12,24 @@
 
 namespace lockstep::train {
 
-// A session before its first step. On the chief no step begins until somebody lets it through the gate; on a worker
-// nothing is computed before Run.
+// A session before its first step. On the chief, no step begins before the gate's AllowThrough; on a worker, nothing is
+// computed before Run.
 struct HeldSession {
   std::unique_ptr<Session> session;
-  // The chief's, a part of the session; null on a worker.
+  // The chief's gate, a part of the session. Null on a worker.
   StepGate* gate = nullptr;
-  // The chief's: where it listens, with the port that it has taken; a session that follows this one in the process is
-  // to listen there as well, for its workers. Empty without a socket.
+  // The chief's address, with the port that it has bound. The next session in this process should listen there again,
+  // for its workers. Empty without a socket.
   std::string listening;
 
-  // From now on steps begin as they can.
+  // Lets steps begin without a limit.
   void Release() const;
 };
 
-// Opens a session: OpenHeldSession, or a substitute of a test's.
+// Opens a session: OpenHeldSession, or a test's substitute.
 using SessionOpener = std::function<absl::StatusOr<HeldSession>(const SessionOptions&)>;
 
-// OpenSession, held. Errors: those of OpenSession.
+// Opens a session as OpenSession does, but holds it. Errors: those of OpenSession.
 absl::StatusOr<HeldSession> OpenHeldSession(const SessionOptions& options);
 
 }  // namespace lockstep::train

@@ -17,10 +17,10 @@
 
 namespace lockstep::train {
 
-// The time for which a process that was stopped, and has saved, waits for a worker of its own that hangs in a block.
+// The longest time that a stopped process, after it has saved, waits for a local worker that hangs in a block.
 constexpr absl::Duration kHungWorkerLimit = absl::Seconds(2);
 
-// Model and input as `options` describe them, for a worker.
+// Returns the factory of a worker's model and input, as `options` describe them.
 WorkloadFactory WorkloadFactoryOf(const SessionOptions& options);
 
 // The workers of the chief's process, each in a thread. Life: construct, StopWithin, destroy, which waits for all.
@@ -33,8 +33,7 @@ class LocalWorkers {
                std::function<void(absl::Status)> on_failure);
   ~LocalWorkers();
 
-  // Stops the workers that still run, and waits for all, for at most `limit`. Returns true if all have ended: one may
-  // hang in a block.
+  // Stops the running workers and waits up to `limit` for all. Returns false if one still runs: it may hang in a block.
   bool StopWithin(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -12,18 +12,18 @@
 
 namespace lockstep::train {
 
-// A session without hooks: ChiefSession or WorkerSession. On the chief the first step may begin at once. Errors: those
-// of the two; InvalidArgument, before anything starts, for options that contradict each other.
+// Opens a session without hooks: a ChiefSession or a WorkerSession. On the chief, the first step may begin immediately.
+// Errors: those of the two classes; InvalidArgument, before anything starts, for options that contradict each other.
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(SessionOptions options);
 
-// InvalidArgument names the option that is wrong for what the process is.
+// Checks the options for this process's role. InvalidArgument names the wrong option.
 absl::Status CheckSessionOptions(const SessionOptions& options);
 
-// Allows a stop of the process to take as long as the threads beside such a session, which have `grace`, or the save of
-// the chief, which begins immediately.
+// Lets a stop of the process take the longer of `grace`, for the threads beside the session, and the time in which the
+// chief saves, which begins immediately.
 void AllowStop(const SessionOptions& options, absl::Duration grace);
 
-// InvalidArgument names the option.
+// Returns InvalidArgument, naming the option, if `value` is negative.
 absl::Status CheckNotNegative(absl::string_view option, int64_t value);
 absl::Status CheckNotNegative(absl::string_view option, absl::Duration value);
 

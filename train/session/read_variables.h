@@ -11,10 +11,10 @@
 
 namespace lockstep::train {
 
-// Session::Read of a snapshot. InvalidArgument names what there is not.
+// Implements Session::Read for a snapshot. InvalidArgument names what does not exist.
 absl::StatusOr<ReadResult> ReadSnapshot(const VariableSnapshot& snapshot, absl::Span<const std::string> names);
 
-// Session::Read by calls of the chief.
+// Implements Session::Read with calls to the chief.
 absl::StatusOr<ReadResult> ReadVariables(ChiefClient* client, absl::Span<const std::string> names);
 
 }  // namespace lockstep::train

@@ -13,29 +13,31 @@
 namespace lockstep::train {
 
 struct RecoveryOptions {
-  // So many sessions, one after the other, may bring nothing; at least 0.
+  // The number of consecutive sessions that may end without a step. At least 0.
   int max_attempts = 10;
   absl::Duration initial_wait = absl::Milliseconds(100);
   absl::Duration max_wait = absl::Seconds(10);
-  // Of the random part by which each wait is shorter.
+  // The seed of the random amount by which each wait is shortened.
   uint64_t seed = 0;
 };
 
-// Decides whether a session that was lost is followed by another. Not thread-safe.
+// Decides whether another session follows a lost one. Not thread-safe.
 class RecoveryPolicy {
  public:
   explicit RecoveryPolicy(const RecoveryOptions& options);
 
-  // Errors that another session may survive: Aborted and Unavailable.
+  // Returns true for errors that another session may survive: Aborted and Unavailable.
   static bool Survives(const absl::Status& status);
 
-  // A run has succeeded.
+  // Resets the number of attempts after a successful Run.
   void OnProgress();
-  // A session was lost, or could not be made. Returns how long to wait before the next, or the error with which to give
-  // up: `status` itself if nothing survives it, else one of its code that says how often it was tried.
+  // Called when a session was lost or could not be opened. Returns how long to wait before the next one, or the error
+  // with which to give up: `status` itself if no session can survive it, otherwise one with its code and the number of
+  // attempts.
   absl::StatusOr<absl::Duration> OnFailure(const absl::Status& status);
-  // Calls OnFailure, logs that another session follows, and waits. Returns OK when it is to be opened; otherwise the
-  // error of OnFailure or, when the process is to stop, `saved` (of Session::Stop), or Cancelled if that is OK.
+  // Calls OnFailure, logs that another session follows, and waits. Returns OK if the caller should open it. Otherwise
+  // returns the error of OnFailure or, if the process is stopping, `saved` (of Session::Stop), or Cancelled if that is
+  // OK.
   absl::Status AwaitNext(const absl::Status& status, const absl::Status& saved, Clock* clock, StopSignal* stop);
 
  private:

@@ -20,81 +20,82 @@ namespace lockstep::train {
 // Takes a summary at a global step.
 using SummaryWriter = std::function<absl::Status(const v1::Summary& summary, int64_t global_step)>;
 
-// The role of this process in a run, and how it takes part. The `logdir` of a worker is the chief's, if this machine
-// has it: there the worker, which only reads, finds that the run is over when the chief has gone (RunEndClient).
+// This process's role in a run, and the options of that role. A worker's `logdir` is the chief's, if this machine has
+// it: when the chief is gone, the worker, which only reads, learns there that the run is over (RunEndClient).
 struct SessionOptions : RunStorage {
   TrainOp op;
   // The chief's process serves the run: it owns variables, steps, checkpoints and events.
   bool is_chief = true;
-  // A worker: the chief's master string. The chief: empty.
+  // The chief's master string on a worker. Empty on the chief.
   std::string master;
-  // The chief: where workers connect, "HOST:PORT" (port 0: any) or "unix:/path", several separated by commas; empty:
-  // all is in this process, without a socket.
+  // The chief's addresses for workers, "HOST:PORT" (port 0: any) or "unix:/path", separated by commas. If empty, there
+  // is no socket, and all workers are in this process.
   std::string listen;
-  // The chief: the port that it has taken is written to this file; empty: to none.
+  // The file to which the chief writes the port that it has bound. If empty, it writes none.
   std::string port_file;
-  // The chief: this file gets the address at which workers reach it, for masters "file:PATH": they follow a chief that
-  // is started again elsewhere, and find there that the run is over. Empty: none. `advertise` is the host in it, or
-  // HOST:PORT; empty: that of `listen`, or this machine's name.
+  // The file to which the chief writes the address at which workers reach it, for masters "file:PATH". Workers find a
+  // chief there that was restarted elsewhere, or the mark that the run is over. If empty, it writes none. `advertise`
+  // is the host in it, or HOST:PORT; if empty, it is the host of `listen`, or this machine's name.
   std::string address_file;
   std::string advertise;
-  // The folder with ca.crt, tls.crt and tls.key (docs/security.md) for all addresses but unix sockets. Empty: that of
-  // LOCKSTEP_TLS_DIR; if that is empty too, in plain text.
+  // The folder with ca.crt, tls.crt and tls.key (docs/security.md) for all addresses except Unix sockets. If empty,
+  // LOCKSTEP_TLS_DIR names it; if that is empty too, connections are in plain text.
   std::string tls_dir;
   // Allows the chief to listen in plain text on an address that other machines can reach. It then trusts every peer
   // that can connect. LOCKSTEP_INSECURE has the same effect.
   bool insecure = false;
-  // The chief: its checkpoints are <logdir>/<checkpoint_basename>-<step>. A name without a directory.
+  // The name of the chief's checkpoints, <logdir>/<checkpoint_basename>-<step>. Has no directory.
   std::string checkpoint_basename = "model.ckpt";
-  // The chief: whether there is an event file. AddSummary does nothing without one.
+  // True if the chief writes an event file. AddSummary does nothing without one.
   bool write_events = true;
-  // The chief: the directory of the event file. If empty, it is the logdir.
+  // The directory of the chief's event file. If empty, it is the logdir.
   std::string summary_dir;
-  // The chief: takes all summaries in place of the event file, which is not written: the program's by the thread that
-  // adds them, which gets its error; the chief's scalars, the gradients' and those of workers by another thread. Null:
-  // the event file.
+  // Receives all of the chief's summaries in place of the event file, which is not written. The program's summaries
+  // come from the thread that adds them, which gets the writer's error. The chief's scalars and the summaries of
+  // gradients and workers come from another thread. If null, the chief writes the event file.
   SummaryWriter summary_writer;
-  // The chief: its scalars (summary.every_steps of the configuration) include loss and global_step/sec. False: the
-  // program writes those.
+  // True if the chief's scalars (summary.every_steps of the configuration) include loss and global_step/sec. If false,
+  // the program writes those.
   bool writes_loss = true;
-  // For people; ProcessName("worker") when empty.
+  // The name of this process, for display. If empty, it is ProcessName("worker").
   std::string name;
-  // The chief: workers in threads of this process. 0: it only serves.
+  // The number of the chief's workers, which are threads of this process. If 0, the chief only serves.
   int local_workers = 1;
-  // Threads that compute in each; 0: as configured.
+  // The number of threads that compute in each worker. If 0, the configuration's number.
   int compute_threads = 0;
-  // The chief: values to set when nothing was restored, after the seed and a warm start. Null: none. Once there is a
-  // checkpoint, it may come and go.
+  // Returns the values that the chief sets if nothing was restored, after the seed and a warm start. May be null. Once
+  // there is a checkpoint, the program may add or remove it.
   InitFunction init_fn;
-  // The chief: names the functions that decide about the weights, such as hooks that gate. Recorded; while the run is
-  // unfinished, it is continued with the same name alone. After a good end, the name, hooks, gradient functions and
-  // trained variables may differ, and the record says so.
+  // The name of the chief's functions that decide about the weights, such as hooks that gate. It is recorded, and an
+  // unfinished run continues only with the same name. After a good end, the name, hooks, gradient functions and trained
+  // variables may differ, and the record says so.
   std::string program;
-  // The chief: when a checkpoint falls out of the newest `checkpoint.keep` of the configuration, it stays permanently
-  // if it was saved at least this long after the last one that stayed so, or after the run began in the logdir.
+  // The period at which the chief keeps checkpoints permanently. A checkpoint that falls out of the newest
+  // `checkpoint.keep` of the configuration is kept if it was saved at least this long after the last one so kept, or
+  // after the run began in the logdir.
   absl::Duration keep_checkpoint_every = absl::InfiniteDuration();
-  // The chief: a run that the logdir holds with another learning rate, other settings of its optimizer, its clips or
-  // its batch size goes on with those of `op`, and the change is recorded. Else it is refused. What the program has
-  // changed itself since it was last started with the same settings is no such difference.
+  // If true, the chief continues the run in its logdir with the learning rate, optimizer settings, clips and batch size
+  // of `op` even if they differ from the run's, and records the change. If false, it refuses such a run. Changes that
+  // the program itself has made since it was last started with the same settings are no such difference.
   bool change_settings = false;
-  // The chief: an empty logdir is meant to be one. A new run begins there, and workers of another run are refused. If
-  // false, such a worker ends the chief with FailedPrecondition and exit code 2: its logdir is not the one of the run.
+  // True if the chief's logdir is empty on purpose: a new run begins there, and workers of another run are refused. If
+  // false, such a worker ends the chief with FailedPrecondition and exit code 2, because the logdir is not the run's.
   bool new_run = false;
-  // A worker: how long an absent chief is looked for. The configuration's when absent.
+  // The longest time that a worker looks for an absent chief. If absent, the configuration's.
   absl::optional<absl::Duration> max_wait;
-  // A worker: computes nothing before this global step. The configuration's when absent.
+  // The global step before which a worker computes nothing. If absent, the configuration's.
   absl::optional<int64_t> startup_delay_steps;
-  // The chief: how long to wait for another chief of the same logdir that is still ending.
+  // The longest time that the chief waits for another chief of the same logdir that is still ending.
   absl::Duration predecessor_limit = absl::Seconds(30);
-  // The chief, where it listens and `op` has no cluster.linger_seconds: how long it answers after the end of the run,
-  // so that a process that starts late learns of the end.
+  // The time for which a listening chief answers after the end of the run, so that processes that start late learn of
+  // the end. Ignored if `op` has cluster.linger_seconds.
   absl::Duration linger;
-  // The process's; null: nothing is stopped from outside. Must outlive the session.
+  // The process's stop signal, which must outlive the session. If null, nothing stops the session from outside.
   StopSignal* stop = nullptr;
 };
 
-// Returns the time between two checkpoints of a chief: `chosen` by the program, or by default what the configuration of
-// `op` says, which is 600 seconds unless it is set. 0 if there is no such time.
+// Returns the time between two checkpoints of a chief: `chosen` by the program or, by default, the period in the
+// configuration of `op`, which is 600 seconds unless it is set. 0 if there is no such time.
 inline absl::Duration SavePeriodOf(const Choice<absl::Duration>& chosen, const TrainOp& op) {
   const config::v1::CheckpointConfig& configured = op.spec.checkpoint();
   const double seconds = configured.has_every_seconds() ? configured.every_seconds() : 600;

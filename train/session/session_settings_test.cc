@@ -39,19 +39,19 @@ class WorkerProcess {
       while (!session_->ShouldStop()) {
         const absl::Status status = session_->Run(op_).status();
         if (absl::IsOutOfRange(status) || absl::IsCancelled(status)) return;
-        // Its chief comes back with other settings, or after a kill.
+        // The chief returns with other settings, or after a kill.
         EXPECT_TRUE(status.ok() || absl::IsAborted(status) || absl::IsUnavailable(status)) << status;
       }
     });
   }
   ~WorkerProcess() { Join(); }
 
-  // With what it holds.
+  // Stops the worker while it may hold a block.
   void Kill() {
     stop_.Request();
     Join();
   }
-  // When the run is over.
+  // Waits until the run is over.
   void Join() {
     if (computing_.joinable()) computing_.join();
   }
@@ -78,7 +78,7 @@ class SessionSettingsTest : public ::testing::Test {
                                      optimizer, "}"))
               .value();
   }
-  // What the tests change to: another rate, another setting of the rule, and what workers do to gradients.
+  // Returns the optimizer that the tests change to: another rate, another momentum, and another clip of gradients.
   config::v1::OptimizerConfig Changed() {
     config::v1::OptimizerConfig optimizer = op_.spec.optimizer();
     optimizer.mutable_learning_rate()->set_initial(0.01f);
@@ -106,7 +106,7 @@ class SessionSettingsTest : public ::testing::Test {
     return session.ok() ? *std::move(session) : nullptr;
   }
   std::unique_ptr<ChiefSession> OpenChief() { return OpenChief(ChiefOptions()); }
-  // Held at `step`.
+  // Runs to `step` and holds the run there.
   void RunTo(ChiefSession* session, int64_t step) {
     session->AllowThrough(step - 1);
     int64_t at = session->GlobalStep().value();
@@ -133,7 +133,7 @@ class SessionSettingsTest : public ::testing::Test {
     return reader == nullptr ? "" : CheckpointDigest(*reader).value();
   }
   v1::RunRecord Record() { return ReadRunRecord(&memory_, logdir_).value().value(); }
-  // The same change, made when the run was started again.
+  // Returns the digest of a run that was restarted with the same change.
   std::string DigestOfAChangeAtAStart(int64_t step, const SettingsChange& change) {
     logdir_ = "started";
     RunTo(OpenChief().get(), step);
@@ -150,7 +150,7 @@ class SessionSettingsTest : public ::testing::Test {
   std::string logdir_ = "run";
 };
 
-// Which settings a test changes.
+// The settings that a test changes.
 struct Changes {
   const char* name;
   bool optimizer;
@@ -168,7 +168,7 @@ class SessionChangesTest : public SessionSettingsTest, public ::testing::WithPar
   std::string DigestOfAChangeAtAStart(int64_t step) {
     return SessionSettingsTest::DigestOfAChangeAtAStart(step, Change());
   }
-  // A chief without workers of its own, at the port of the one before it.
+  // Opens a chief without local workers, at the port of the one before it.
   std::unique_ptr<ChiefSession> OpenServingChief() {
     SessionOptions options = ChiefOptions();
     options.listen = absl::StrCat("127.0.0.1:", port_);
@@ -178,7 +178,7 @@ class SessionChangesTest : public SessionSettingsTest, public ::testing::WithPar
     std::thread opening([&] { chief = OpenChief(options); });
     while (!memory_.Exists("port").value()) std::this_thread::yield();
     port_ = std::stoi(ReadFile(&memory_, "port").value());
-    if (workers_.empty()) StartWorker();  // The model is the first one's to declare.
+    if (workers_.empty()) StartWorker();  // The first worker declares the model.
     opening.join();
     return chief;
   }
@@ -281,7 +281,7 @@ TEST_P(SessionChangesTest, AnUnsavedChangeIsMadeAgain) {
   EXPECT_EQ(DigestOf(12), digest);
 }
 
-// One worker is killed before the change, one comes after it, one is there all the time, and the chief is killed, too.
+// Kills one worker before the change, adds one after it, keeps one throughout, and kills the chief, too.
 TEST_P(SessionChangesTest, WorkersOfOtherProcessesFollow) {
   const std::string digest = DigestOfAChangeAtAStart(5);
   logdir_ = "workers";
@@ -444,7 +444,7 @@ TEST_F(SessionSettingsTest, MovingAveragesSurviveAKill) {
       EXPECT_TRUE(Checkpoint(12)->Contains("logits/kernel/ExponentialMovingAverage"));
     }
   }
-  // A run that keeps none cannot begin to.
+  // A run without moving averages cannot begin to keep them.
   Configure("");
   SessionOptions without = ChiefOptions();
   without.change_settings = true;

@@ -52,7 +52,7 @@ class SessionTest : public ::testing::Test {
     return session.ok() ? *std::move(session) : nullptr;
   }
   std::unique_ptr<ChiefSession> OpenChief() { return OpenChief(ChiefOptions()); }
-  // Runs until the end; returns the steps that were seen.
+  // Runs until the end. Returns the steps that it saw.
   std::vector<int64_t> RunAll(Session* session) {
     std::vector<int64_t> steps;
     while (!session->ShouldStop()) {
@@ -108,11 +108,11 @@ TEST_F(SessionTest, FailingCheckpointStopsTheRun) {
   const auto session = OpenSession(options).value();
   absl::Status status;
   while (status.ok()) status = session->Run(op_).status();
-  faulty.Heal();  // for the save of the stop
+  faulty.Heal();  // so that the stop can save
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("the checkpoint of step 3: "));
   EXPECT_TRUE(session->ShouldStop());
-  // A hook that asks at this moment does not take the failure for a stop of the process.
+  // A hook that calls now must not mistake the failure for a stop of the process.
   EXPECT_EQ(session->Assign({}), status);
   EXPECT_EQ(session->ChangeLearningRate(0.5f), status);
   EXPECT_EQ(session->RequestStop("a hook"), status);
@@ -182,7 +182,7 @@ TEST_F(SessionTest, AStopEndsTheRunAtTheStepThatIsHeld) {
   }
   const std::string at_five = DigestOf(5);
   EXPECT_FALSE(fs_.Exists("run/model.ckpt-6.index").value());
-  // Started again it continues, to the bits of a run that was never stopped.
+  // After a restart, it reaches the same bits as a run that was never stopped.
   auto session = OpenSession(ChiefOptions()).value();
   EXPECT_THAT(RunAll(session.get()), ElementsAre(6, 7, 8, 9, 10, 11, 12));
   EXPECT_TRUE(session->Close().ok());
@@ -196,7 +196,7 @@ TEST_F(SessionTest, AStopEndsTheRunAtTheStepThatIsHeld) {
   EXPECT_EQ(DigestOf(12), continued);
 }
 
-// The lines of the log that say how the run ended.
+// Collects the lines of the log that say how the run ended.
 class EndLog : public google::LogSink {
  public:
   EndLog() { google::AddLogSink(this); }
@@ -234,7 +234,7 @@ TEST_F(SessionTest, AnEndThatIsRecordedStandsInTheNextLife) {
     const auto session = OpenChief();
     session->AllowThrough(4);
     for (int i = 0; i < 3; ++i) ASSERT_TRUE(session->Run(op_).ok());
-    // Killed after the end was recorded, before it was saved: a stop with the last checkpoint of an earlier step.
+    // Imitates a kill after the end was recorded and before it was saved: the last checkpoint is of an earlier step.
     const auto directory = Record();
     v1::RunRecord record = directory;
     record.mutable_end()->set_step(7);
@@ -325,7 +325,7 @@ TEST_F(SessionTest, AWrongValueIsRefusedAndChangesNothing) {
 }
 
 TEST_F(SessionTest, EndOfInputEndsBeforeTheMissingStep) {
-  // 96 examples are 12 steps of 2 slots of 4; of two epochs 24.
+  // 96 examples make 12 steps with 2 slots of 4 examples; two epochs make 24.
   for (const auto& test : {std::make_pair("epochs: 1", 12), std::make_pair("epochs: 2", 24)}) {
     logdir_ = test.first;
     Configure("unbounded: true", test.first);
@@ -374,7 +374,7 @@ TEST_F(SessionTest, SettingsChangeFromTheRequestedStep) {
       session->AllowThrough(6);
       for (int i = 0; i < 2; ++i) ASSERT_TRUE(session->Run(op_).ok());
     }
-    // Asked for once more it changes nothing.
+    // Requesting the same change again changes nothing.
     auto session = OpenSession(changed).value();
     RunAll(session.get());
     ASSERT_TRUE(session->Close().ok());
@@ -414,7 +414,7 @@ TEST_F(SessionTest, OnlyItsOwnProgramResumesARun) {
     EXPECT_EQ(RunAll(session.get()).size(), 12u);
     EXPECT_TRUE(session->Close().ok());
   }
-  // It has ended well.
+  // The run has ended well.
   Configure("steps: 15");
   const auto session = OpenSession(ChiefOptions()).value();
   EXPECT_THAT(RunAll(session.get()), ElementsAre(13, 14, 15));
@@ -430,7 +430,7 @@ TEST_F(SessionTest, InitFunctionIsKeptUntilACheckpoint) {
   };
   OpenChief(options);
   EXPECT_TRUE(Record().initialized_by_program());
-  // As if it was killed before the first one.
+  // Imitates a kill before the first checkpoint.
   const std::vector<std::string> names = fs_.ListDirectory(logdir_).value();
   for (const std::string& name : names) {
     if (absl::StrContains(name, "checkpoint") || absl::StrContains(name, "model.ckpt")) {

@@ -12,29 +12,29 @@
 
 namespace lockstep::train {
 
-// What a run trains, and how: the counterpart of a graph with its train_op. Every process of a run makes the same. A
-// value.
+// The model that a run trains, and the way to train it: the counterpart of a graph with its train_op. All processes of
+// a run must make the same. A value.
 struct TrainOp {
-  // The same model, input and transforms with another configuration, in which the defaults are filled in. An op is not
-  // rebuilt with CreateTrainOp, which knows nothing of transforms. Errors: those of CreateTrainOp.
+  // Returns this model, input and transforms with another configuration, in which the defaults are filled in.
+  // CreateTrainOp cannot rebuild an op, because it knows nothing of transforms. Errors: those of CreateTrainOp.
   absl::StatusOr<TrainOp> WithSpec(config::v1::RunSpec other) const;
 
-  // Model, input, optimizer, and how the run is carried out, as in a configuration file (proto/lockstep/config/v1). A
-  // worker computes what the chief's says.
+  // The model, input and optimizer, and the options of the run, as in a configuration file (proto/lockstep/config/v1).
+  // Workers compute what the chief's configuration says.
   config::v1::RunSpec spec;
-  // Makes model and input of one's own; empty: those that `spec` describes. Every process must make the same, and the
-  // batches must be a function of (step, slot).
+  // Makes the program's own model and input. If empty, those that `spec` describes are used. All processes must make
+  // the same, and the batches must be a function of (step, slot).
   WorkloadFactory make_workload;
-  // Makes what workers compute with out of the model, whether it is configured or of one's own; null: it is that model.
-  // Every process must make the same.
+  // Makes the model that workers compute with from the configured one or the program's own. If null, they compute with
+  // that one. All processes must make the same.
   std::function<absl::StatusOr<std::unique_ptr<Model>>(std::unique_ptr<Model>)> transform_model;
 };
 
-// With the defaults filled in. Errors: InvalidArgument with one line for each problem of the configuration, before
-// anything starts.
+// Returns an op with the defaults filled in. Errors: InvalidArgument with one line for each problem of the
+// configuration, before anything starts.
 absl::StatusOr<TrainOp> CreateTrainOp(config::v1::RunSpec spec, WorkloadFactory make_workload = nullptr);
 
-// The same from the text of a configuration.
+// Creates an op from the text of a configuration.
 absl::StatusOr<TrainOp> CreateTrainOp(const std::string& text);
 
 }  // namespace lockstep::train

@@ -1,4 +1,4 @@
-// How workers' programs and the end of a run meet, with real chiefs in this process.
+// Tests how the programs of workers meet the end of a run, with real chiefs in this process.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -56,7 +56,7 @@ class WorkerEndTest : public ::testing::Test {
   }
   void SetUp() override { Configure(60); }
 
-  // A chief that only serves, and its workers; no step begins before AllowThrough.
+  // Opens a chief that only serves, and its workers. No step begins before AllowThrough.
   void Open(int workers) {
     SessionOptions options;
     options.op = op_;
@@ -80,10 +80,10 @@ class WorkerEndTest : public ::testing::Test {
     }
     opening.join();
     options_ = options;
-    // Each gets a slot of the first step: all have asked for one before it begins.
+    // All workers ask for a slot before the first step begins, so that each gets one of its slots.
     while (Asking() < workers) std::this_thread::yield();
   }
-  // Workers whose first frame the chief has taken.
+  // Returns the number of workers whose first frame the chief has received.
   int64_t Asking() {
     const v1::RunStatus run = chief_->chief()->GetStatus();
     return std::count_if(run.worker().begin(), run.worker().end(),
@@ -138,7 +138,7 @@ TEST_F(WorkerEndTest, AProgramThatDoesNotRunHoldsNoStepUp) {
   Configure(0.2);
   Open(2);
   chief_->AllowThrough(StepMachine::kNoLimit);
-  // From here on it does something else.
+  // The first worker takes a block and then does something else.
   ASSERT_EQ(workers_[0]->NextStep().value(), 0);
   std::thread other = Runs(workers_[1].get());
   EXPECT_EQ(RunChief(), 12);
@@ -171,10 +171,10 @@ TEST_F(WorkerEndTest, AStopIsSentAgainAfterABrokenStream) {
   ASSERT_EQ(workers_[0]->NextStep().value(), 0);
   ASSERT_EQ(workers_[1]->NextStep().value(), 0);
   ASSERT_TRUE(workers_[0]->RequestStop("enough").ok());
-  // One block: the chief may offer it the other slot as well, with which the step and the run would end.
+  // Runs one block only: the chief may also offer this worker the other slot, which would end the step and the run.
   std::thread reporting([&] { workers_[0]->Run(op_).IgnoreError(); });
   while (Accepted("worker-0") == 0) std::this_thread::yield();
-  // The other slot is never computed: the step dies with the chief, and the report with it.
+  // No worker computes the other slot: the step is lost with the chief, and so is the report.
   SessionOptions next = options_;
   next.listen = chief_->listening();
   chief_.reset();
@@ -303,7 +303,7 @@ TEST_F(WorkerEndTest, TheAddressFileFindsTheChiefAndEnd) {
   SessionOptions late = WorkerOptions("late");
   late.max_wait = absl::ZeroDuration();
   EXPECT_TRUE(absl::IsOutOfRange(OpenSession(late).status()));
-  // A chief that cannot have the logdir leaves the mark.
+  // A chief that cannot use the logdir leaves the mark.
   SessionOptions other = options_;
   other.op.spec.mutable_training()->set_seed(77);
   chief_.reset();

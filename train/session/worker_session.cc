@@ -20,11 +20,11 @@ namespace lockstep::train {
 namespace {
 
 constexpr absl::Duration kFarewellLimit = absl::Seconds(5);
-// RequestEndRequest.reason.
+// The limit of RequestEndRequest.reason.
 constexpr size_t kMaxReasonBytes = 256;
-// An AddSummaryRequest has some numbers besides.
+// Leaves room for the numbers in an AddSummaryRequest.
 constexpr size_t kMaxSummary = kMaxSummaryRequestBytes - 64;
-// How long AddSummary waits for another stream before it tries again.
+// The time that AddSummary waits for another stream before it tries again.
 constexpr absl::Duration kSummaryRetry = absl::Seconds(1);
 
 }  // namespace
@@ -138,7 +138,8 @@ absl::StatusOr<StepResult> WorkerSession::Run(const TrainOp&) {
     send_stop = state_.stop_travels && result.fate != v1::CONTRIBUTION_ACCEPTED;
   }
   if (send_stop) {
-    // The slot keeps its first report, which was perhaps another worker's. What fails now travels with the next block.
+    // The slot keeps its first report, which was perhaps another worker's. If the request fails now, the next block
+    // carries it.
     const absl::Status sent = SendStop();
     LOG_IF(WARNING, !sent.ok()) << "asking for the end of the run: " << sent.message();
   }
@@ -169,8 +170,8 @@ void WorkerSession::OnSession(bool goes_on) {
     ++state_.sessions;
   }
   ++state_.streams;
-  // The first token of this session says nothing about the block before. The chief that has only set something since
-  // has read it, and Run returns it. A block that was broken off is computed again.
+  // The first token of this session carries no verdict on the block before. If the chief has only set something since,
+  // it has read that block, and Run returns it. A block that was broken off is computed again.
   if (goes_on && state_.computed) state_.result = std::exchange(state_.computed, absl::nullopt);
   state_.computed.reset();
   changed_.SignalAll();
@@ -186,7 +187,7 @@ BlockObserver::Decision WorkerSession::BeforeBlock(const v1::Token& token, Block
   state_.hold_until.reset();
   changed_.SignalAll();
   bool kept = true;
-  // A caller that has not heard of the new session is told first.
+  // Waits until the caller knows of the new session and asks for a block.
   while (kept && !RunWaits() && !state_.leaving && !state_.over) {
     if (!state_.hold_until) {
       changed_.Wait(&mutex_);
@@ -198,8 +199,9 @@ BlockObserver::Decision WorkerSession::BeforeBlock(const v1::Token& token, Block
   state_.hold_until.reset();
   if (state_.leaving) return Decision::kStop;
   if (!kept && !state_.over) return Decision::kGiveBack;
-  // Again, if it did before: a token shows that the run has not ended by it, because the slot had another report
-  // already, the stream broke, or the step is not committed yet. Not sooner, where a restored chief repeats steps.
+  // Carries the stop again if an earlier block did: a token shows that the stop has not ended the run, because the slot
+  // had another report already, the stream broke, or the step is not committed yet. Does not carry it before
+  // `stop_step`, since a restored chief repeats steps.
   additions->stop = state_.stop_travels = state_.stop && token.step() >= state_.stop_step;
   return Decision::kCompute;
 }
@@ -277,7 +279,7 @@ absl::Status WorkerSession::AddSummary(const v1::Summary& summary, absl::optiona
     }
     const absl::Status added = worker_->AddSummary(summary, global_step);
     if (!absl::IsUnavailable(added) && !absl::IsAborted(added)) return added;
-    // The other thread looks for the chief. A block that waits for Run is given back, as it may be a dead chief's.
+    // The other thread looks for the chief. Gives back a block that waits for Run, since it may be a dead chief's.
     MutexLock lock(&mutex_);
     state_.hold_until = options_.clock->Now();
     changed_.SignalAll();
@@ -304,10 +306,10 @@ absl::Status WorkerSession::RequestStop(const std::string& reason) {
 }
 
 absl::Status WorkerSession::Close() {
-  // No further block can carry it.
+  // No further block can carry the stop.
   const absl::Status stopped = SendStop();
   {
-    // How a run that is over has ended, the chief is about to say.
+    // If the run is over, waits for the chief's answer that says how it ended.
     MutexLock lock(&mutex_);
     const absl::Time deadline = options_.clock->Now() + kFarewellLimit;
     while (state_.over && !state_.ended && !options_.clock->WaitUntil(&changed_, &mutex_, deadline)) {
@@ -316,7 +318,7 @@ absl::Status WorkerSession::Close() {
   Leave();
   thread_->Join();
   MutexLock lock(&mutex_);
-  // To leave is what was asked for, unless the process was told to stop.
+  // Cancelled is the good result of leaving, unless the process was stopped.
   const bool left = absl::IsCancelled(*state_.ended) && (options_.stop == nullptr || !options_.stop->requested());
   return left ? stopped : *state_.ended;
 }

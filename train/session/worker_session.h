@@ -21,14 +21,14 @@
 
 namespace lockstep::train {
 
-// The session of a worker's process: each Run computes a block of slots. A thread of its own holds the connection with
-// the chief, finds a restarted one again, and computes while Run waits. A chief that was restarted is told by one Run
-// that returns Aborted; the next one goes on.
+// The session of a worker's process: each Run computes a block of slots. Its own thread holds the connection with the
+// chief, finds a restarted chief, and computes while Run waits. After a restart of the chief, one Run returns Aborted;
+// the next one continues.
 class WorkerSession : public Session, private BlockObserver {
  public:
-  // Returns when the chief has taken this worker. Errors: InvalidArgument for a wrong master; Unavailable when there
-  // was no chief for max_wait; FailedPrecondition when model or data are not the run's; Cancelled when the process was
-  // told to stop; OutOfRange when the run is over. `machine` has the options that `options` does not set. Without a
+  // Returns when the chief has accepted this worker. Errors: InvalidArgument for a wrong master; Unavailable if there
+  // was no chief for max_wait; FailedPrecondition if the model or data are not the run's; Cancelled if the process was
+  // stopped; OutOfRange if the run is over. `machine` has the options that `options` does not set. Without a
   // `connector`, the session connects over gRPC.
   static absl::StatusOr<std::unique_ptr<WorkerSession>> Open(SessionOptions options,
                                                              const TrainingWorker::Options& machine = {},
@@ -49,41 +49,43 @@ class WorkerSession : public Session, private BlockObserver {
   absl::StatusOr<std::string> Save() override;
   absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Travels with the next block, in the report of its first slot.
+  // Sends the request with the next block, in the report of its first slot.
   absl::Status RequestStop(const std::string& reason) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Close() override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // What the caller and the computing thread know of each other.
+  // The state that the caller and the computing thread share.
   struct State {
-    int streams = 0;               // that were opened
-    int sessions = 0;              // the same, but for those that go on with the one before
-    int known_sessions = 0;        // that the caller was told of
-    absl::optional<int64_t> step;  // of the block that waits for Run
-    // The time at which that block is given back, unless Run has begun; absent: it is kept.
+    int streams = 0;               // streams opened so far
+    int sessions = 0;              // like streams, without those that continue the session before
+    int known_sessions = 0;        // sessions that the caller knows of
+    absl::optional<int64_t> step;  // the step of the block that waits for Run
+    // The time at which that block is given back, unless Run has begun. If absent, it is kept.
     absl::optional<absl::Time> hold_until;
     int asking = 0;                       // callers in NextStep, and in AddSummary while there is no chief
     bool running = false;                 // the caller is in Run
-    absl::optional<StepResult> computed;  // the block of this Run, as long as its fate is not known
+    absl::optional<StepResult> computed;  // the block of this Run, until the verdict on it is known
     absl::optional<StepResult> result;
     absl::optional<int64_t> last_step;  // the global step that the last Run returned
-    // Why the run is to end when the update after `stop_step` is made, until it is over or the chief was asked for it.
+    // The reason to end the run when the update after `stop_step` is made, until it is over or the chief was asked for
+    // the end.
     absl::optional<std::string> stop;
     int64_t stop_step = 0;
-    bool stop_travels = false;  // with the last block
-    bool leaving = false;       // no further block
+    bool stop_travels = false;  // the last block carries the stop
+    bool leaving = false;       // no further blocks
     bool over = false;          // the chief says that the run is over
     absl::optional<absl::Status> ended;
   };
 
   explicit WorkerSession(SessionOptions options);
   absl::Status Start(TrainingWorker::Options worker, Connector* connector) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Why there is no block to be had: the session is another, or the last.
+  // Returns why there is no block: the session was replaced, or was the last one.
   absl::Status WhyNot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // True if a Run waits for a block, and has heard of this session.
+  // Returns true if a Run waits for a block and knows of this session.
   bool RunWaits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Leave() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Asks for the end that a report may have failed to ask for; nothing when none is wanted.
+  // Asks the chief for a pending end of the run, because a report may have failed to do so. Does nothing if none is
+  // pending.
   absl::Status SendStop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   void OnSession(bool goes_on) override ABSL_LOCKS_EXCLUDED(mutex_);

@@ -41,7 +41,7 @@ class WorkerSessionTest : public ::testing::Test {
     options.listen = "127.0.0.1:0";
     options.local_workers = 0;
     options.port_file = "run.port";
-    // Until a worker has declared the model.
+    // Open blocks until a worker has declared the model.
     std::thread opening([&] { chief_ = ChiefSession::Open(options).value(); });
     while (!fs_.Exists("run.port").value()) std::this_thread::yield();
     worker_options_.op = op_;
@@ -92,7 +92,7 @@ v1::Summary Mine(const std::string& tag) {
   return summary;
 }
 
-// The events of the run's only life.
+// Returns the events of the run, which has one event file.
 std::vector<std::string> EventsOfRun(FileSystem* fs) {
   const std::vector<std::string> names = fs->ListDirectory("run").value();
   for (const std::string& name : names) {
@@ -125,7 +125,7 @@ TEST_F(WorkerSessionTest, ASummaryIsWrittenAtTheStepThatIsGiven) {
   EXPECT_THAT(events, Not(Contains("late 1")));
 }
 
-// Each ends the streams of all workers, which is none of their programs' business.
+// Each change ends the streams of all workers, but their programs must not notice.
 TEST_F(WorkerSessionTest, WhatTheChiefSetsInterruptsNoRun) {
   std::thread computing([&] {
     while (true) {

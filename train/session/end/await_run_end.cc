@@ -20,8 +20,7 @@ namespace {
 
 constexpr absl::Duration kDefaultMaxSilence = absl::Minutes(10);
 
-// Logs that the chief answers, or that it does not, after it did otherwise. Returns how long to look for it from now
-// on.
+// Logs that the chief answers, or that it no longer does. Returns how long to look for it from now on.
 absl::Duration OnAnswer(const AwaitRunEndOptions& options, ChiefClient* client,
                         const absl::StatusOr<v1::RunStatus>& status, absl::Duration max_silence) {
   if (!status.ok()) {
@@ -30,7 +29,7 @@ absl::Duration OnAnswer(const AwaitRunEndOptions& options, ChiefClient* client,
     return max_silence;
   }
   const absl::StatusOr<v1::GetRunSpecReply> run = client->GetRunSpec();
-  // After the question: a chief that goes once this is logged was asked in time.
+  // Logged after the request, so that a chief that exits because of this line has already received it.
   LOG(INFO) << "the chief at " << options.master << " answers: step " << status->global_step();
   return options.max_silence || !run.ok() ? max_silence : absl::Seconds(run->spec().cluster().chief_wait_seconds());
 }
@@ -53,7 +52,7 @@ absl::Status Wait(const AwaitRunEndOptions& options, ChiefClient* client) {
                RecordSaysFinished(options.fs, options.logdir)) {
       return absl::OkStatus();
     }
-    // The address file says so. A chief that starts again takes the mark away.
+    // The address file has the mark of the end. A restarted chief removes it.
     if (IsEndOfRun(status.status()) && now - began >= RunEndClient::kGrace) {
       return absl::IsOutOfRange(status.status()) ? absl::OkStatus() : status.status();
     }

@@ -14,33 +14,34 @@
 namespace lockstep::train {
 
 struct AwaitRunEndOptions {
-  // The chief's.
+  // The chief's master string.
   std::string master;
   // SessionOptions::tls_dir.
   std::string tls_dir;
-  // The chief's, as this machine sees it: its record says that the run is over when the chief has gone. Empty: not
-  // looked at.
+  // The chief's logdir, as this machine sees it: when the chief is gone, its record says that the run is over. If
+  // empty, it is not read.
   std::string logdir;
-  // How long to wait.
+  // The longest time to wait.
   absl::Duration limit = absl::InfiniteDuration();
-  // Limits the search for an absent chief. Absent: as for workers, the run's cluster.chief_wait_seconds, or 10 minutes
-  // before a chief was heard.
+  // The longest search for an absent chief. If absent, the same as for workers: the run's cluster.chief_wait_seconds,
+  // or 10 minutes before a chief has answered.
   absl::optional<absl::Duration> max_silence;
-  // Between two questions. The chief of a cluster answers for two seconds when the run is over or has failed (Program).
+  // The time between two requests. The chief of a cluster answers for two seconds after the run is over or has failed
+  // (Program).
   absl::Duration poll_interval = absl::Milliseconds(250);
-  // null: nothing is stopped from outside. These three outlive the call.
+  // If null, nothing stops the wait from outside. These three must outlive the call.
   StopSignal* stop = nullptr;
   Clock* clock = Clock::Real();
   FileSystem* fs = FileSystem::Real();
-  // In place of a connection with `master`; outlives the call.
+  // Replaces the connection with `master`. Must outlive the call.
   ChiefClient* client = nullptr;
 };
 
-// Waits, without taking part in the run, until its chief says that it is over, or, once the chief was heard or after
-// RunEndClient::kGrace, the record in its logdir: what a process does that has nothing to
-// hold or not yet anything to compute. OK when the run has ended well. Errors: FailedPrecondition with the reason when
-// it has failed; DeadlineExceeded after `limit`; Unavailable, naming the master, when the chief stayed away; Cancelled
-// when the process was told to stop; InvalidArgument for a wrong master.
+// Waits for the end of a run without taking part in it: until its chief says that it is over, or the record in its
+// logdir does. Reads the record once a chief has answered, or after RunEndClient::kGrace. Intended for processes that
+// have nothing to hold, or nothing to compute yet. OK if the run ended well. Errors: FailedPrecondition with the reason
+// if it failed; DeadlineExceeded after `limit`; Unavailable, naming the master, if the chief stayed away; Cancelled if
+// the process was stopped; InvalidArgument for a wrong master.
 absl::Status AwaitRunEnd(const AwaitRunEndOptions& options);
 
 }  // namespace lockstep::train

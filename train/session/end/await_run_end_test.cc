@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Answers a question for its status one by one; then it is gone.
+// Answers each GetStatus with the next of `answers`, and is gone after the last.
 class AnsweringChief : public FakeChiefClient {
  public:
   absl::StatusOr<v1::RunStatus> GetStatus() override {
@@ -30,7 +30,7 @@ class AnsweringChief : public FakeChiefClient {
 
   std::deque<v1::RunStatus::Phase> answers;
   int asked = 0;
-  // An address file's, in place of an answer.
+  // The mark of an address file, returned in place of an answer.
   absl::Status mark;
 };
 
@@ -98,7 +98,7 @@ TEST_F(AwaitRunEndTest, TheRecordSaysWhatAChiefThatHasGoneDoesNot) {
   EXPECT_EQ(clock_.elapsed(), absl::Milliseconds(250) + absl::Minutes(1)) << "a chief that continues it may come later";
 }
 
-// As with --master=file:FILE, whose file the last chief has marked.
+// Imitates --master=file:FILE after the last chief has marked the file.
 TEST_F(AwaitRunEndTest, TheAddressFileSpeaksForAGoneChief) {
   chief_.mark = EndOfRun(absl::StatusCode::kOutOfRange, "the run is over");
   EXPECT_TRUE(AwaitRunEnd(options_).ok());

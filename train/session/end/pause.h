@@ -8,7 +8,8 @@
 
 namespace lockstep::train {
 
-// Blocks until `duration` has passed on `clock`: OK; or until the process is to stop: Cancelled. `stop` may be null.
+// Blocks until `duration` has passed on `clock` and returns OK, or until the process is stopped and returns Cancelled.
+// `stop` may be null.
 absl::Status Pause(absl::Duration duration, Clock* clock, StopSignal* stop);
 
 }  // namespace lockstep::train

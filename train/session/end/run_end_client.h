@@ -15,23 +15,23 @@
 
 namespace lockstep::train {
 
-// Whether the record in a chief's logdir says that the run has ended well. One that cannot be read, or is being
-// replaced by a chief that starts, says nothing.
+// Returns true if the record in a chief's logdir says that the run ended well. Returns false if the record cannot be
+// read, or if a starting chief is replacing it.
 bool RecordSaysFinished(FileSystem* fs, const std::string& logdir);
 
-// A chief's client that reads in the chief's logdir whether the run is over when the chief does not answer: GetRunSpec
-// returns EndOfRun (common/cluster/end_of_run.h) when the record says that it has ended well. A process that never had
-// a session believes that only after `kGrace` without an answer: a chief that is to continue the run may start later
-// than its workers. Thread-safe.
+// A client of the chief that reads in its logdir whether the run is over when the chief does not answer: GetRunSpec
+// returns EndOfRun (common/cluster/end_of_run.h) if the record says that the run ended well. A process that never had a
+// session trusts the record only after `kGrace` without an answer, because a chief that continues the run may start
+// later than its workers. Thread-safe.
 class RunEndClient : public ChiefClient {
  public:
   static constexpr absl::Duration kGrace = absl::Minutes(1);
 
   struct Options {
-    // They must outlive this.
+    // Both must outlive this.
     FileSystem* fs = nullptr;
     Clock* clock = nullptr;
-    // The chief's, as this machine sees it.
+    // The chief's logdir, as this machine sees it.
     std::string logdir;
   };
   RunEndClient(Options options, std::unique_ptr<ChiefClient> chief);
@@ -62,14 +62,14 @@ class RunEndClient : public ChiefClient {
   void CancelConnecting() override { chief_->CancelConnecting(); }
 
  private:
-  // The chief has not answered: whether to look into its logdir.
+  // Notes that the chief has not answered. Returns true if the client may read its logdir.
   bool MayBelieve() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
   const std::unique_ptr<ChiefClient> chief_;
   Mutex mutex_;
   bool had_session_ ABSL_GUARDED_BY(mutex_) = false;
-  // The first of the calls, one after the other, that had no answer.
+  // The time of the first unanswered call since the chief last answered.
   absl::optional<absl::Time> absent_since_ ABSL_GUARDED_BY(mutex_);
 };
 

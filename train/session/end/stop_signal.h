@@ -12,29 +12,29 @@
 
 namespace lockstep::train {
 
-// Passes on what signals ask of the process: to stop, or to save now and to continue. Thread-safe.
+// Forwards the requests of signals to the process: to stop, or to save now and continue. Thread-safe.
 class StopSignal {
  public:
   // Calls `stop` of all listeners, once, in the caller's thread.
   void Request() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Calls `save` of all listeners that have one, in the caller's thread. If none has, the next to be added that has one
-  // is called. Returns whether any was called.
+  // Calls `save` of all listeners that have one, in the caller's thread. If none has one, the next added listener that
+  // has one is called. Returns true if any was called.
   bool RequestSave() ABSL_LOCKS_EXCLUDED(mutex_);
   bool requested() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Who runs sessions in the process says how long a stop may take; the longest counts.
+  // Sets how long a stop may take for the sessions that the caller runs in this process. The longest time counts.
   void Allow(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mutex_);
-  // How long that is; `otherwise` when nobody has said so.
+  // Returns the longest time that Allow has set, or `otherwise` if there is none.
   absl::Duration limit(absl::Duration otherwise) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Whether the process may be ended at any moment and has lost nothing, as while its chief reads a checkpoint.
+  // Sets whether a kill of the process at any moment would lose nothing, as while its chief reads a checkpoint.
   void set_loses_nothing(bool loses_nothing) { loses_nothing_ = loses_nothing; }
   bool loses_nothing() const { return loses_nothing_; }
 
   // The id of no listener.
   static constexpr int64_t kNone = 0;
-  // `stop` is called at once if a stop was requested before. `save` must not block; null where there is nothing to
-  // save. After Remove neither is being called any more; kNone may be removed at any time.
+  // Adds a listener and returns its id. Calls `stop` immediately if a stop was requested before. `save` must not block;
+  // null if there is nothing to save. After Remove, neither is being called any more. kNone may be removed at any time.
   int64_t Add(std::function<void()> stop, std::function<void()> save = nullptr) ABSL_LOCKS_EXCLUDED(mutex_);
   void Remove(int64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -46,7 +46,7 @@ class StopSignal {
   };
   // Calls `call` of each listener, in the order of their ids; returns how many have one.
   int CallAll(std::function<void()> Listener::*call) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The listener after `id`, which is being called from now on; null when there is none.
+  // Returns the listener after `id`, which is being called from now on. Null if there is none.
   Listener* BeginNext(int64_t* id) ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::atomic<bool> loses_nothing_{false};
@@ -54,10 +54,10 @@ class StopSignal {
   CondVar called_;
   bool requested_ ABSL_GUARDED_BY(mutex_) = false;
   absl::optional<absl::Duration> limit_ ABSL_GUARDED_BY(mutex_);
-  // A save was requested when no listener had one.
+  // True if a save was requested while no listener had `save`.
   bool save_pending_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t last_id_ ABSL_GUARDED_BY(mutex_) = kNone;
-  // One that is being called stays until the call returns.
+  // The listeners by id. One that is being called stays until the call returns.
   std::map<int64_t, Listener> listeners_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -17,7 +17,7 @@ absl::Status TooEarly(absl::string_view operation) {
       absl::StrCat(operation, ": the run has not begun; an init_fn assigns values, before the first step"));
 }
 
-// Collects what is assigned.
+// Collects the assigned values.
 class InitSession : public Session {
  public:
   // `model` must outlive this.
@@ -45,7 +45,7 @@ class InitSession : public Session {
   absl::Status RequestStop(const std::string&) override { return TooEarly("RequestStop"); }
   absl::Status Close() override { return TooEarly("Close"); }
 
-  // In the model's order.
+  // Returns the assigned values in the model's order.
   InitialValues Take() {
     InitialValues initial;
     for (const v1::VariableSpec& variable : model_.variables()) {
