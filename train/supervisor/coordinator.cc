@@ -95,7 +95,7 @@ void Coordinator::StartThread(absl::string_view name, std::function<absl::Status
   auto member = std::make_shared<Member>(name);
   MutexLock lock(&mutex_);
   group_.push_back(member);
-  // The thread must not own its member, which owns the thread: its last action is to say that it has ended.
+  // The thread must not own its member, which owns the thread. Its last action is to mark the member as ended.
   member->thread = options_.executor->Start(member->name, [this, body = std::move(body), raw = member.get()] {
     absl::Status status = CatchExceptions(body);
     if (!status.ok()) {
@@ -120,7 +120,7 @@ absl::Status Coordinator::RunLoop(const Loop& loop) {
   while (!WaitForStopUntil(next)) {
     RETURN_IF_ERROR(loop.run());
     if (loop.period <= absl::ZeroDuration()) continue;
-    next += loop.period;  // A date that has passed is not skipped: the loop catches up.
+    next += loop.period;  // Late calls are not skipped: the loop catches up.
   }
   return loop.stop ? loop.stop() : absl::OkStatus();
 }

@@ -16,14 +16,14 @@
 namespace lockstep {
 
 // Stops a group of threads together: a thread that fails or has finished asks all to stop, and one place joins them and
-// learns the first error. Start threads, have them look at ShouldStop, call Join; after ClearStop the coordinator may
-// be used again. Owns the threads: its destructor requests a stop and waits for them without limit. Thread-safe; Join
-// and the destructor must not be called by one of the threads.
+// receives the first error. Start threads, have them check ShouldStop, call Join; after ClearStop the coordinator may
+// be used again. Owns the threads: its destructor requests a stop and waits for them without limit. Thread-safe; the
+// threads must not call Join or the destructor.
 class Coordinator {
  public:
   struct Options {
     Clock* clock = Clock::Real();              // must outlive the coordinator
-    Executor* executor = Executor::Threads();  // likewise
+    Executor* executor = Executor::Threads();  // must outlive the coordinator
     // Errors of these codes are a clean end: they request the stop and are not kept.
     std::vector<absl::StatusCode> clean_stop_codes = {absl::StatusCode::kOutOfRange};
   };
@@ -39,28 +39,28 @@ class Coordinator {
   absl::Status RequestStop(absl::Status reason = absl::OkStatus()) ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool ShouldStop() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Blocks until a stop is requested or `timeout` has passed; returns whether it is requested.
+  // Blocks until a stop is requested or `timeout` has passed. Returns true if a stop is requested.
   bool WaitForStop(absl::Duration timeout = absl::InfiniteDuration()) ABSL_LOCKS_EXCLUDED(mutex_);
   // Calls `callback` once, without locks, in the thread that requests the next stop; immediately if a stop is requested
   // already. The call may come after the end of all threads, at the latest from the destructor.
   void OnStop(std::function<void()> callback) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The error that is kept; OK when there is none.
+  // Returns the error that is kept; OK if there is none.
   absl::Status status() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Runs `body` in a new thread of the group. An error that it returns, or an exception, requests the stop.
   void StartThread(absl::string_view name, std::function<absl::Status()> body) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The work of a thread of StartLoop. `run` is called immediately and then at start + k * period (back to back if the
-  // period is zero), until a stop is requested. After a call that outlasts its period, the calls that are late follow
-  // back to back. `start` is called before it; `stop` is called after it, but not after
-  // an error. `start` and `stop` may be empty.
+  // period is zero), until a stop is requested. After a call that outlasts its period, the late calls follow back to
+  // back. `start` is called before the first `run`; `stop` is called after the last, but not after an error. `start`
+  // and `stop` may be empty.
   struct Loop {
     absl::Duration period;
     std::function<absl::Status()> run;
     std::function<absl::Status()> start;
     std::function<absl::Status()> stop;
   };
-  // InvalidArgument when there is nothing to run.
+  // Runs `loop` in a new thread of the group. InvalidArgument if it has no `run`.
   absl::Status StartLoop(absl::string_view name, Loop loop) ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct JoinOptions {
@@ -92,7 +92,7 @@ class Coordinator {
 
   const Options options_;
   mutable Mutex mutex_;
-  CondVar changed_;  // a request, or a thread has ended
+  CondVar changed_;  // signaled when a stop is requested or a thread has ended
   bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
   bool joined_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status error_ ABSL_GUARDED_BY(mutex_);

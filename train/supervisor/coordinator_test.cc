@@ -219,7 +219,7 @@ TEST_F(CoordinatorTest, CancelledAfterARequestIsNoError) {
 
 TEST_F(CoordinatorTest, ALoopRunsAtOnceAndThenOnAFixedSchedule) {
   Coordinator coordinator(Options());
-  std::vector<absl::Duration> calls;  // by the loop's thread alone until Join
+  std::vector<absl::Duration> calls;  // only the loop's thread writes until Join
   const absl::Time start = clock_.Now();
   Coordinator::Loop loop;
   loop.period = absl::Seconds(2);
@@ -242,7 +242,7 @@ TEST_F(CoordinatorTest, ALoopRunsAtOnceAndThenOnAFixedSchedule) {
 // SUP-33
 TEST_F(CoordinatorTest, LateLoopCatchesUp) {
   Coordinator coordinator(Options());
-  std::vector<absl::Duration> calls;  // by the loop's thread alone until Join
+  std::vector<absl::Duration> calls;  // only the loop's thread writes until Join
   const absl::Time start = clock_.Now();
   Coordinator::Loop loop;
   loop.period = absl::Seconds(2);

@@ -30,7 +30,7 @@ absl::Status CheckOptions(const QueueRunner::Options& options) {
 struct QueueRunner::State {
   explicit State(Options options) : options(std::move(options)) {}
 
-  // What a thread does. OK when it has come to its end or to a stop.
+  // Runs one thread of the runner. OK if it has reached its end or a stop.
   absl::Status Run(const std::function<absl::Status()>& enqueue, const Coordinator& coordinator)
       ABSL_LOCKS_EXCLUDED(mutex) {
     absl::Status status;
@@ -48,7 +48,7 @@ struct QueueRunner::State {
 
   const Options options;
   Mutex mutex;
-  // Threads.
+  // The number of running threads.
   size_t running ABSL_GUARDED_BY(mutex) = 0;
 };
 

@@ -15,32 +15,32 @@
 
 namespace lockstep::train {
 
-// Threads that fill a queue, joined by a Coordinator: that of a Supervisor or a MonitoredSession, or one of the
-// program's own. For what runs beside the steps. What trains is no business of it: a batch is a function of (step,
-// slot), whoever computes it when (worker/data/batch_source.h), and is prepared ahead by the worker itself.
+// Runs threads that fill a queue. A Coordinator joins them: that of a Supervisor or a MonitoredSession, or the
+// program's own. Intended for work beside the steps, not for training data: a batch is a function of (step, slot),
+// whichever process computes it (worker/data/batch_source.h), and the worker itself prepares it ahead.
 //
-// A stop of the coordinator closes the queue and cancels who waits for room; an error of a thread stops the
+// A stop of the coordinator closes the queue and cancels calls that wait for room; an error of a thread stops the
 // coordinator. Life: Create, Start, Join of the coordinator. It may be destroyed at any time. Thread-safe.
 class QueueRunner {
  public:
   struct Options {
-    // Threads are called NAME-0, NAME-1, …
+    // The threads' names are NAME-0, NAME-1, …
     std::string name = "queue";
     std::shared_ptr<ClosableQueue> queue;
-    // Each is called in a thread of its own, again and again, until a stop is requested or it fails; it usually makes
-    // one element and enqueues it.
+    // Each function is called repeatedly in its own thread, until a stop is requested or it fails. It usually makes one
+    // element and enqueues it.
     std::vector<std::function<absl::Status()>> enqueue;
-    // An error of these codes is the end of what a thread enqueues; the last thread that ends so closes the queue,
-    // whose elements stay. Any other error stops the coordinator and is its error, unless that has been stopped before
-    // and the error is Cancelled.
+    // An error with one of these codes ends a thread without failure; the last thread that ends so closes the queue,
+    // whose elements stay. Any other error stops the coordinator and becomes its error, unless the coordinator was
+    // stopped before and the error is Cancelled.
     std::vector<absl::StatusCode> queue_closed_codes = {absl::StatusCode::kOutOfRange};
   };
 
   // InvalidArgument names the option that is missing or wrong.
   static absl::StatusOr<std::unique_ptr<QueueRunner>> Create(Options options);
 
-  // Starts a thread for each function and returns how many these are: none while any of an earlier Start runs.
-  // `coordinator` must outlive the threads.
+  // Starts a thread for each function. Returns the number of started threads: 0 while a thread of an earlier Start
+  // runs. `coordinator` must outlive the threads.
   size_t Start(Coordinator* coordinator);
 
  private:
@@ -48,11 +48,11 @@ class QueueRunner {
 
   explicit QueueRunner(Options options);
 
-  // The threads' as well.
+  // Shared with the threads.
   const std::shared_ptr<State> state_;
 };
 
-// Starts all of them; returns how many threads.
+// Starts all runners. Returns the number of started threads.
 size_t StartQueueRunners(absl::Span<QueueRunner* const> runners, Coordinator* coordinator);
 
 }  // namespace lockstep::train

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 using Queue = BoundedQueue<int>;
 
-// Enqueues 1, 2, … `count`, and is then at its end.
+// Returns a function that enqueues 1, 2, … `count`, and then is at its end.
 std::function<absl::Status()> CountTo(int count, Queue* queue) {
   return [count, queue, i = std::make_shared<int>(0)]() -> absl::Status {
     if (*i == count) return absl::OutOfRangeError("counted");
@@ -26,7 +26,7 @@ std::function<absl::Status()> CountTo(int count, Queue* queue) {
   };
 }
 
-// All that comes until the end.
+// Returns all elements until the end.
 std::vector<int> Drain(Queue* queue) {
   std::vector<int> elements;
   while (true) {

@@ -23,7 +23,7 @@ bool SaysNotReady(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) && absl::StrContains(status.message(), "uninitialized");
 }
 
-// nullopt: ready. Else what is not.
+// Returns what is not ready; nullopt if the session is ready.
 absl::StatusOr<absl::optional<std::string>> Ask(const ReadyFunction& ready, absl::string_view what, Session& session) {
   if (!ready) return absl::optional<std::string>();
   const absl::StatusOr<std::vector<std::string>> missing = CatchExceptions([&] { return ready(session); });
@@ -38,7 +38,7 @@ absl::StatusOr<absl::optional<std::string>> Ask(const ReadyFunction& ready, absl
   return absl::make_optional(absl::StrCat("not ", what, ", not initialized: ", absl::StrJoin(*missing, ", ")));
 }
 
-// `init_fn`, whose values must be those of all variables.
+// Returns `init_fn` with the check that it sets all variables.
 InitFunction SetsAllVariables(InitFunction init_fn) {
   return [init_fn = std::move(init_fn)](const v1::ModelSpec& model) -> absl::StatusOr<InitialValues> {
     ASSIGN_OR_RETURN(InitialValues initial, init_fn(model));
@@ -80,7 +80,7 @@ absl::StatusOr<std::unique_ptr<SessionManager>> SessionManager::Create(Options o
 
 absl::StatusOr<absl::optional<std::string>> SessionManager::MakeReady(Session& session, Clock* clock) const {
   auto missing = CallFunctions(session, clock);
-  // A session whose run is over says so.
+  // If the run is over, OutOfRange is returned unchanged.
   if (missing.ok() || session.ShouldStop()) return missing;
   return RejectOutOfRange(missing.status());
 }
@@ -109,7 +109,7 @@ absl::StatusOr<bool> SessionManager::AwaitCheckpoint(const SessionOptions& optio
   if (options.logdir.empty()) return false;
   absl::Duration waited;
   while (true) {
-    // A checkpoint whose files are gone is for the chief to judge: it says so rather than starting over.
+    // Does not check the checkpoint's files: if they are gone, the chief reports that rather than starting over.
     ASSIGN_OR_RETURN(const auto state, GetCheckpointState(options.logdir, "checkpoint", options.fs));
     if (state) return true;
     if (!prepare.wait_for_checkpoint || waited >= prepare.max_wait) return false;

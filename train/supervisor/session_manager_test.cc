@@ -1,4 +1,4 @@
-// The cases SM-* are those of the original's session manager.
+// The cases SM-* come from the original's session manager.
 #include "lockstep/train/supervisor/session_manager.h"
 
 #include <string>
@@ -36,7 +36,7 @@ class SessionManagerTest : public ::testing::Test {
     ASSERT_TRUE(fs_.CreateDirectory("run").ok());
     ASSERT_TRUE(WriteFileAtomically(&fs_, "run/checkpoint", "model_checkpoint_path: \"model.ckpt-7\"\n").ok());
   }
-  // Local state w := v, which another function asks for.
+  // Returns a function that sets the local state, which LocalIsSet requires.
   LocalInitFunction SetLocal() {
     return [this](Session&) {
       calls_.push_back("local_init");
@@ -92,7 +92,7 @@ TEST_F(SessionManagerTest, AsksForReadinessBeforeLocalInitAndAfterIt) {
   EXPECT_EQ(opener_.last().newest(), 1000);
 }
 
-// SM-02, SM-03: the function goes to the chief, which calls it where nothing was restored.
+// SM-02, SM-03: the chief calls the function if nothing was restored.
 TEST_F(SessionManagerTest, HandsTheInitFunctionToTheChief) {
   session_.init_fn = [](const v1::ModelSpec&) -> absl::StatusOr<InitialValues> {
     return absl::InternalError("called");
@@ -143,7 +143,7 @@ TEST_F(SessionManagerTest, WaitsForACheckpointNeverStartsOver) {
   EXPECT_EQ(clock_.elapsed(), absl::Seconds(2));
 }
 
-// SM-20: what the state file names is the chief's to find; that it is gone is no reason to initialize.
+// SM-20: the chief must find what the state file names. Missing files are no reason to initialize.
 TEST_F(SessionManagerTest, LeavesADamagedCheckpointToTheChief) {
   WriteState();
   opener_.AddFailure(absl::DataLossError("model.ckpt-7 is gone"));

@@ -1,4 +1,4 @@
-// Supervisor and MonitoredTrainingSession over real chiefs and workers, in this process.
+// Tests Supervisor and MonitoredTrainingSession with real chiefs and workers in this process.
 #include <memory>
 #include <string>
 #include <thread>
@@ -58,7 +58,7 @@ class SupervisedRunTest : public ::testing::Test {
     options.master = absl::StrCat("grpc://127.0.0.1:", std::stoi(ReadFile(&fs_, "run.port").value()));
     return options;
   }
-  // A run under a Supervisor, to its end or for `runs` steps.
+  // Runs under a Supervisor, to the end or for `runs` steps.
   absl::Status Supervise(SupervisorOptions options, int runs = 1 << 30) {
     ASSIGN_OR_RETURN(const auto supervisor, Supervisor::Create(std::move(options)));
     return supervisor->ManagedSession([&](Session& session) -> absl::Status {
@@ -72,7 +72,7 @@ class SupervisedRunTest : public ::testing::Test {
       return absl::OkStatus();
     });
   }
-  // A body with `gate_loop` calls Run so often, then waits until the run has made its last step.
+  // Runs a body with `gate_loop` that calls Run `runs` times, then waits until the run has made its last step.
   void WaitAfterRuns(int runs) {
     SupervisorOptions options;
     options.gate_loop = true;
@@ -134,7 +134,7 @@ TEST_F(SupervisedRunTest, ALateSummaryPrecedesTheStop) {
   const auto session = OpenSession(Chief()).value();
   while (session->Run(op_).ok()) {
   }
-  // The chief has done with the run when its record says so.
+  // The chief is done with the run once its record says that it is finished.
   while (!ReadRunRecord(&fs_, logdir_).value()->finished()) std::this_thread::yield();
   v1::Summary summary;
   summary.add_value()->set_tag("mine");
@@ -251,7 +251,7 @@ TEST_F(SupervisedRunTest, InitRunsUnlessTheRunIsRestored) {
   options.session.program = "test";
   const std::vector<float> values = {1, 2, 3};
   options.session.init_fn = AssignFromValues({{"logits/bias", NamedFloats("", {3}, values)->value}});
-  // While nothing has begun.
+  // local_init reads the bias before the first step.
   float bias = 0;
   options.local_init = [&](Session& session) -> absl::Status {
     ASSIGN_OR_RETURN(const ReadResult read, session.Read({"logits/bias"}));
@@ -259,7 +259,7 @@ TEST_F(SupervisedRunTest, InitRunsUnlessTheRunIsRestored) {
     return absl::OkStatus();
   };
   const auto supervisor = Supervisor::Create(options).value();
-  // As a failure of the program would: the run is not ended.
+  // Imitates a failure of the program, which does not end the run.
   int64_t seen = 0;
   EXPECT_TRUE(absl::IsUnknown(supervisor->ManagedSession([&](Session& session) -> absl::Status {
     ASSIGN_OR_RETURN(const StepResult result, session.Run(op_));
@@ -373,7 +373,7 @@ TEST_F(SupervisedRunTest, CheckpointsHaveTheBasename) {
   for (const int step : {0, 12}) EXPECT_TRUE(fs_.Exists(absl::StrCat("run/mlp.ckpt-", step, ".index")).value()) << step;
   EXPECT_FALSE(fs_.Exists("run/model.ckpt-12.index").value());
   EXPECT_EQ(LatestCheckpoint("run", "checkpoint", &fs_).value(), "run/mlp.ckpt-12");
-  // Without the state file, too, they are the run's.
+  // The checkpoints belong to the run even without the state file.
   ASSERT_TRUE(fs_.Remove("run/checkpoint").ok());
   int64_t restored = -1;
   options.local_init = [&](Session& session) -> absl::Status {
@@ -514,7 +514,7 @@ TEST_F(SupervisedRunTest, SummariesMayHaveADirectoryOfTheirOwn) {
   const std::vector<std::string> files = fs_.ListDirectory("summaries").value();
   ASSERT_EQ(files.size(), 1u);
   EXPECT_THAT(EventsOf(&fs_, JoinPath("summaries", files[0])), Contains("loss 6"));
-  // Without a logdir there are summaries alone.
+  // Without a logdir, there are only summaries.
   options.session.logdir.clear();
   ASSERT_TRUE(Monitor(options).ok());
   EXPECT_EQ(fs_.ListDirectory("summaries")->size(), 2u);

@@ -13,15 +13,15 @@
 
 namespace lockstep::train {
 
-// A session that remembers what its last Run has done, and may hold the run between two Runs. Life: created and started
-// by the thread that runs the body. Owns the session. Thread-safety: that of Session.
+// A session that remembers the result of its last Run, and may hold the run between two Runs. The thread that runs the
+// body must create and start it. Owns the session. Thread-safety: that of Session.
 class SupervisedSession : public SessionDecorator {
  public:
   explicit SupervisedSession(HeldSession held) : SessionDecorator(held.session.get()), held_(std::move(held)) {
     of_this_thread_ = this;
   }
 
-  // Makes each step wait for a Run. On a worker it does nothing. Before Begin.
+  // Makes each step wait for a Run. Does nothing on a worker. Must be called before Begin.
   absl::Status HoldBetweenRuns() ABSL_LOCKS_EXCLUDED(mutex_) {
     if (held_.gate == nullptr) return absl::OkStatus();
     ASSIGN_OR_RETURN(const int64_t step, GlobalStep());
@@ -29,11 +29,11 @@ class SupervisedSession : public SessionDecorator {
     held_at_ = step;
     return absl::OkStatus();
   }
-  // The session is ready: steps may begin.
+  // Lets steps begin once the session is ready.
   void Begin() ABSL_LOCKS_EXCLUDED(mutex_) {
     if (!held_at()) held_.Release();
   }
-  // The calling thread is about to wait. If that is the body's, steps need not wait for a Run from now on.
+  // Called before the calling thread waits. If that thread runs the body, steps no longer wait for a Run.
   void AllowWithoutRuns() ABSL_LOCKS_EXCLUDED(mutex_) {
     if (of_this_thread_ != this) return;
     MutexLock lock(&mutex_);
@@ -57,7 +57,7 @@ class SupervisedSession : public SessionDecorator {
     return result;
   }
 
-  // nullopt before the first Run.
+  // Returns nullopt before the first Run.
   absl::optional<StepResult> last() const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     return last_;
@@ -74,7 +74,7 @@ class SupervisedSession : public SessionDecorator {
   absl::optional<StepResult> last_ ABSL_GUARDED_BY(mutex_);
   // The step at which the run waits for the next Run; nullopt if it does not wait.
   absl::optional<int64_t> held_at_ ABSL_GUARDED_BY(mutex_);
-  // The newest session that the thread has created: it runs that session's body.
+  // The newest session that the thread has created, whose body it runs.
   static thread_local const SupervisedSession* of_this_thread_;
 };
 
@@ -107,7 +107,7 @@ absl::Status CheckOptions(const SupervisorOptions& options) {
   return CheckNotNegative("recovery.max_attempts", options.recovery.max_attempts);
 }
 
-// What only the chief may have.
+// Clears the options that only the chief may have.
 void ClearForWorker(SupervisorOptions* options) {
   options->session.port_file.clear();
   options->summary = kNone;
@@ -117,8 +117,8 @@ void ClearForWorker(SupervisorOptions* options) {
   options->save_model_period = absl::ZeroDuration();
 }
 
-// Without a saver the chief has no logdir. Returns the writer of the events there, which take its summaries; null if
-// there is a saver, or no events.
+// Clears the chief's logdir if there is no saver. Returns the writer of the events there, which receives the chief's
+// summaries; null if there is a saver, or no events.
 absl::StatusOr<std::shared_ptr<EventWriter>> OpenEventsAlone(SupervisorOptions* options) {
   SessionOptions& session = options->session;
   std::shared_ptr<EventWriter> events;
@@ -139,7 +139,7 @@ absl::StatusOr<std::shared_ptr<EventWriter>> OpenEventsAlone(SupervisorOptions* 
   return events;
 }
 
-// What the chief writes besides the services' summaries, and where.
+// Sets which summaries the chief writes in addition to the services', and where.
 void SetSummaries(SupervisorOptions* options) {
   SessionOptions& session = options->session;
   if (!options->summary_writer.is_default()) {
@@ -226,7 +226,7 @@ void Supervisor::SetSession(std::shared_ptr<SupervisedSession> session) {
     services_started_ = false;
   }
   const bool ended = session != nullptr;
-  session.reset();  // Without the lock: the chief may save.
+  session.reset();  // Without the lock, because the chief may save.
   if (ended && events_ != nullptr) events_->WriteSessionLog(v1::SessionLog::STOP, 0);
 }
 
@@ -374,7 +374,7 @@ absl::Status Supervisor::Stop(bool ignore_live_threads, std::vector<std::functio
   join.grace = options_.stop_grace;
   join.ignore_live_threads = ignore_live_threads;
   absl::Status status = coordinator_.Join(join);
-  // Now: the destructor waits for the threads that it names, perhaps until the process is ended.
+  // Logs now, because the destructor waits for the named threads, perhaps until the process is killed.
   LOG_IF(ERROR, absl::IsDeadlineExceeded(status)) << status.message();
   return status;
 }
@@ -394,18 +394,18 @@ absl::Status Supervisor::RunOnce(const std::function<absl::Status(Session&)>& bo
   const absl::StatusOr<Session*> prepared = PrepareOrWaitForSession(prepare);
   absl::Status status = prepared.status();
   if (status.ok()) status = CatchExceptions([&] { return body(**prepared); });
-  // After Stop nobody would see it.
+  // After Stop, an error would be lost.
   coordinator_.RequestStop(status).IgnoreError();
   const absl::Status stopped = Stop(prepare.ignore_live_threads);
   const bool told_to_stop = options_.session.stop != nullptr && options_.session.stop->requested();
   const std::shared_ptr<SupervisedSession> open = session();
   if (open != nullptr && open->last()) recovery_.OnProgress();
   if (open == nullptr && stopped.ok()) {
-    // A stop that came first makes the coordinator take what follows for its consequence; it is no good end.
+    // After an earlier stop, the coordinator takes this error for a consequence of the stop, but it is no good end.
     return absl::IsOutOfRange(prepared.status()) ? absl::OkStatus() : prepared.status();
   }
   if (!stopped.ok()) {
-    // How a chief that was told to stop has ended says whether its last step is saved, or even the run over.
+    // The end of a stopped chief tells if its last step is saved, or even if the run is over.
     const bool tells = absl::IsCancelled(stopped) && told_to_stop && is_chief() && open != nullptr;
     const absl::Status closed = tells ? open->Close() : stopped;
     if (!tells && open != nullptr) *saved = open->Stop();
@@ -413,7 +413,7 @@ absl::Status Supervisor::RunOnce(const std::function<absl::Status(Session&)>& bo
     return closed;
   }
   RETURN_IF_ERROR(CloseSession());
-  // A chief that has closed well has ended the run, whoever asked for it; a worker has only left it.
+  // A chief that closed successfully has ended the run, whatever requested the end; a worker has only left it.
   return told_to_stop && !is_chief() ? absl::CancelledError("the process was told to stop") : absl::OkStatus();
 }
 

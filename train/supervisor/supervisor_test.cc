@@ -1,4 +1,4 @@
-// The cases SUP-* are those of the original's Supervisor, F-* its flaws that are mended here.
+// The cases SUP-* come from the original's Supervisor; F-* are its flaws that are fixed here.
 #include "lockstep/train/supervisor/supervisor.h"
 
 #include <atomic>
@@ -32,7 +32,7 @@ class SupervisorTest : public ::testing::Test {
     options_.open = opener_.opener();
     options_.session.clock = &clock_;
     options_.session.logdir = "run";
-    // Services only where a test asks for them.
+    // Only some tests start the services.
     options_.save_summaries_period = absl::ZeroDuration();
     options_.recovery.initial_wait = absl::ZeroDuration();
     options_.recovery.max_wait = absl::ZeroDuration();
@@ -334,7 +334,7 @@ TEST_F(SupervisorTest, RefusesToKeepTheEventFileOpen) {
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(status.message(), HasSubstr("close_summary_writer: cannot be false"));
   EXPECT_EQ(opener_.attempts(), 0);
-  // What the program owns stays open.
+  // The program's own writer stays open.
   options_.summary_writer = [](const v1::Summary&, int64_t) { return absl::OkStatus(); };
   EXPECT_TRUE(Create()->ManagedSession([](Session&) { return absl::OkStatus(); }, prepare).ok());
 }
@@ -390,7 +390,7 @@ TEST_F(SupervisorTest, MakesTheLocalStateOfEverySessionOnWorkersToo) {
   EXPECT_EQ(made, 3);
 }
 
-// SUP-19: each process has its own, made when the variables have values.
+// SUP-19: each process makes its own once the variables have values.
 TEST_F(SupervisorTest, MakesTheLocalStateFromTheVariables) {
   float local = -1;
   options_.ready_for_local_init = UninitializedVariables;
