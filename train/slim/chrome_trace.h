@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// A timeline that chrome://tracing and Perfetto show: one line for each thread, times in microseconds since `origin`.
+// Returns a timeline for chrome://tracing and Perfetto: one line for each thread, times in microseconds since `origin`.
 std::string ChromeTrace(absl::Span<const TraceEvent> events, absl::Time origin);
 
 }  // namespace lockstep

@@ -57,7 +57,7 @@ void LogIgnored(const CreateTrainOpOptions& options) {
       << "colocate_gradients_with_ops has no effect: a worker computes all gradients of its slots";
 }
 
-// Those that are functions.
+// Returns the multipliers that are functions.
 GradientMultipliers FunctionsOf(const GradientMultipliers& multipliers) {
   GradientMultipliers functions;
   for (const auto& [key, multiplier] : multipliers) {
@@ -66,8 +66,8 @@ GradientMultipliers FunctionsOf(const GradientMultipliers& multipliers) {
   return functions;
 }
 
-// What the configuration can express is always a part of it, whatever else is asked for: its order is that of
-// GradientTransforms. Of two limits of the norm the smaller one is kept, which has the effect of both.
+// Puts all that the configuration can express into it, in every case: its order is that of GradientTransforms. Keeps
+// the smaller of two limits of the norm, which has the effect of both.
 void SetInConfiguration(const CreateTrainOpOptions& options, config::v1::OptimizerConfig* optimizer) {
   for (const auto& [key, multiplier] : options.gradient_multipliers) {
     const float* const factor = std::get_if<float>(&multiplier);
@@ -82,7 +82,7 @@ void SetInConfiguration(const CreateTrainOpOptions& options, config::v1::Optimiz
   optimizer->mutable_clip()->set_by_norm(limit);
 }
 
-// Workers whose functions differ at one of these steps are told apart.
+// Describes the functions by their values at a few steps, which distinguishes workers whose functions differ there.
 std::string DescriptionOf(const GradientMultipliers& functions, const CreateTrainOpOptions& options) {
   std::string text;
   for (const auto& [key, multiplier] : functions) {
@@ -111,7 +111,7 @@ TransformedModel::Options ModelOptionsOf(const CreateTrainOpOptions& options) {
   return model;
 }
 
-// Whether a multiplier is of no variable that is trained.
+// Returns InvalidArgument if a multiplier names no variable that is trained.
 absl::Status CheckMultipliers(const GradientMultipliers& multipliers, const v1::ModelSpec& model) {
   for (const auto& [key, multiplier] : multipliers) {
     bool found = false;

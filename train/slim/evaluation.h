@@ -24,35 +24,35 @@ namespace lockstep::train::slim {
 // A checkpoint of a run, the global step at which it was made, and the metrics.
 using Evaluation = RunEvaluator::Evaluation;
 
-// tf_slim.evaluation.evaluate_once's arguments, as far as they have a counterpart. Model and data are those of the run
-// whose logdir the checkpoint lies in, but for `op`.
+// The arguments of tf_slim.evaluation.evaluate_once, as far as they have a counterpart. Model and data come from the
+// run whose logdir has the checkpoint, except for `op`.
 struct EvaluateOptions {
-  // Batches of the run's size, from the split's first example on. Absent: the whole split.
+  // The number of batches of the run's size, from the split's first example on. If absent, the whole split.
   absl::optional<int64_t> num_evals;
-  // Empty: the configuration's.
+  // If empty, the configuration's.
   std::string split;
-  // The run's program has a model of make_workload, or one that transform_model makes: the op, whose configuration is
-  // not looked at. Absent: the model is configured.
+  // Provides the model if the run's program has one of make_workload, or one that transform_model makes. Its
+  // configuration is ignored. If absent, the model is configured.
   absl::optional<TrainOp> op;
-  // The metrics' names; empty: the configuration's.
+  // The metrics' names. If empty, the configuration's.
   std::vector<std::string> eval_op;
   // Default: each metric as a scalar. None: no summaries.
   Choice<std::function<v1::Summary(const Evaluation& evaluation)>> summary_op;
-  // Called with each evaluation; an error of theirs ends it.
+  // Called with each evaluation. If one returns an error, the evaluation ends with it.
   std::vector<std::function<absl::Status(const Evaluation& evaluation)>> hooks;
-  // Ends waits and evaluations with Cancelled; null: nothing does. These three outlive the call.
+  // Ends waits and evaluations with Cancelled. May be null. These three must outlive the call.
   StopSignal* stop = nullptr;
   Clock* clock = Clock::Real();
   FileSystem* fs = FileSystem::Real();
 };
 
-// Evaluates a checkpoint, once, and writes its summaries, at the checkpoint's global step, to the events of `logdir`;
-// empty: nowhere. Errors: InvalidArgument for a checkpoint that does not exist, or is of no run, and for num_evals
-// below 1; those of RunEvaluator.
+// Evaluates a checkpoint once, and writes its summaries at the checkpoint's global step to the events of `logdir`, if
+// that is not empty. Errors: InvalidArgument for a checkpoint that does not exist or belongs to no run, and for
+// num_evals below 1; those of RunEvaluator.
 absl::StatusOr<Evaluation> EvaluateOnce(const std::string& checkpoint_path, const std::string& logdir,
                                         const EvaluateOptions& options = {});
 
-// Those of tf_slim.evaluation.evaluation_loop.
+// The arguments of tf_slim.evaluation.evaluation_loop.
 struct EvaluationLoopOptions : EvaluateOptions {
   // Evaluations begin at least this far apart.
   absl::Duration eval_interval_secs = absl::Seconds(60);
@@ -62,8 +62,8 @@ struct EvaluationLoopOptions : EvaluateOptions {
   std::function<bool()> timeout_fn;
 };
 
-// Evaluates the checkpoints of a run as they appear; one that is gone before it was read is passed over. Returns the
-// last evaluation; nullopt if there was none. Errors: those of EvaluateOnce.
+// Evaluates the checkpoints of a run as they appear. Skips one that is removed before it is read. Returns the last
+// evaluation; nullopt if there was none. Errors: those of EvaluateOnce.
 absl::StatusOr<absl::optional<Evaluation>> EvaluationLoop(const std::string& checkpoint_dir, const std::string& logdir,
                                                           const EvaluationLoopOptions& options = {});
 

@@ -20,12 +20,12 @@ namespace lockstep::train::slim {
 struct GradientAndVariable {
   bool has_gradient() const { return gradient.data() != nullptr; }
 
-  // Row-major, changed in place; null when the loss does not depend on the variable.
+  // The gradient, row-major, changed in place. Null if the loss does not depend on the variable.
   absl::Span<float> gradient;
   const v1::VariableSpec* variable = nullptr;
 };
 
-// A factor, or a function of the global step that it depends on alone.
+// A factor, or a function of only the global step that returns one.
 using GradientMultiplier = std::variant<float, std::function<float(int64_t global_step)>>;
 // A variable of the model, or its name.
 struct VariableKey {
@@ -42,8 +42,8 @@ using GradientMultipliers = std::map<VariableKey, GradientMultiplier>;
 using TransformGradsFn =
     std::function<absl::Status(std::vector<GradientAndVariable>& grads_and_vars, int64_t global_step)>;
 
-// Multiplies the gradients of the variables that are named; of names that are not there nothing is said. `global_step`
-// is that before the update. InvalidArgument without multipliers, and for a variable that has no gradient.
+// Multiplies the gradients of the named variables. Ignores names without a variable. `global_step` is that before the
+// update. InvalidArgument without multipliers, and for a variable that has no gradient.
 absl::Status MultiplyGradients(std::vector<GradientAndVariable>& grads_and_vars,
                                const GradientMultipliers& gradient_multipliers, int64_t global_step);
 
@@ -51,8 +51,8 @@ absl::Status MultiplyGradients(std::vector<GradientAndVariable>& grads_and_vars,
 void ClipGradientNorms(std::vector<GradientAndVariable>& grads_and_vars, float max_norm);
 TransformGradsFn ClipGradientNormsFn(float max_norm);
 
-// For each gradient a histogram "<variable>/gradient" and its norm, "<variable>/gradient_norm". A missing one is
-// logged; InvalidArgument names one with a value that is not finite.
+// Adds a histogram "<variable>/gradient" and the norm "<variable>/gradient_norm" for each gradient. Logs a missing one;
+// InvalidArgument names one with a value that is not finite.
 absl::Status AddGradientsSummaries(const std::vector<GradientAndVariable>& grads_and_vars, SummaryBuilder* summaries);
 
 }  // namespace lockstep::train::slim

@@ -24,7 +24,7 @@ absl::Status Wrong(absl::string_view argument, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(argument, ": ", why));
 }
 
-// In the original's order.
+// Checks the arguments in the original's order.
 absl::Status CheckArguments(const TrainOp& train_op, const std::string& logdir, const TrainOptions& options) {
   if (!train_op.spec.has_model() && !train_op.make_workload) {
     return Wrong("train_op", "is empty; slim::CreateTrainOp makes one");
@@ -75,8 +75,8 @@ absl::Status CheckArguments(const TrainOp& train_op, const std::string& logdir, 
   return absl::OkStatus();
 }
 
-// The run ends at `number_of_steps`. As the original looks at the step after a step alone, one_more_step lets a run
-// that has ended well there or later take one more; a chief that was killed meanwhile comes to the same step.
+// Makes the run end at `number_of_steps`. The original checks the step only after a step, so one_more_step lets a run
+// that ended well there or later take one more; a chief that was killed meanwhile reaches the same step.
 absl::Status SetSteps(int64_t number_of_steps, const TrainOptions& options, const std::string& logdir,
                       config::v1::TrainingConfig* training) {
   training->clear_additional_steps();
@@ -93,7 +93,7 @@ absl::Status SetSteps(int64_t number_of_steps, const TrainOptions& options, cons
   return absl::OkStatus();
 }
 
-// Names the functions that decide about the weights; empty without any.
+// Returns the names of the functions that decide about the weights; empty if there are none.
 std::string NameOfProgram(const TrainOptions& options) {
   std::vector<absl::string_view> functions;
   if (options.train_step_fn) functions.push_back("train_step_fn");
@@ -108,7 +108,7 @@ absl::Status SetSessionConfig(const TrainOp& train_op, const config::v1::Cluster
   config::v1::RunSpec spec = train_op.spec;
   spec.mutable_cluster()->MergeFrom(config);
   ASSIGN_OR_RETURN(session->op, train_op.WithSpec(std::move(spec)));
-  // Of this process, whatever the chief's configuration says.
+  // Applies to this process, whatever the chief's configuration says.
   if (config.compute_threads() > 0) session->compute_threads = static_cast<int>(config.compute_threads());
   SetChiefWait(config, session);
   return absl::OkStatus();
@@ -184,7 +184,7 @@ TrainStepKwargs DefaultKwargs(const std::string& logdir, const TrainOptions& opt
   return kwargs;
 }
 
-// One call of Train, after its arguments were checked. Life: Begin, Opener, Follow, Run for each session.
+// The state of one call of Train, after its arguments are checked. Life: Begin, Opener, Follow, Run for each session.
 class Loop {
  public:
   Loop(const TrainOp& train_op, const std::string& logdir, const TrainOptions& options)
@@ -209,7 +209,7 @@ class Loop {
     return absl::OkStatus();
   }
 
-  // Opens the sessions of the loop, which must outlive them.
+  // Returns the function that opens the loop's sessions. This must outlive them.
   SessionOpener Opener() {
     return [this](const SessionOptions& session) -> absl::StatusOr<HeldSession> {
       ASSIGN_OR_RETURN(HeldSession held, options_.open(session));
@@ -245,7 +245,7 @@ class Loop {
     const absl::Status status = Steps(used);
     if (!status.ok() && !absl::IsOutOfRange(status)) return status;
     LOG_IF(INFO, !status.ok()) << "Caught OutOfRangeError. Stopping Training. " << status.message();
-    // A hook's stop, whatever the step function made of it, is put on record with its reason.
+    // Records a hook's stop with its reason, whatever the step function returned.
     if (session_->stop_requested() || options_.one_more_step) RETURN_IF_ERROR(session_->KeepStates());
     if (logdir_.empty()) return absl::OkStatus();
     LOG(INFO) << "Finished training! Saving model to disk.";
@@ -257,7 +257,7 @@ class Loop {
  private:
   absl::Status Steps(Session& session) {
     const TrainStepFn step = options_.train_step_fn ? options_.train_step_fn : TrainStepFn(TrainStep);
-    // Before the step function, which may need its state.
+    // Starts before the step function, which may need its state.
     if (gates_) RETURN_IF_ERROR(session_->Start());
     absl::Time next_save = kwargs_.clock->Now();
     while (!supervisor_->ShouldStop()) {
@@ -267,7 +267,7 @@ class Loop {
       }
       ASSIGN_OR_RETURN(const TrainStepResult result, step(session, train_op_, kwargs_));
       total_loss_ = result.total_loss;
-      // A life that continues from here, before the end is on record or after it, repeats the call that stops. With
+      // A chief that continues from here, before the end is recorded or after it, repeats the call that stops. With
       // one_more_step, it takes the next step.
       if (!result.should_stop || session_->stop_requested() || options_.one_more_step) {
         RETURN_IF_ERROR(session_->KeepStates());
@@ -279,7 +279,7 @@ class Loop {
     return absl::OkStatus();
   }
 
-  // With the program's own saver, if it has one.
+  // Saves with the program's own saver, if it has one.
   absl::Status Save(Session& session) const {
     if (options_.saver == nullptr || logdir_.empty()) return absl::OkStatus();
     ASSIGN_OR_RETURN(const ReadResult read, session.Read({}));
@@ -292,18 +292,18 @@ class Loop {
   }
 
   const TrainOp& train_op_;
-  // The chief's.
+  // The chief's logdir.
   const std::string logdir_;
   const TrainOptions& options_;
-  // The program's own code decides between two steps.
+  // True if the program's own code decides between two steps.
   const bool gates_;
   TrainStepKwargs kwargs_;
   StepFunctionState step_function_;
   std::unique_ptr<TracedSteps> traced_steps_;
-  // Of each session.
+  // The options of each session.
   LoopSession::Options looped_;
   Supervisor* supervisor_ = nullptr;
-  // The newest.
+  // The newest session.
   LoopSession* session_ = nullptr;
   bool started_ = false;
   absl::optional<double> total_loss_;

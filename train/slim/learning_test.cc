@@ -1,4 +1,4 @@
-// Train over sessions in memory: who is called with what, and in which order.
+// Tests Train with sessions in memory: the calls of each function, their arguments and their order.
 #include "lockstep/train/slim/learning.h"
 
 #include <atomic>
@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-// What is logged of the loop, without the times.
+// Collects the loop's log lines, without the times.
 class LoopLog : public google::LogSink {
  public:
   LoopLog() { google::AddLogSink(this); }
@@ -316,7 +316,7 @@ TEST_F(LearningTest, TracesTheStepsThatBeginAtMultiples) {
   ASSERT_TRUE(Run().ok());
   EXPECT_THAT(*fs_.ListDirectory("run"),
               ::testing::UnorderedElementsAre("tf_trace-1.json", "tf_trace-101.json", "tf_trace-201.json"));
-  // The run waited for the loop where a traced step began.
+  // The run waits for the loop before each traced step.
   EXPECT_THAT(opener_.last().calls(), Contains("allow 99"));
   EXPECT_THAT(opener_.last().calls(), Contains("allow 199"));
 }
@@ -545,7 +545,7 @@ TEST_F(LearningTest, TheChiefIsNotDelayed) {
   EXPECT_EQ(opener_.asked(0).startup_delay_steps, absl::nullopt);
 }
 
-// The thread ends when it is known what became of it.
+// Releases the thread once the log names it.
 class Release : public google::LogSink {
  public:
   Release() { google::AddLogSink(this); }

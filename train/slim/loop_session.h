@@ -48,13 +48,13 @@ class StepFunctionState : public Hook {
 };
 
 // The session of a loop that receives each global step, in order. If the loop is 64 steps behind the run, the run
-// waits. Life: Start, or the first Run or NextStep, which let the first steps through; Close. Owns the session.
+// waits. Life: Start, or the first Run or NextStep, which lets the first steps through; Close. Owns the session.
 // Thread-safety: that of Session.
 class LoopSession : public SessionDecorator {
  public:
   struct Options {
-    // No step begins before the loop's next Run: the loop may stop, read and assign exactly. A life that continues from
-    // a checkpoint shows the loop each step for which KeepStates was not called.
+    // If true, no step begins before the loop's next Run, so that the loop can stop, read and assign exactly. A chief
+    // that continues from a checkpoint shows the loop each step for which KeepStates was not called.
     bool gate_loop = false;
     // HookedSession::Options.
     std::vector<Hook*> hooks;
@@ -65,7 +65,7 @@ class LoopSession : public SessionDecorator {
 
   // Restores the hooks' states and calls their AfterCreateSession, once.
   absl::Status Start();
-  // OutOfRange after a hook has requested the stop.
+  // Returns OutOfRange after a hook has requested the stop.
   absl::StatusOr<StepResult> Run(const TrainOp& op) override;
   absl::StatusOr<int64_t> NextStep() override;
   bool ShouldStop() override { return hooked_ != nullptr ? hooked_->ShouldStop() : SessionDecorator::ShouldStop(); }
@@ -77,7 +77,7 @@ class LoopSession : public SessionDecorator {
   }
   absl::Status Close() override { return hooked_ != nullptr ? hooked_->Close() : SessionDecorator::Close(); }
 
-  // The loop has dealt with the steps that it has had: HookedSession::KeepStates.
+  // Called when the loop has processed the steps that it has received: HookedSession::KeepStates.
   absl::Status KeepStates() { return hooked_ != nullptr ? hooked_->KeepStates() : absl::OkStatus(); }
   bool stop_requested() const { return hooked_ != nullptr && hooked_->stop_requested(); }
 

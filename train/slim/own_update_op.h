@@ -11,17 +11,17 @@
 
 namespace lockstep::train::slim {
 
-// An update op of the program's own, beside those of the model: what tf-slim's update_ops and the collection UPDATE_OPS
+// A program's own update op, in addition to those of the model, as tf-slim's update_ops and the collection UPDATE_OPS
 // may hold. A value.
 struct OwnUpdateOp {
-  // Name, dtype (DT_FLOAT), shape and initializer. It is not trained, and no other update op changes it.
+  // The name, dtype (DT_FLOAT), shape and initializer. The variable is not trained, and no other update op changes it.
   v1::VariableSpec variable;
-  // How the chief folds the slots' values into the variable, in slot order.
+  // The operation with which the chief folds the slots' values into the variable, in slot order.
   v1::UpdateOpSpec::Kind kind = v1::UpdateOpSpec::ASSIGN;
-  // MOVING_AVERAGE only, in [0, 1].
+  // The decay of MOVING_AVERAGE, in [0, 1].
   float decay = 0;
-  // Returns the value of one slot, with as many elements as the variable has, row-major. A function of its arguments
-  // alone, to the last bit. `values` are those before the step, in the order of ModelOf.
+  // Returns the value of one slot, with as many elements as the variable has, row-major. Must be a function of its
+  // arguments alone, to the last bit. `values` are those before the step, in the order of ModelOf.
   std::function<absl::StatusOr<std::vector<float>>(VariableValues values, const Batch& batch, const SlotKey& key)>
       value;
 };

@@ -64,7 +64,7 @@ constexpr char kBatchNorm[] = R"(
 )";
 constexpr char kSgd[] = "sgd {} learning_rate { initial: 1 }";
 
-// Whether a chief has said that it stays after the end.
+// Watches the log for a chief that says that it stays after the end.
 class LingerLog : public google::LogSink {
  public:
   LingerLog() { google::AddLogSink(this); }
@@ -79,7 +79,7 @@ class LingerLog : public google::LogSink {
   std::atomic<bool> said_{false};
 };
 
-// What CreateTrainOp logs.
+// Collects the log lines of CreateTrainOp.
 class CreateLog : public google::LogSink {
  public:
   CreateLog() { google::AddLogSink(this); }
@@ -99,7 +99,7 @@ class SlimRunTest : public ::testing::Test {
     options_.save_summaries_secs = absl::ZeroDuration();
   }
 
-  // Another run in another logdir.
+  // Runs `op` until `steps` in `logdir` and returns the last loss.
   absl::StatusOr<double> Run(const TrainOp& op, int64_t steps, const std::string& logdir = "run") {
     options_.number_of_steps = steps;
     ASSIGN_OR_RETURN(const absl::optional<double> loss, Train(op, logdir, options_));
@@ -109,7 +109,7 @@ class SlimRunTest : public ::testing::Test {
                                  const std::string& optimizer = kSgd) {
     return CreateTrainOp(absl::StrCat(model, kData), optimizer, std::move(create));
   }
-  // After `steps` steps in `logdir`.
+  // Returns the digest after `steps` steps in `logdir`.
   std::string DigestAfter(const TrainOp& op, int64_t steps, const std::string& logdir) {
     const auto loss = Run(op, steps, logdir);
     return loss.ok() ? DigestOf(steps, logdir) : loss.status().ToString();
@@ -133,7 +133,7 @@ class SlimRunTest : public ::testing::Test {
     }
     return found;
   }
-  // "START 0", "loss 1", in the order of the files.
+  // Returns events such as "START 0" and "loss 1", in the order of the files.
   std::vector<std::string> EventsIn(const std::string& logdir) {
     std::vector<std::string> events;
     const std::vector<std::string> names = fs_.ListDirectory(logdir).value();
@@ -201,7 +201,7 @@ TEST_F(SlimRunTest, ResumesAndTakesAtLeastOneStep) {
     EXPECT_LT(*loss, 0.015);
     EXPECT_THAT(CheckpointsIn("run"), Contains(absl::StrCat("model.ckpt-", steps)));
   }
-  // The original looks after a step alone.
+  // The original checks the step only after a step.
   EXPECT_TRUE(Run(op, 305).ok());
   EXPECT_THAT(CheckpointsIn("run"), Contains("model.ckpt-306"));
   EXPECT_TRUE(Run(op, 2).ok());
@@ -228,7 +228,7 @@ TEST_F(SlimRunTest, AChiefThatWasKilledComesToTheSameStep) {
   EXPECT_EQ(CheckpointsIn("run").size(), 3u);
 }
 
-// Such as one whose evaluation after the training has failed.
+// A program may be restarted because its evaluation after the training failed.
 TEST_F(SlimRunTest, ARestartedProgramGetsTheSameWeights) {
   const TrainOp op = *MakeOp(kLogistic);
   ASSERT_TRUE(Run(op, 3).ok());
@@ -319,7 +319,7 @@ TEST_F(SlimRunTest, RunsTheUpdateOpsThatAreNamed) {
   EXPECT_NE(ValueOf("bn/moving_mean", 10, "mean"), ValueOf("bn/moving_mean", 10, "none"));
   EXPECT_THAT(ValueOf("bn/moving_variance", 10, "mean"), ElementsAre(1, 1, 1, 1));
   EXPECT_NE(ValueOf("bn/moving_variance", 10, "all"), ValueOf("bn/moving_variance", 10, "none"));
-  // With a decay of 0.1 ten steps on one batch come to its mean: another ten change nothing.
+  // With a decay of 0.1, ten steps on one batch reach its mean: another ten change nothing.
   ASSERT_TRUE(Run(*MakeOp(kBatchNorm, {}, still), 20, "all").ok());
   const std::vector<float> ten = ValueOf("bn/moving_mean", 10, "all"), twenty = ValueOf("bn/moving_mean", 20, "all");
   ASSERT_EQ(ten.size(), 4u);
@@ -355,7 +355,7 @@ TEST_F(SlimRunTest, SummariesOfGradientsDoNotChangeTheWeights) {
   }
 }
 
-// Of two limits of a norm neither is lost.
+// Setting two limits of a norm loses neither.
 TEST_F(SlimRunTest, TheSmallerLimitOfANormHolds) {
   CreateTrainOpOptions loose, tight;
   loose.clip_gradient_norm = 4;
@@ -655,7 +655,7 @@ TEST_F(SlimRunTest, AStopOfTheKwargsIsExact) {
 // Counts evaluations in `extra`, changes the bias at each, and stops after the third.
 class Evaluating {
  public:
-  // The program is killed when it has taken step `killed_at`: before the evaluation, or after it.
+  // Imitates a kill of the program after it has taken step `killed_at`, before or after the evaluation.
   explicit Evaluating(int64_t killed_at = -1, bool after = false) : killed_at_(killed_at), after_(after) {}
 
   absl::StatusOr<TrainStepResult> operator()(Session& session, const TrainOp& op, TrainStepKwargs& kwargs) const {
@@ -736,7 +736,7 @@ class StopAt : public Hook {
   int ends_ = 0;
 };
 
-// Fails at the end of the loop, as a program that is killed before the end is on record.
+// Fails at the end of the loop, like a program that is killed before the end is recorded.
 class FailingEnd : public Hook {
  public:
   std::string name() const override { return "FailingEnd"; }
@@ -846,7 +846,7 @@ TEST_F(SlimRunTest, AnUnfinishedRunKeepsItsFunctions) {
   narrow.variables_to_train = {{"logits/bias"}};
   EXPECT_THAT(refusal(*MakeOp(kLogistic, narrow)),
               AllOf(HasSubstr("variables[0].trainable"), HasSubstr("others may be trained")));
-  // It would never be called again.
+  // The init_fn would never be called again.
   options_.init_fn = nullptr;
   ASSERT_TRUE(Run(op, 5).ok());
 }
@@ -987,7 +987,7 @@ TEST_F(SlimRunTest, EvaluatesACheckpointOnce) {
   EXPECT_THAT(std::string(EvaluateOnce("run/model.ckpt-5", "", options).status().message()), HasSubstr("num_evals: 0"));
 }
 
-// A model of make_workload, in place of the configured one.
+// Returns `op` with a model of make_workload in place of the configured one.
 TrainOp WithModelOf(const TrainOp& other, TrainOp op) {
   op.make_workload = [model = other.spec.model()](config::v1::RunSpec spec) {
     *spec.mutable_model() = model;
@@ -1173,7 +1173,7 @@ TEST_F(SlimRunTest, TheNewerTrainTakesItsOptions) {
   EXPECT_EQ(stop.ends(), 1) << "it is the chief's alone";
 }
 
-// What Program puts into the session reaches the chief, whatever op the call is given.
+// The session options of Program reach the chief, whatever op the call is given.
 TEST_F(SlimRunTest, BothTrainsKeepTheLingerOfTheSession) {
   const auto op = MakeOp(kLogistic);
   ASSERT_TRUE(op.ok()) << op.status();

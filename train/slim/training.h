@@ -15,10 +15,10 @@ namespace lockstep::train::slim::training {
 
 // The arguments of tf_slim.training.train (tf.contrib.training.train), by their names.
 struct TrainOptions {
-  // master, is_chief and what config is for. Its op and logdir are arguments of Train.
+  // master, is_chief and the options of `config`. Its op and logdir are arguments of Train.
   SessionOptions session;
   Scaffold scaffold;
-  // They outlive the call. Those of chief_only_hooks come first.
+  // They must outlive the call. chief_only_hooks come first.
   std::vector<Hook*> hooks;
   std::vector<Hook*> chief_only_hooks;
   // None and 0: the chief saves only when a run begins and ends.

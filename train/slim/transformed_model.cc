@@ -22,7 +22,7 @@ size_t ElementsOf(const v1::VariableSpec& variable) {
 
 }  // namespace
 
-// What the base model computes for one slot.
+// Receives the base model's results for one slot.
 class TransformedModel::Sink : public GradientSink {
  public:
   Sink(TransformedModel* model, VariableValues values, const Batch& batch, const SlotKey& key, GradientSink* out)
@@ -33,7 +33,7 @@ class TransformedModel::Sink : public GradientSink {
         out_(out),
         computed_(static_cast<size_t>(model->spec_.variables_size())) {}
 
-  // The updates come after the loss, before the first gradient.
+  // Computes the own updates after the loss, before the first gradient.
   bool OnLoss(float loss) override {
     if (!out_->OnLoss(loss)) return false;
     own_updates_ = OwnUpdates();
@@ -56,10 +56,10 @@ class TransformedModel::Sink : public GradientSink {
     holds() ? held_.push_back(variable) : out_->OnGradient(variable);
   }
 
-  // The error of an update op of the program's own, for which the base model was stopped.
+  // Returns the error of the program's own update op, for which the base model was stopped.
   const absl::Status& own_updates() const { return own_updates_; }
 
-  // After the last gradient.
+  // Called after the last gradient.
   absl::Status Finish() {
     std::vector<GradientAndVariable> pairs = Pairs();
     for (const TransformGradsFn& transform : model_.options_.transforms) {
@@ -95,7 +95,7 @@ class TransformedModel::Sink : public GradientSink {
     return absl::OkStatus();
   }
 
-  // In the order of the variables.
+  // Returns the pairs in the order of the variables.
   std::vector<GradientAndVariable> Pairs() {
     std::vector<GradientAndVariable> pairs;
     if (!holds()) return pairs;
@@ -117,7 +117,7 @@ class TransformedModel::Sink : public GradientSink {
   GradientSink* const out_;
   absl::Status own_updates_;
   std::vector<bool> computed_;
-  // In the order in which they were computed.
+  // The variables whose gradients are held, in the order in which they were computed.
   std::vector<int> held_;
 };
 

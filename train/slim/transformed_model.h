@@ -15,27 +15,27 @@
 
 namespace lockstep::train::slim {
 
-// A model of which some variables are trained, some update ops run beside those of the program's own, and whose
-// gradients are transformed before they leave the worker. A trainable variable for which the model computes no gradient
-// gets one of zeros. For one thread.
+// A model that trains some variables of another one, runs some of its update ops and the program's own, and transforms
+// the gradients before they leave the worker. A trainable variable for which the base model computes no gradient gets
+// one of zeros. For one thread.
 class TransformedModel : public Model {
  public:
   struct Options {
-    // Added to the model's, after its own.
+    // Added after the model's own.
     std::vector<OwnUpdateOp> own_update_ops;
-    // Absent: all that are trainable.
+    // If absent, all trainable ones.
     absl::optional<std::vector<std::string>> variables_to_train;
-    // By the variables that they change. Absent: all.
+    // The update ops by the variables that they change. If absent, all.
     absl::optional<std::vector<std::string>> update_ops;
-    // In this order, over all gradients of a slot at once. With one of them no gradient leaves before the last is
-    // computed.
+    // Called in this order with all gradients of a slot together. If there is one, no gradient leaves before the last
+    // is computed.
     std::vector<TransformGradsFn> transforms;
-    // What the transforms do, compared between workers.
+    // A description of the transforms, compared between workers.
     std::string description;
   };
 
-  // InvalidArgument for a name that is no trainable variable, one that no update op changes, and an own update op whose
-  // variable the model has already, or would train. Update ops that are left out are logged.
+  // Creates the model. InvalidArgument for a name that is no trainable variable, one that no update op changes, and an
+  // own update op whose variable the model already has or would train. Update ops that are left out are logged.
   static absl::StatusOr<std::unique_ptr<Model>> Create(std::unique_ptr<Model> base, Options options);
 
   const v1::ModelSpec& spec() const override { return spec_; }
@@ -66,9 +66,9 @@ class TransformedModel : public Model {
   const std::unique_ptr<Model> base_;
   const Options options_;
   v1::ModelSpec spec_;
-  // By the base's index; -1: left out.
+  // The index of each of the base's update ops, -1 if it is left out.
   std::vector<int> update_ops_;
-  // Where gradients of variables that are not trained here go; empty for the others.
+  // Buffers for the gradients of variables that are not trained here; empty for the others.
   std::vector<AlignedBuffer> unused_;
 };
 

@@ -20,7 +20,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Variables "a" [2], "mean" [1], "b" [1] and "lost" [1], of which the loss does not depend on "lost"; two update ops.
+// Has variables "a" [2], "mean" [1], "b" [1] and "lost" [1], and two update ops. The loss does not depend on "lost".
 class FakeModel : public Model {
  public:
   FakeModel() {

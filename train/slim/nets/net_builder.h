@@ -9,13 +9,13 @@
 
 namespace lockstep::train::slim::nets {
 
-// Writes down a network of images, layer after layer. Layers are named as tf-slim's scopes, so that their variables
-// have tf-slim's names but for the last part. Each method returns the name of its last layer, which others may read.
-// Not thread-safe.
+// Builds a network of images, layer after layer. Layers are named as tf-slim's scopes, so that their variables have
+// tf-slim's names except for the last part. Each method returns the name of its last layer, which others may read. Not
+// thread-safe.
 class NetBuilder {
  public:
   struct Options {
-    // The first part of every name, "InceptionV1".
+    // The first part of every name, such as "InceptionV1".
     std::string scope;
     // The initial values of kernels.
     v1::Initializer initializer;
@@ -24,7 +24,7 @@ class NetBuilder {
     config::v1::Activation activation = config::v1::RELU;
   };
 
-  // A convolution, or pooling: a square window.
+  // The square window of a convolution or of pooling.
   struct Window {
     int64_t size = 1;
     int64_t stride = 1;
@@ -33,27 +33,27 @@ class NetBuilder {
 
   NetBuilder(const Options& options, config::v1::ModelConfig* model);
 
-  // A convolution, with batch norm if there is one, and the activation unless `linear`. An empty `input` is the
+  // Adds a convolution, with batch norm if there is one, and the activation unless `linear`. An empty `input` is the
   // previous layer.
   std::string Conv(const std::string& name, const std::string& input, int64_t filters, const Window& window,
                    bool linear = false);
-  // Adds a convolution with one kernel for each channel, and what follows it.
+  // Adds a convolution with one kernel for each channel, then batch norm and the activation.
   std::string Depthwise(const std::string& name, const std::string& input, const Window& window);
-  // A convolution with bias and neither batch norm nor activation.
+  // Adds a convolution with bias and neither batch norm nor activation.
   std::string Logits(const std::string& name, int64_t classes) { return Logits(name, classes, options_.initializer); }
   std::string Logits(const std::string& name, int64_t classes, const v1::Initializer& initializer);
   std::string MaxPool(const std::string& name, const std::string& input, const Window& window);
   std::string Concat(const std::string& name, const std::vector<std::string>& inputs);
-  // The sum of both, then the activation.
+  // Adds the sum of both, then the activation.
   std::string Residual(const std::string& name, const std::string& shortcut, const std::string& residual);
   std::string Dropout(const std::string& name, float rate);
-  // The mean over height and width, of shape [1, 1, channels].
+  // Adds the mean over height and width, of shape [1, 1, channels].
   std::string Mean(const std::string& name, int64_t channels);
   std::string Flatten(const std::string& name);
 
  private:
   config::v1::Layer* Add(const std::string& name, const std::string& input);
-  // Adds what follows a convolution without bias: batch norm and the activation.
+  // Adds batch norm and the activation, which follow a convolution without bias.
   std::string Finish(const std::string& name, bool linear);
 
   const Options options_;

@@ -49,7 +49,7 @@ v1::Initializer TruncatedNormal(float stddev) {
   return initializer;
 }
 
-// Returns tf-slim's variance scaling for so many inputs: 1.3 makes up for what the truncation takes.
+// Returns tf-slim's variance scaling for `inputs` inputs: 1.3 makes up for the loss by truncation.
 v1::Initializer VarianceScaling(int64_t inputs) {
   return TruncatedNormal(static_cast<float>(std::sqrt(1.3 * 2.0 / static_cast<double>(inputs))));
 }
@@ -68,7 +68,7 @@ config::v1::Layer::BatchNorm BatchNorm(float decay, float epsilon, bool scale) {
   return batch_norm;
 }
 
-// Adds the loss, and weight decay of the variables in whose names the expression is found.
+// Adds the loss, and weight decay of the variables whose names match the expression.
 void AddLoss(const std::string& variables, float weight_decay, ModelConfig* model) {
   model->add_loss()->mutable_softmax_cross_entropy();
   config::v1::Regularizer* const regularizer = model->add_regularizer();
@@ -76,8 +76,8 @@ void AddLoss(const std::string& variables, float weight_decay, ModelConfig* mode
   regularizer->set_l2(weight_decay);
 }
 
-// The filters of a block of Inception: of the branch of 1 x 1, of the reductions and the windows of 3 x 3 of two
-// branches, and behind the pooling.
+// The filters of an Inception block: of the 1 x 1 branch, of the reductions and the 3 x 3 windows of two branches, and
+// after the pooling.
 struct Mixed {
   const char* name;
   int64_t direct, reduce1, branch1, reduce2, branch2, pooled;
@@ -90,7 +90,7 @@ std::string AddMixed(const NetOptions& options, const Mixed& block, const std::s
   net->Conv(name("Branch_1/Conv2d_0a_1x1"), input, filters(block.reduce1), {1});
   const std::string branch1 = net->Conv(name("Branch_1/Conv2d_0b_3x3"), "", filters(block.branch1), {3});
   net->Conv(name("Branch_2/Conv2d_0a_1x1"), input, filters(block.reduce2), {1});
-  // The original's name, which its checkpoints have.
+  // The original and its checkpoints have this name.
   const bool is_odd = std::string(block.name) == "Mixed_5b";
   const std::string branch2 =
       net->Conv(name(is_odd ? "Branch_2/Conv2d_0a_3x3" : "Branch_2/Conv2d_0b_3x3"), "", filters(block.branch2), {3});
@@ -170,7 +170,7 @@ absl::StatusOr<ModelConfig> InceptionV1(const NetOptions& options) {
                            Scaled(options, end.pooled);
   net.Mean("Logits/AvgPool_0a_7x7", channels);
   net.Dropout("Logits/Dropout_0b", 0.2f);
-  // Outside of the scope that has the small deviation.
+  // This layer is outside of the scope with the small deviation.
   net.Logits("Logits/Conv2d_0c_1x1", options.classes, VarianceScaling(channels));
   net.Flatten("Logits/SpatialSqueeze");
   AddLoss("kernel$", 0.00004f, &model);

@@ -20,20 +20,20 @@ struct NetOptions {
   double width = 1;
 };
 
-// The networks of tf_slim.nets, and mobilenet_v1 of tensorflow/models, which has the same form: layers, variables,
-// initial values, batch norm, dropout, weight decay (as regularizers) and a loss of softmax cross-entropy. Variables
-// are named as there, but for the last part: "kernel" is their "weights" ("depthwise_weights" of a depthwise layer),
-// "bias" their "biases". Images are [image_size, image_size, channels]. Where an original has a window of 7 x 7 for
-// images of 224 x 224, these have one of what is left of image_size: the same for 224. InvalidArgument names an option
-// out of range.
+// Returns one of the networks of tf_slim.nets, or mobilenet_v1 of tensorflow/models, which has the same form: layers,
+// variables, initial values, batch norm, dropout, weight decay (as regularizers) and a loss of softmax cross-entropy.
+// Variables have the originals' names except for the last part: "kernel" is their "weights" ("depthwise_weights" of a
+// depthwise layer), "bias" their "biases". Images are [image_size, image_size, channels]. If an original has a window
+// of 7 x 7 for images of 224 x 224, these have one of the size that remains of image_size, which is the same for 224.
+// InvalidArgument names an option out of range.
 absl::StatusOr<config::v1::ModelConfig> Vgg16(const NetOptions& options = {});
 absl::StatusOr<config::v1::ModelConfig> InceptionV1(const NetOptions& options = {});
 absl::StatusOr<config::v1::ModelConfig> ResnetV1_50(const NetOptions& options = {});
 absl::StatusOr<config::v1::ModelConfig> MobilenetV1(const NetOptions& options = {});
 
-// "vgg_16", "inception_v1", "resnet_v1_50", "mobilenet_v1".
+// Returns "vgg_16", "inception_v1", "resnet_v1_50", "mobilenet_v1".
 std::vector<std::string> NetNames();
-// Returns the network of this name. NotFound lists the names.
+// Returns the network with this name. NotFound lists the names.
 absl::StatusOr<config::v1::ModelConfig> NetByName(absl::string_view name, const NetOptions& options = {});
 
 }  // namespace lockstep::train::slim::nets
