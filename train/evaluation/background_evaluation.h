@@ -15,22 +15,22 @@
 
 namespace lockstep {
 
-// Evaluates a run's checkpoints while it trains, every evaluation.every_steps steps, in a thread of its own; idle when
-// that is 0. A damaged checkpoint is named and skipped. Destroying it waits for an evaluation that is under
-// way, unless it was cancelled. Thread-safe.
+// Evaluates a run's checkpoints while it trains, every evaluation.every_steps steps, in its own thread. Idle if that is
+// 0. Reports and skips a damaged checkpoint. Unless it was cancelled, the destructor waits for an evaluation in
+// progress. Thread-safe.
 class BackgroundEvaluation {
  public:
-  // `fs` and `clock` must outlive it. With a period of zero or less the owner calls RunOnce.
+  // `fs` and `clock` must outlive this. With a period of zero or less, the owner calls RunOnce.
   BackgroundEvaluation(FileSystem* fs, Clock* clock, const config::v1::RunSpec& config, const std::string& logdir,
                        absl::Duration period);
 
-  // The messages since the last call, a line each.
+  // Returns the messages since the last call, one line each.
   std::vector<std::string> TakeLines() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Ends an evaluation that is under way, at its next batch; there are no more. Does not block.
+  // Ends an evaluation in progress at its next batch and prevents further ones. Does not block.
   void Cancel() { cancelled_ = true; }
 
-  // Looks once for a checkpoint to evaluate. After an error of the data or the model no more.
+  // Checks once for a checkpoint to evaluate. Does nothing after an error of the data or the model.
   void RunOnce() { task_.RunOnce(); }
 
  private:

@@ -38,7 +38,7 @@ TEST_F(BackgroundEvaluationTest, LooksInAThreadOfItsOwn) {
   RecordSignRun(&fs_, "/run", config_);
   SaveSignCheckpoint(&fs_, "/run", 3, 1);
   BackgroundEvaluation evaluation(&fs_, &clock_, config_, "/run", absl::Seconds(2));
-  // After a look it waits for the next.
+  // After a check, it waits for the next.
   clock_.AwaitWaiters(1);
   EXPECT_THAT(evaluation.TakeLines(), ElementsAre("step 3  test: 4 examples: accuracy 0.75"));
 }

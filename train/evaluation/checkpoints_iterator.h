@@ -13,29 +13,29 @@
 
 namespace lockstep::train {
 
-// How a directory is watched for checkpoints.
+// The options of a watch of a directory for checkpoints.
 struct CheckpointWait {
-  // Time between two looks at the directory, positive.
+  // The time between two checks of the directory, positive.
   absl::Duration poll_interval = absl::Seconds(1);
-  // How long to wait for a checkpoint. The wait is given up as soon as another look would come too late.
+  // The longest wait for a checkpoint. The wait ends as soon as another check would be too late.
   absl::Duration timeout = absl::InfiniteDuration();
-  // Ends a wait from any thread; null: nothing does. These three outlive whoever waits.
+  // Ends a wait from any thread. May be null. These three must outlive the wait.
   StopSignal* stop = nullptr;
   Clock* clock = Clock::Real();
   FileSystem* fs = FileSystem::Real();
 };
 
-// Waits until the newest checkpoint of a directory is another than `last` (empty: until there is one), and returns its
-// prefix. nullopt: the timeout has passed, or a stop was requested. A state file that cannot be read is logged, and
-// looked at again.
+// Waits until the newest checkpoint of a directory differs from `last` (empty: until there is one), and returns its
+// prefix. Returns nullopt if the timeout has passed or a stop was requested. A state file that cannot be read is logged
+// and read again.
 absl::optional<std::string> WaitForNewCheckpoint(const std::string& directory, absl::string_view last = "",
                                                  const CheckpointWait& wait = CheckpointWait());
 
 struct CheckpointsIteratorOptions {
   CheckpointWait wait;
-  // Checkpoints are handed out at least this far apart; of those in between only the newest is handed out.
+  // The least time between two returned checkpoints. Of those in between, only the newest is returned.
   absl::Duration min_interval = absl::ZeroDuration();
-  // Called after each timeout: true ends the watch, false continues it. Null: the first timeout ends it.
+  // Called after each timeout: true ends the watch, false continues it. If null, the first timeout ends it.
   std::function<bool()> timeout_fn;
 };
 
@@ -48,8 +48,8 @@ class CheckpointsIterator {
  public:
   explicit CheckpointsIterator(std::string directory, CheckpointsIteratorOptions options = {});
 
-  // Waits until the newest checkpoint differs from the last one handed out; returns its prefix.
-  // nullopt: the watch has ended, by a timeout or a stop.
+  // Waits until the newest checkpoint differs from the last one returned, and returns its prefix. Returns nullopt if
+  // the watch has ended, by a timeout or a stop.
   absl::optional<std::string> Next();
 
  private:

@@ -19,7 +19,7 @@
 namespace lockstep::train {
 namespace {
 
-// In the model's order.
+// Returns the values in the model's order.
 absl::StatusOr<ModelValues> ModelValuesOf(const ReadResult& values, const v1::ModelSpec& model) {
   std::map<std::string, const Tensor*> by_name;
   for (const NamedTensor& value : values.values) by_name[value.name] = &value.value;
@@ -43,7 +43,7 @@ absl::StatusOr<ModelValues> ModelValuesOf(const ReadResult& values, const v1::Mo
   return ModelValues(std::move(tensors));
 }
 
-// What is opened once.
+// The data and the model, which are opened once.
 struct Evaluated {
   config::v1::ModelConfig model_config;
   std::vector<std::string> metrics;
@@ -72,7 +72,7 @@ absl::StatusOr<std::function<absl::StatusOr<MetricsOfValues>(const ReadResult& v
   ASSIGN_OR_RETURN(evaluated->dataset, OpenDataset(op.spec.input(), split.empty() ? EvaluationSplit(op.spec) : split,
                                                    op.spec.training().seed(), DatasetOptions()));
   ASSIGN_OR_RETURN(evaluated->model, MakeModel(op, &evaluated->dataset->spec()));
-  // Wrong names are reported here.
+  // Reports wrong names early.
   RETURN_IF_ERROR(CreateMetrics(evaluated->metrics, evaluated->model_config, evaluated->dataset->spec()).status());
   return [evaluated](const ReadResult& values) { return Measure(*evaluated, values); };
 }

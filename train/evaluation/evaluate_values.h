@@ -15,17 +15,17 @@ namespace lockstep::train {
 // Metrics by name.
 using MetricsOfValues = std::map<std::string, double>;
 
-// Evaluates what Session::Read has returned, in this process: the model of `op` with these values, on all examples of
-// `split` of its input. `split` may be empty: evaluation.split of the configuration. `metrics` are named as in
-// evaluation.metric (worker/evaluation/metrics.h); empty: the configuration's. Values that are no variables of the
-// model are passed over. Errors: InvalidArgument names a variable that is missing; those of MakeModel, of OpenDataset
-// and of the metrics.
+// Evaluates the result of Session::Read in this process: the model of `op` with these values, on all examples of
+// `split` of its input. If `split` is empty, it is evaluation.split of the configuration. `metrics` are named as in
+// evaluation.metric (worker/evaluation/metrics.h); if empty, the configuration's. Ignores values that are no variables
+// of the model. Errors: InvalidArgument names a missing variable; those of MakeModel, of OpenDataset and of the
+// metrics.
 absl::StatusOr<MetricsOfValues> EvaluateValues(const TrainOp& op, const ReadResult& values,
                                                const std::string& split = "",
                                                const std::vector<std::string>& metrics = {});
 
-// Opens data and model once, and returns a function that does the same with each ReadResult, for
-// ValidationOptions::evaluate. The function is for one thread at a time.
+// Opens data and model once, and returns a function that evaluates each ReadResult in the same way, for
+// ValidationOptions::evaluate. Only one thread at a time may call the function.
 absl::StatusOr<std::function<absl::StatusOr<MetricsOfValues>(const ReadResult& values)>> ValuesEvaluator(
     const TrainOp& op, const std::string& split = "", const std::vector<std::string>& metrics = {});
 

@@ -11,13 +11,15 @@
 
 namespace lockstep {
 
-// evaluation.class_name, the lines of evaluation.class_name_file, the categories of the label of a CSV split, or the
-// classes of an image folder; empty when there is none of these. Errors: those of the file, with the field first.
+// Returns evaluation.class_name, the lines of evaluation.class_name_file, the categories of the label of a CSV split,
+// or the classes of an image folder; empty if there is none of these. Errors: those of the file, after the name of the
+// field.
 absl::StatusOr<std::vector<std::string>> ClassNames(FileSystem* fs, const config::v1::RunSpec& config,
                                                     const std::string& split);
 
-// How the answers of a run's model for a split are written: classes, their names, and probabilities if they are wanted.
-// InvalidArgument when the model's loss makes no probabilities of its outputs.
+// Returns the options for writing the answers of a run's model for a split: classes, their names, and `probabilities`
+// if requested. InvalidArgument if they are requested and the model's loss does not turn its outputs into
+// probabilities.
 absl::StatusOr<PredictionOptions> PredictionOptionsOf(FileSystem* fs, const config::v1::RunSpec& config,
                                                       const std::string& split, bool probabilities);
 

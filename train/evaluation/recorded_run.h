@@ -13,33 +13,34 @@
 
 namespace lockstep {
 
-// --logdir, --export, --checkpoint and --set: the run, or the export of its model, and the checkpoint that a command
-// reads.
+// The flags --logdir, --export, --checkpoint and --set: the run, or the export of its model, and the checkpoint that a
+// command reads.
 struct RecordedRunFlags {
   std::string logdir;
   // An exported model (train/learn/model_export.h), in place of the logdir.
   std::string exported;
   std::string checkpoint;
   std::vector<std::string> set;
-  // --moving_averages, of commands that compute with the values: DeclareMovingAverages.
+  // --moving_averages, for commands that compute with the values: DeclareMovingAverages.
   bool moving_averages = false;
 
   // This object must outlive the parsing.
   void Declare(CommandLine* command_line);
   void DeclareMovingAverages(CommandLine* command_line);
-  // After the parsing: what the environment says does not count beside a flag that excludes it.
+  // Called after the parsing. Clears values from the environment that a flag excludes.
   void LetFlagsExcludeVariables(const CommandLine& command_line);
 
-  // The export, the logdir or the directory of the checkpoint: the first that is given. InvalidArgument when none is.
+  // Returns the first of the export, the logdir and the directory of the checkpoint that is given. InvalidArgument if
+  // none is.
   absl::StatusOr<std::string> Directory() const;
 
-  // What the chief recorded in the directory, with `set` applied.
-  // Errors: NotFound when it is not a run's logdir; InvalidArgument when it does not parse, and for an export together
-  // with a logdir or a checkpoint; DataLoss for a damaged export.
+  // Returns the configuration that the chief recorded in the directory, with `set` applied. Errors: NotFound if it is
+  // not a run's logdir; InvalidArgument if it does not parse, and for an export together with a logdir or a checkpoint;
+  // DataLoss for a damaged export.
   absl::StatusOr<config::v1::RunSpec> LoadConfig(FileSystem* fs) const;
 
-  // The checkpoint that was named (also by one of its files), else the newest valid one of the directory; those that
-  // are damaged are named on `err`. NotFound when there is none.
+  // Returns the checkpoint that was named (also by one of its files), otherwise the newest valid one of the directory.
+  // Reports damaged ones on `err`. NotFound if there is none.
   absl::StatusOr<std::string> FindCheckpoint(FileSystem* fs, std::ostream& err) const;
 };
 

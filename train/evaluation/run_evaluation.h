@@ -12,20 +12,20 @@
 namespace lockstep::train {
 
 struct RunEvaluationOptions {
-  // The run's, from its chief or from elsewhere; it need not exist yet.
+  // The run's logdir, from its chief or from elsewhere. It need not exist yet.
   std::string logdir;
-  // Between two looks at it.
+  // The time between two checks of the logdir.
   absl::Duration period = absl::Seconds(1);
-  // null: nothing is stopped from outside. These three outlive the call.
+  // If null, nothing stops the call from outside. These three must outlive the call.
   StopSignal* stop = nullptr;
   Clock* clock = Clock::Real();
   FileSystem* fs = FileSystem::Real();
 };
 
-// What a task does that is an evaluator: evaluates each new checkpoint of a run as the run's configuration says, writes
-// the metrics to the logdir's "eval" and logs them, until the checkpoint of the last step is evaluated, or that with
-// which the run was ended early. A damaged checkpoint is logged and skipped. Errors: those of RunWatcher; Cancelled
-// when the process was told to stop.
+// Does the work of an evaluator task: evaluates each new checkpoint of a run as the run's configuration says, writes
+// the metrics to the logdir's "eval" and logs them. Returns when the checkpoint of the last step is evaluated, or the
+// one with which the run was ended early. Logs and skips a damaged checkpoint. Errors: those of RunWatcher; Cancelled
+// if the process was stopped.
 absl::Status EvaluateRun(const RunEvaluationOptions& options);
 
 }  // namespace lockstep::train

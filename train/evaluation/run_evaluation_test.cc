@@ -13,14 +13,14 @@
 namespace lockstep::train {
 namespace {
 
-// Time passes by what happens in each pause.
+// Runs one event in each pause.
 class EventfulClock : public JumpingClock {
  public:
   bool WaitUntil(CondVar* cv, Mutex* mutex, absl::Time deadline) override {
     if (next_ < events_.size()) events_[next_++]();
     return JumpingClock::WaitUntil(cv, mutex, deadline);
   }
-  // One for each pause, in order.
+  // Adds the event of the next pause.
   void Add(std::function<void()> event) { events_.push_back(std::move(event)); }
   size_t pauses() const { return next_; }
 

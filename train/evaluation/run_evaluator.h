@@ -19,21 +19,21 @@
 
 namespace lockstep {
 
-// One split of a run's data and the run's model, to try checkpoints on. Not thread-safe.
+// Evaluates checkpoints with the run's model on one split of the run's data. Not thread-safe.
 class RunEvaluator {
  public:
-  // `config` is complete; `fs` must outlive the evaluator. `labels_optional`: DatasetOptions, for predictions.
-  // `make_model`: makes the model for the split's examples; null: CreateModel, as configured.
-  // Errors: those of OpenDataset, CreateModel and make_model.
+  // Makes the model for a split's examples. If null, CreateModel makes it, as configured.
   using ModelFactory = std::function<absl::StatusOr<std::unique_ptr<Model>>(const ExampleSpec& examples)>;
+  // Creates an evaluator of a split. `config` must be complete; `fs` must outlive this. `labels_optional` is that of
+  // DatasetOptions, for predictions. Errors: those of OpenDataset, CreateModel and make_model.
   static absl::StatusOr<std::unique_ptr<RunEvaluator>> Create(FileSystem* fs, const config::v1::RunSpec& config,
                                                               const std::string& split,
                                                               ValueSource source = ValueSource::kVariables,
                                                               bool labels_optional = false,
                                                               const ModelFactory& make_model = nullptr);
 
-  // The same with the caller's examples in place of a split of the configuration; `split` names them for people.
-  // Errors: those of CreateModel and make_model.
+  // Creates an evaluator with the caller's examples in place of a split of the configuration. `split` names them for
+  // display. Errors: those of CreateModel and make_model.
   static absl::StatusOr<std::unique_ptr<RunEvaluator>> Create(FileSystem* fs, const config::v1::RunSpec& config,
                                                               const std::string& split,
                                                               std::unique_ptr<Dataset> dataset,
@@ -45,10 +45,10 @@ class RunEvaluator {
     int64_t step = 0;
     EvaluationResult result;
   };
-  // `cancelled`, unless null, is called before each batch; true ends the evaluation with Cancelled.
-  // Errors: those of BundleReader, LoadModelValues and Evaluate.
+  // Evaluates a checkpoint. Unless null, `cancelled` is called before each batch; true ends the evaluation with
+  // Cancelled. Errors: those of BundleReader, LoadModelValues and Evaluate.
   absl::StatusOr<Evaluation> EvaluateCheckpoint(const std::string& prefix, std::function<bool()> cancelled = nullptr);
-  // The same with batches of the caller's size, and perhaps not all of them.
+  // Evaluates a checkpoint with batches of the caller's size, and perhaps not with all of them.
   absl::StatusOr<Evaluation> EvaluateCheckpoint(const std::string& prefix, const EvaluationOptions& options);
 
   // Writes the model's outputs for each example of the split to `path` (WritePredictions).
@@ -73,17 +73,17 @@ class RunEvaluator {
 
 bool HasSplit(const config::v1::RunSpec& config, const std::string& split);
 
-// "test" unless the configuration names another.
+// Returns the name of the evaluated split: "test" unless the configuration names another.
 std::string EvaluationSplit(const config::v1::RunSpec& config);
 
-// "test: 10000 examples: accuracy 0.8845, mean_loss 0.3312"
+// Returns text such as "test: 10000 examples: accuracy 0.8845, mean_loss 0.3312".
 std::string EvaluationText(const std::string& split, const EvaluationResult& result);
 
-// The confusion matrix as a table, a row for each label and a column for each answer; "" without one.
+// Returns the confusion matrix as a table, with a row for each label and a column for each answer. Empty without one.
 std::string MatrixText(const EvaluationResult& result);
 
-// {"checkpoint": ..., "step": 4000, "split": "test", "examples": 10000, "metrics": {"accuracy": 0.8845, ...}};
-// a confusion matrix is an array of rows under "confusion_matrix". No line feed at the end.
+// Returns {"checkpoint": ..., "step": 4000, "split": "test", "examples": 10000, "metrics": {"accuracy": 0.8845, ...}}.
+// A confusion matrix is an array of rows under "confusion_matrix". No line feed at the end.
 std::string EvaluationJson(const std::string& split, const RunEvaluator::Evaluation& evaluation);
 
 }  // namespace lockstep

@@ -24,7 +24,7 @@ absl::StatusOr<bool> RunWatcher::RunOnce() {
   LOG_IF(ERROR, !latest.ok()) << "looking again for the newest checkpoint: " << latest.status();
   if (!latest.ok() || !latest->has_value()) return false;
   const std::string& newest = **latest;
-  // A run that is not bounded by a step is watched until the caller stops.
+  // If no step bounds the run, it is watched until the caller stops.
   const int64_t last_step =
       config->training().steps() > 0 ? config->training().steps() : std::numeric_limits<int64_t>::max();
   const int64_t step = StepOfCheckpoint(newest).value_or(last_step);
@@ -71,7 +71,7 @@ void WriteEvaluation(const RunEvaluator::Evaluation& evaluation, EventWriter* ev
   for (const MetricValue& metric : evaluation.result.metrics) {
     if (metric.matrix.empty()) events->WriteScalar(metric.name, static_cast<float>(metric.value), evaluation.step);
   }
-  // An error is logged by the writer, which tries again.
+  // The writer logs an error and tries again.
   events->Flush().IgnoreError();
 }
 

@@ -24,9 +24,9 @@ class RunWatcher {
     FileSystem* fs = nullptr;
     Clock* clock = nullptr;
     RecordedRunFlags run;
-    // Empty: the configuration's.
+    // If empty, the configuration's.
     std::string split;
-    // A checkpoint counts when it is at least this many steps after the previous one, or of the last step.
+    // The least number of steps from one evaluated checkpoint to the next. The last step's is always evaluated.
     int64_t every_steps = 0;
     std::function<void(const std::string& split, const RunEvaluator::Evaluation& evaluation)> report;
     // Called before each batch; true ends RunOnce with Cancelled. May be null.
@@ -34,12 +34,12 @@ class RunWatcher {
   };
   explicit RunWatcher(Options options);
 
-  // Looks once; evaluates the newest checkpoint if it is a new one. True when it was that of the last
-  // step. Errors: those of RunEvaluator; a run that does not exist yet is no error, nor is a checkpoint that has gone
-  // meanwhile or was saved again, which the next look takes. A checkpoint that failed is skipped from then on.
+  // Checks once, and evaluates the newest checkpoint if it is new. Returns true if it was that of the last step.
+  // Errors: those of RunEvaluator. It is no error if the run does not exist yet, or if a checkpoint was removed or
+  // saved again meanwhile, which the next check takes. A checkpoint that failed is skipped from then on.
   absl::StatusOr<bool> RunOnce();
 
-  // Whether data and model were loaded: an error after that is the checkpoint's.
+  // Returns true if data and model were loaded: a later error is the checkpoint's.
   bool prepared() const { return evaluator_ != nullptr; }
 
  private:
@@ -50,12 +50,12 @@ class RunWatcher {
   const Options options_;
   std::unique_ptr<RunEvaluator> evaluator_;
   std::shared_ptr<EventWriter> events_;
-  // The checkpoint that was evaluated last, or failed, and the step of the last that was evaluated.
+  // The checkpoint that was evaluated last, or failed, and the step of the last evaluated one.
   std::string evaluated_;
   int64_t step_ = 0;
 };
 
-// The scalars, for TensorBoard; flushed.
+// Writes the scalars for TensorBoard and flushes them.
 void WriteEvaluation(const RunEvaluator::Evaluation& evaluation, EventWriter* events);
 
 }  // namespace lockstep

@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Calls `on_open` after each file that was opened for reading.
+// Calls `on_open` after it has opened a file for reading.
 class WatchedFileSystem : public MemoryFileSystem {
  public:
   absl::StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccessFile(const std::string& path) override {
@@ -41,7 +41,7 @@ class RunWatcherTest : public ::testing::Test {
     };
     return RunWatcher(options);
   }
-  // "tag step value" of each scalar in /run/eval.
+  // Returns "tag step value" of each scalar in /run/eval.
   std::vector<std::string> Events() {
     std::vector<std::string> events;
     const std::vector<std::string> names = fs_.ListDirectory("/run/eval").value();
@@ -60,10 +60,10 @@ class RunWatcherTest : public ::testing::Test {
     return events;
   }
 
-  // When the evaluation has read the checkpoint's index, and none of its data.
+  // Calls `f` once the evaluation has read the checkpoint's index, but none of its data.
   void OnceTheIndexIsRead(std::function<void()> f) {
     fs_.on_open = [f, opened = 0](const std::string& path) mutable {
-      // The watcher itself looks at the index first.
+      // The watcher itself reads the index first.
       if (Basename(path) == "model.ckpt-3.index" && ++opened == 2) f();
     };
   }

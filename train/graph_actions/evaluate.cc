@@ -49,13 +49,13 @@ absl::Status CheckOptions(const EvaluateOptions& options) {
   return absl::OkStatus();
 }
 
-// The batches of an evaluation, one after the other, and what examples look like.
+// The batches of an evaluation, in order, and the specification of its examples.
 class EvaluationInput {
  public:
   static absl::StatusOr<std::unique_ptr<EvaluationInput>> Open(const EvaluateOptions& options) {
     std::unique_ptr<EvaluationInput> input(new EvaluationInput(options));
     const config::v1::RunSpec& spec = options.op.spec;
-    // Where batches are fed, too, for the metrics.
+    // The metrics need the split even if batches are fed.
     if (HasSplit(spec, SplitOf(options))) {
       ASSIGN_OR_RETURN(input->dataset_,
                        OpenDataset(spec.input(), SplitOf(options), spec.training().seed(), DatasetOptions()));
@@ -63,10 +63,10 @@ class EvaluationInput {
     return input;
   }
 
-  // Null without one.
+  // Returns null without a split.
   const ExampleSpec* examples() const { return dataset_ == nullptr ? nullptr : &dataset_->spec(); }
 
-  // OutOfRange at the end. Null where nothing is fed.
+  // Returns OutOfRange at the end, and null if nothing is fed.
   absl::StatusOr<const Batch*> Next() {
     const int64_t step = steps_++;
     if (options_.feed_fn) {
@@ -146,7 +146,7 @@ class Evaluation {
     return absl::OkStatus();
   }
 
-  // All results of the steps so far.
+  // Computes all results of the steps so far.
   absl::Status Compute() {
     RETURN_IF_ERROR(ComputeDictionary());
     for (const auto& metric : metrics_) {
@@ -156,7 +156,7 @@ class Evaluation {
     return absl::OkStatus();
   }
 
-  // Those of eval_dict, unless they are computed already.
+  // Computes the results of eval_dict unless they are already computed.
   absl::Status ComputeDictionary() {
     if (computed_step_ == steps_) return absl::OkStatus();
     for (const auto& [name, function] : options_.eval_dict) {

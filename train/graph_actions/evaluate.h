@@ -19,51 +19,52 @@
 
 namespace lockstep::train::graph_actions {
 
-// A result: a number, which is written as a summary, a text, which is not, or none.
+// A result: a number, which is written as a summary, a text, which is not, or nothing.
 using EvalValue = absl::optional<std::variant<double, std::string>>;
-// `batch` is that of the step; null where there is no input, or no step was made.
+// Computes a result. `batch` is the step's; null if there is no input, or no step was made.
 using EvalFunction = std::function<absl::StatusOr<EvalValue>(RestoredModel& model, const Batch* batch)>;
 
 struct EvaluateOptions {
-  // Its model is evaluated.
+  // The op whose model is evaluated.
   TrainOp op;
-  // Where the summary goes; created.
+  // The directory of the summary, which is created.
   std::string output_dir;
-  // A checkpoint's prefix; empty: the values of global step 0, from the seed.
+  // A checkpoint's prefix. If empty, the values of global step 0 are used, from the seed.
   std::string checkpoint_path;
-  // Results by name: without update_op computed of every step's batch, of which the last counts; with one when they are
-  // logged and at the end.
+  // Functions that compute results, by name. Without update_op, they are called with every step's batch, and the last
+  // result counts. With one, they are called when results are logged and at the end.
   std::map<std::string, EvalFunction> eval_dict;
   // Called with every step's batch, before eval_dict. May be null.
   std::function<absl::Status(RestoredModel& model, const Batch* batch)> update_op;
-  // Metrics of the whole evaluation, as EvaluationConfig.metric names them; they are results of their own names. None,
-  // and no eval_dict: the configuration's.
+  // Metrics of the whole evaluation, as EvaluationConfig.metric names them. Their results have the same names. If this
+  // and eval_dict are empty, the configuration's.
   std::vector<std::string> metrics;
-  // The batch of step 0, 1, …; OutOfRange ends the evaluation well. None: the examples of `split`, in order.
+  // Returns the batch of step 0, 1, …; OutOfRange ends the evaluation well. If null, the batches are the examples of
+  // `split`, in order.
   std::function<absl::StatusOr<Batch>(int64_t step)> feed_fn;
-  // Empty: evaluation.split of the configuration. A configuration without such a split feeds nothing.
+  // If empty, evaluation.split of the configuration. A configuration without such a split feeds nothing.
   std::string split;
-  // Examples of the split in one step.
+  // The number of examples of the split in one step.
   int64_t batch_size = 256;
-  // Steps; nullopt: until the input ends.
+  // The number of steps. If nullopt, until the input ends.
   absl::optional<int64_t> max_steps;
   int64_t log_every_steps = 10;
-  // Where output_dir and checkpoint are.
+  // The file system of output_dir and checkpoint.
   FileSystem* fs = FileSystem::Real();
   Clock* clock = Clock::Real();
-  // Where the lines about results go. Empty: the log.
+  // Receives the lines about results. If empty, they are logged.
   std::function<void(const std::string& line)> log;
 };
 
 struct EvaluateResult {
   std::map<std::string, EvalValue> results;
-  // That of the checkpoint; 0 without one.
+  // The checkpoint's global step; 0 without one.
   int64_t global_step = 0;
 };
 
-// Evaluates a checkpoint, in this process, and writes the numbers among its results as a summary of the checkpoint's
-// step. Errors: InvalidArgument names the option that is wrong; those of RestoredModel::Create, of the input, the
-// functions and the metrics.
+// Evaluates a checkpoint in this process, and writes the numbers among its results as a summary of the checkpoint's
+// step. Errors: InvalidArgument names the wrong option; those of RestoredModel::Create, of the input, the functions and
+// the metrics.
 absl::StatusOr<EvaluateResult> Evaluate(const EvaluateOptions& options);
 
 }  // namespace lockstep::train::graph_actions

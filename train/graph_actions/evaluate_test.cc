@@ -46,7 +46,7 @@ class GraphActionsEvaluateTest : public ::testing::Test {
     options_.log = [this](const std::string& line) { lines_.push_back(line); };
   }
 
-  // Trains, and returns the checkpoint.
+  // Trains and returns the checkpoint.
   std::string Trained() {
     TrainOptions train;
     train.session.op = op_;
@@ -55,7 +55,7 @@ class GraphActionsEvaluateTest : public ::testing::Test {
     EXPECT_TRUE(Train(train).ok());
     return "run/model.ckpt-5";
   }
-  // A batch of one example, all of whose features are `value`.
+  // Returns a batch of one example, all of whose features are `value`.
   static Batch BatchOf(float value) {
     Batch batch;
     batch.size = 1;
@@ -73,7 +73,7 @@ class GraphActionsEvaluateTest : public ::testing::Test {
       return EvalValue(5.0 + (batch == nullptr ? 0 : batch->features.flat<float>()[0]));
     };
   }
-  // "tag value @step" of the event file.
+  // Returns "tag value @step" for each value in the event file.
   std::vector<std::string> Summaries() {
     std::vector<std::string> summaries;
     const std::vector<std::string> names = fs_.ListDirectory("eval").value();
@@ -198,7 +198,7 @@ TEST_F(GraphActionsEvaluateTest, ACheckpointsMetricsOverTheSplit) {
   const auto whole = Evaluate(options_);
   EXPECT_EQ(Number(*small, "accuracy"), Number(*whole, "accuracy"));
   EXPECT_NEAR(Number(*small, "mean_loss"), Number(*whole, "mean_loss"), 1e-6);
-  // The loss of the one batch, by hand.
+  // Computes the loss of the one batch by hand.
   options_.metrics.clear();
   options_.eval_dict["loss"] = [](RestoredModel& model, const Batch* batch) -> absl::StatusOr<EvalValue> {
     return EvalValue(model.EvaluateLoss(*batch).value());

@@ -18,25 +18,26 @@
 
 namespace lockstep::train::graph_actions {
 
-// The model of a TrainOp with the values of one checkpoint, to be asked about batches: the counterpart of a session
-// that a graph was restored into. Not thread-safe.
+// The model of a TrainOp with the values of one checkpoint, which computes its outputs for batches: the counterpart of
+// a session into which a graph was restored. Not thread-safe.
 class RestoredModel {
  public:
-  // `checkpoint_path` is a checkpoint's prefix; empty: the values of global step 0, from the op's seed. `fs`: where the
-  // checkpoint is, not the op's data. `examples`: what a configured model is asked about; null: the training data,
-  // which are opened. Errors: NotFound when there is no such checkpoint, or it lacks a variable of the model; DataLoss
-  // for a damaged one; those of MakeModel.
+  // Creates the model. `checkpoint_path` is a checkpoint's prefix; if it is empty, the values are those of global step
+  // 0, from the op's seed. `fs` has the checkpoint, but not the op's data. `examples` are those for which a configured
+  // model is made; if null, those of the training data, which are opened. Errors: NotFound if there is no such
+  // checkpoint, or if it lacks a variable of the model; DataLoss for a damaged one; those of MakeModel.
   static absl::StatusOr<std::unique_ptr<RestoredModel>> Create(const TrainOp& op, const std::string& checkpoint_path,
                                                                FileSystem* fs = FileSystem::Real(),
                                                                const ExampleSpec* examples = nullptr);
 
-  // Model::Predict, EvaluateLoss and both: DT_FLOAT [size, outputs], and the batch's mean loss.
+  // Each calls the method of Model with the restored values: outputs are DT_FLOAT [size, outputs], the loss is the
+  // batch's mean.
   absl::StatusOr<Tensor> Predict(const Batch& batch) { return model_->Predict(values_.view(), batch); }
   absl::StatusOr<float> EvaluateLoss(const Batch& batch) { return model_->EvaluateLoss(values_.view(), batch); }
   absl::StatusOr<Model::Evaluation> PredictAndEvaluateLoss(const Batch& batch) {
     return model_->PredictAndEvaluateLoss(values_.view(), batch);
   }
-  // InvalidArgument names a variable that there is not.
+  // Returns the value of a variable. InvalidArgument if there is none with this name.
   absl::StatusOr<Tensor> Variable(const std::string& name) const;
   int64_t global_step() const { return global_step_; }
 

@@ -18,7 +18,7 @@ absl::Status CheckFed(absl::string_view what, const Batch* batch) {
   return absl::InvalidArgumentError(absl::StrCat("feed: there is none, and ", what, " need a batch"));
 }
 
-// What the examples of a batch look like; labels may be missing, or lack the highest classes.
+// Returns the specification of a batch's examples. Labels may be missing, or lack the highest classes.
 ExampleSpec ExamplesOf(const Batch& batch) {
   ExampleSpec examples;
   const auto shape_of = [](const Tensor& tensor) { return Shape::Create(tensor.shape().dims().subspan(1)).value(); };
@@ -44,7 +44,7 @@ absl::Status CheckOutputs(const Outputs& outputs) {
   return absl::InvalidArgumentError("output_dict: is empty, there is nothing to compute");
 }
 
-// Makes the model for what is fed. Without a feed, it is that of the training data.
+// Makes the model for the fed batches or, without a feed, for the training data.
 absl::StatusOr<std::unique_ptr<RestoredModel>> Restore(const RunOptions& options, const Outputs& outputs,
                                                        absl::Span<const Batch> feeds) {
   RETURN_IF_ERROR(CheckOutputs(outputs));

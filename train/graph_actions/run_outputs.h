@@ -18,44 +18,45 @@
 
 namespace lockstep::train::graph_actions {
 
-// An output by name (output_dict): what is computed of a model and a batch. `batch` is null where nothing is fed.
+// Computes an output (of output_dict) from a model and a batch. `batch` is null if nothing is fed.
 using OutputFunction = std::function<absl::StatusOr<Tensor>(RestoredModel& model, const Batch* batch)>;
 using Outputs = std::map<std::string, OutputFunction>;
 using OutputValues = std::map<std::string, Tensor>;
 
-// The model's predictions, its loss (a scalar), a variable. The first two want a batch: InvalidArgument without one.
+// Each returns an output: the model's predictions, its loss (a scalar), a variable. The first two are InvalidArgument
+// without a batch.
 OutputFunction Predictions();
 OutputFunction Loss();
 OutputFunction VariableValue(std::string name);
 
-// What outputs are computed with.
+// The model with which outputs are computed.
 struct RunOptions {
   TrainOp op;
-  // As of RestoredModel::Create.
+  // The checkpoint, as in RestoredModel::Create.
   std::string checkpoint_path;
   FileSystem* fs = FileSystem::Real();
 };
 
-// A configured model is made for what is fed, so that the training data need not be there. Without a feed they are
-// opened.
+// The functions below make a configured model for the fed batches, so that the training data need not exist. Without a
+// feed, they open the training data.
 
-// All errors are those of RestoredModel::Create and of the outputs, which are named; InvalidArgument without outputs.
+// Errors of all: those of RestoredModel::Create and of the outputs, which are named; InvalidArgument without outputs.
 
-// Computes the outputs n times, each time of `feed`.
+// Computes the outputs n times, each time from `feed`.
 absl::StatusOr<std::vector<OutputValues>> RunN(const RunOptions& options, const Outputs& outputs,
                                                const Batch* feed = nullptr, int64_t n = 1);
 
-// Computes them once for each batch.
+// Computes the outputs once for each batch.
 absl::StatusOr<std::vector<OutputValues>> RunFeeds(const RunOptions& options, const Outputs& outputs,
                                                    absl::Span<const Batch> feeds);
 
-// The same one by one: takes a batch from `next` until that returns OutOfRange, and gives `consumer` its outputs, whose
-// error ends it.
+// Computes the outputs for one batch at a time: takes a batch from `next` until that returns OutOfRange, and passes its
+// outputs to `consumer`, whose error ends it.
 absl::Status RunFeedsIter(const RunOptions& options, const Outputs& outputs,
                           const std::function<absl::StatusOr<Batch>()>& next,
                           const std::function<absl::Status(OutputValues)>& consumer);
 
-// Computes them once.
+// Computes the outputs once.
 absl::StatusOr<OutputValues> Infer(const RunOptions& options, const Outputs& outputs, const Batch* feed = nullptr);
 
 }  // namespace lockstep::train::graph_actions

@@ -24,19 +24,19 @@ namespace lockstep::train::graph_actions {
 namespace {
 
 constexpr int64_t kPrintedSteps = 100;
-// The original's supervisor counts with this period, whatever its summaries' is.
+// The original's supervisor counts with this period, whatever the period of its summaries.
 constexpr absl::Duration kStepCounterPeriod = absl::Seconds(120);
 
 absl::Status Wrong(absl::string_view option, absl::string_view is, absl::string_view must_be) {
   return absl::InvalidArgumentError(absl::StrCat(option, ": ", is, ", must be ", must_be));
 }
 
-// A model of the program's own brings its loss.
+// Returns true if the op has a loss. A program's own model has one.
 bool HasLoss(const TrainOp& op) {
   return op.make_workload || op.spec.model().layer_size() == 0 || op.spec.model().loss_size() > 0;
 }
 
-// In the order of the original's checks.
+// Checks the options in the original's order.
 absl::Status CheckOptions(const TrainOptions& options) {
   const SessionOptions& session = options.session;
   if (options.steps && options.max_steps) {
@@ -80,7 +80,7 @@ class FedBatches : public BatchSource {
   const FeedFunction feed_;
 };
 
-// Replaces the batches of the workload that `make` makes, which only say what examples look like.
+// Replaces the batches of the workload that `make` makes, which then only specify the examples.
 WorkloadFactory Fed(WorkloadFactory make, FeedFunction feed) {
   return [make = std::move(make), feed = std::move(feed)](const config::v1::RunSpec& spec) -> absl::StatusOr<Workload> {
     ASSIGN_OR_RETURN(Workload workload, make(spec));
@@ -90,7 +90,7 @@ WorkloadFactory Fed(WorkloadFactory make, FeedFunction feed) {
   };
 }
 
-// What the session is to train.
+// Returns the op that the session trains.
 absl::StatusOr<TrainOp> ResolveOp(const TrainOptions& options) {
   config::v1::RunSpec spec = options.session.op.spec;
   config::v1::TrainingConfig* const training = spec.mutable_training();
@@ -114,7 +114,7 @@ absl::StatusOr<TrainOp> ResolveOp(const TrainOptions& options) {
   return op;
 }
 
-// A worker's monitors: its share of the run ends, not the run.
+// A worker's monitors. Only its share of the run ends, not the run.
 class WorkerMonitors : public Hook {
  public:
   explicit WorkerMonitors(std::unique_ptr<Hook> monitors) : monitors_(std::move(monitors)) {}
@@ -142,7 +142,7 @@ absl::Status AddMonitors(const TrainOptions& options, absl::optional<int64_t> bo
   return absl::OkStatus();
 }
 
-// What a chief without monitors has.
+// Adds the hooks of a chief without monitors.
 absl::Status AddDefaults(const TrainOptions& options, std::vector<std::unique_ptr<Hook>>* hooks) {
   LoggingTensorOptions printer;
   printer.tensors = {"loss", "global_step"};
@@ -179,7 +179,7 @@ absl::StatusOr<MonitoredSessionOptions> SessionOf(const TrainOptions& options, a
   return resolved;
 }
 
-// Knows where the run stood before the first step of this call: on the chief no step begins before AfterCreateSession.
+// Records the global step before the first step of this call. On the chief, no step begins before AfterCreateSession.
 class StartHook : public Hook {
  public:
   std::string name() const override { return "GraphActionsStart"; }
@@ -196,7 +196,7 @@ class StartHook : public Hook {
   absl::optional<int64_t> step_;
 };
 
-// The lines about the loss: at every so many steps, and at the last one.
+// Writes the lines about the loss: every `log_every_steps` steps, and at the last one.
 class LossLines {
  public:
   LossLines(const TrainOptions& options, absl::optional<int64_t> bound, const StartHook* start)
@@ -210,7 +210,7 @@ class LossLines {
   void BeforeRun() { began_ = clock_->Now(); }
   void AfterRun(const StepResult& result) {
     seen_ = result.global_step;
-    // An earlier life has run it, and hooks were to see it again.
+    // An earlier chief ran this step, and hooks see it again.
     if (is_chief_ && result.global_step <= start_.step()) return;
     last_ = result;
     took_ = clock_->Now() - began_;
@@ -222,9 +222,9 @@ class LossLines {
     const bool is_last = bound_ && result.global_step >= *bound_;
     if (is_last || result.global_step - *logged_ >= every_steps_) Log();
   }
-  // The last step was seen; the session itself may not know yet that none follows.
+  // Returns true once the last step was seen, even if the session does not know yet that none follows.
   bool at_bound() const { return bound_ && seen_ >= *bound_; }
-  // A worker learns only then which step was the last.
+  // Writes the last line. Only at the end does a worker learn which step was the last.
   void AtEnd() {
     if (last_ && last_->global_step != logged_) Log();
   }
@@ -261,7 +261,7 @@ class LossLines {
 absl::StatusOr<absl::optional<double>> Train(TrainOptions options) {
   RETURN_IF_ERROR(CheckOptions(options));
   ASSIGN_OR_RETURN(options.session.op, ResolveOp(options));
-  // For monitors and the last line.
+  // The bound for monitors and the last line.
   absl::optional<int64_t> bound;
   if (options.session.is_chief) {
     RETURN_IF_ERROR(ApplyDefaultPolicy(&options.session));

@@ -1,4 +1,4 @@
-// Train over real chiefs and workers in this process, and over sessions in memory where the world has to fail.
+// Tests Train with real chiefs and workers in this process, and with sessions in memory for failures.
 #include "lockstep/train/graph_actions/train.h"
 
 #include <limits>
@@ -40,7 +40,7 @@ using ::testing::StartsWith;
 
 constexpr char kUnbounded[] = "replicas_to_aggregate: 2 unbounded: true";
 
-// A model whose losses are others.
+// A model with replaced losses.
 class LossModel : public Model {
  public:
   using LossFunction = std::function<float(int64_t step)>;
@@ -78,7 +78,7 @@ class LossModel : public Model {
   const LossFunction loss_;
 };
 
-// Notes its calls.
+// Records its calls.
 class NotingMonitor : public Monitor {
  public:
   explicit NotingMonitor(bool on_all_workers = false) : on_all_workers_(on_all_workers) {}
@@ -145,14 +145,14 @@ class GraphActionsTrainTest : public ::testing::Test {
     return loss.value_or(absl::nullopt);
   }
   std::string TrainError() { return std::string(Train(options_).status().message()); }
-  // The step of the newest checkpoint.
+  // Returns the step of the newest checkpoint.
   int64_t StoredStep() { return StepOfCheckpoint(LatestCheckpoint("run", "checkpoint", &fs_).value().value()).value(); }
   bool HasCheckpoint(int64_t step) { return fs_.Exists(absl::StrCat("run/model.ckpt-", step, ".index")).value(); }
   std::string DigestOf(int64_t step) {
     const auto reader = BundleReader::Open(&fs_, absl::StrCat("run/model.ckpt-", step));
     return reader.ok() ? CheckpointDigest(**reader).value() : reader.status().ToString();
   }
-  // Of all event files.
+  // Returns the events of all event files.
   std::vector<v1::Event> Events() {
     std::vector<v1::Event> events;
     const std::vector<std::string> names = fs_.ListDirectory("run").value();
@@ -167,7 +167,7 @@ class GraphActionsTrainTest : public ::testing::Test {
     }
     return events;
   }
-  // (step, value) of the scalars "loss".
+  // Returns (step, value) of the scalars "loss".
   std::map<int64_t, float> LossSummaries() {
     std::map<int64_t, float> losses;
     for (const v1::Event& event : Events()) {
@@ -177,7 +177,7 @@ class GraphActionsTrainTest : public ::testing::Test {
     }
     return losses;
   }
-  // Sessions in memory of a worker, which computes these blocks.
+  // Opens in-memory sessions of a worker that computes these blocks.
   FakeOpener* OpenAsWorker(std::vector<StepResult> blocks) {
     options_.session.master = "grpc://chief:2222";
     options_.session.logdir.clear();
@@ -443,7 +443,7 @@ TEST_F(GraphActionsTrainTest, GA12ANaNLossMayCountAndChangeNothingElse) {
   options_.session.op.spec.mutable_checkpoint()->set_every_steps(1);
   EXPECT_EQ(TrainWell(), 4.0);
   EXPECT_THAT(monitor.calls(), ElementsAre("begin 5", "step 1", "step 2", "step 3", "step 4", "step 5", "end"));
-  // The digest has the global step in it.
+  // Compares values, because the digest contains the global step.
   const auto values = [&](int64_t step) {
     const auto reader = BundleReader::Open(&fs_, absl::StrCat("run/model.ckpt-", step)).value();
     return std::string(reader->Read("logits/kernel")->bytes()) +
@@ -474,7 +474,7 @@ TEST_F(GraphActionsTrainTest, GA14TheEndOfTheFeedIsACleanEnd) {
   EXPECT_TRUE(TrainWell());
   EXPECT_EQ(StoredStep(), 4);
   const std::string fed = DigestOf(4);
-  // What was fed is what counts: the same batches without a feed give the same bits.
+  // Only the fed batches count: the same batches without a feed give the same bits.
   options_ = Options();
   options_.session.logdir = "unfed";
   options_.max_steps = 4;
@@ -484,7 +484,7 @@ TEST_F(GraphActionsTrainTest, GA14TheEndOfTheFeedIsACleanEnd) {
 }
 
 TEST_F(GraphActionsTrainTest, GA15TheEndOfTheInputIsACleanEnd) {
-  // Eight examples a step of 96: twelve steps an epoch.
+  // A step takes eight of 96 examples, so an epoch has twelve steps.
   options_.session.op = Op(kUnbounded, "epochs: 1");
   EXPECT_TRUE(TrainWell());
   EXPECT_EQ(StoredStep(), 12);
@@ -550,7 +550,7 @@ TEST_F(GraphActionsTrainTest, GA21KeepCheckpointMaxZeroKeepsAll) {
   EXPECT_FALSE(HasCheckpoint(9));
 }
 
-// GA-23: its bound is not of the file that the worker finds, but the run's.
+// GA-23: the worker's bound is that of the run, not of the file that it finds.
 TEST_F(GraphActionsTrainTest, GA23AWorkerEndsWithTheRunWhateverItsOwnSteps) {
   options_.session.is_chief = false;
   OpenAsWorker({Block(181, 1), Block(260, 0.5)});

@@ -9,10 +9,10 @@
 
 namespace lockstep {
 
-// A run in a logdir, for tests: a model of one weight w for the sign of a number, trained for ten steps, and a test
-// split /data/test.csv of four examples, of which w > 0 gets three right and w < 0 one.
+// Functions for a test run in a logdir: a model of one weight w for the sign of a number, trained for ten steps, and a
+// test split /data/test.csv of four examples. w > 0 gets three of them right, w < 0 one.
 
-// Complete, as a chief records it.
+// Returns the complete configuration, as a chief records it.
 config::v1::RunSpec SignRunSpec();
 
 // Writes the data, the logdir and its lockstep.textproto.
