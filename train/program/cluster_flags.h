@@ -12,25 +12,26 @@
 
 namespace lockstep::train {
 
-// What a process is, and where it finds the others. A value.
+// The role of a process, and the address of the chief. A value.
 struct ProcessRole {
   ClusterRole task;
-  // What TF_CONFIG says, with the flags in place of what they say otherwise.
+  // The contents of TF_CONFIG, overridden by the flags.
   TfConfig environment;
-  // Where the chief is; empty for the chief.
+  // The chief's address. Empty for the chief.
   std::string master;
-  // The chief's; empty: it is alone.
+  // The addresses at which the chief listens. If empty, it is alone.
   std::string listen;
   std::string logdir;
 };
 
-// --job_name, --task_index, --ps_hosts, --worker_hosts, --listen, --master, --tls_dir and --logdir: how a program
-// learns what it is. A flag counts before its LOCKSTEP_ variable, and that before TF_CONFIG. All processes of a cluster
-// may have the same variables: one that is for others says nothing, where such a flag is an error.
+// The flags --job_name, --task_index, --ps_hosts, --worker_hosts, --listen, --master, --tls_dir and --logdir, which
+// define a program's role. A flag takes precedence over its LOCKSTEP_ variable, and the variable over TF_CONFIG. All
+// processes of a cluster may have the same variables: a variable for another role is ignored, while such a flag is an
+// error.
 struct ClusterFlags {
   absl::optional<std::string> job_name;
   absl::optional<int64_t> task_index;
-  // Addresses, separated by commas. One of the two given: the cluster is what they say, and not TF_CONFIG's.
+  // Addresses, separated by commas. If one of the two is given, they define the cluster in place of TF_CONFIG.
   absl::optional<std::string> ps_hosts;
   absl::optional<std::string> worker_hosts;
   std::string listen;
@@ -39,14 +40,14 @@ struct ClusterFlags {
   bool insecure = false;
   std::string logdir;
 
-  // This object must outlive the parsing, and `command_line` this object.
+  // Declares the flags. This object must outlive the parsing, and `command_line` this object.
   void Declare(CommandLine* command_line);
 
-  // Errors: those of ResolveRole; InvalidArgument names flags that contradict each other or what is missing: a worker's
-  // and a parameter server's master, an evaluator's logdir.
+  // Returns the role. Errors: those of ResolveRole; InvalidArgument names flags that contradict each other or are
+  // missing: the master of a worker or a parameter server, the logdir of an evaluator.
   absl::StatusOr<ProcessRole> Resolve(TfConfig environment) const;
 
-  // False for what the environment said. Without Declare everything is a flag.
+  // Returns false if the environment set the value. Without Declare, every value counts as a flag's.
   bool IsFlag(const std::string& name) const { return command_line == nullptr || command_line->IsGiven(name); }
   const CommandLine* command_line = nullptr;
 };

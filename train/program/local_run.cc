@@ -20,8 +20,8 @@ namespace {
 
 constexpr absl::Duration kStatusPeriod = absl::Milliseconds(500);
 
-// Runs the workers until the chief has ended; a worker that fails permanently stops it. Returns the first such failure,
-// else the result of the chief.
+// Runs the workers until the chief has ended. A worker that fails permanently stops it. Returns the first such failure,
+// otherwise the result of the chief.
 absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, ChiefHost* host) {
   train::SessionOptions session;
   session.logdir = options.logdir;
@@ -54,7 +54,7 @@ ChiefHost::Options HostOptions(const config::v1::RunSpec& config, const LocalRun
   host.chief.config = config;
   host.chief.change_settings = options.change_settings;
   host.chief.new_run = options.new_run;
-  host.chief.config.mutable_cluster()->clear_linger_seconds();  // nobody else can come
+  host.chief.config.mutable_cluster()->clear_linger_seconds();  // no other process can connect
   return host;
 }
 

@@ -15,9 +15,9 @@
 
 namespace lockstep::train {
 
-// The main of a program that trains: its flags, its signals and its exit code. What the process is, chief, worker,
-// parameter server or evaluator, its flags say, or the environment: LOCKSTEP_ variables, or TF_CONFIG, as Kubeflow sets
-// it. Make it first in main, before any thread.
+// The main function of a program that trains: its flags, its signals and its exit code. Flags or the environment
+// (LOCKSTEP_ variables, or TF_CONFIG, as Kubeflow sets it) define the role of the process: chief, worker, parameter
+// server or evaluator. Create it first in main, before any thread.
 //
 //   int main(int argc, char** argv) {
 //     lockstep::train::Program program(argc, argv, "Trains a softmax regression.");
@@ -29,21 +29,21 @@ class Program {
   // those of ClusterFlags.
   Program(int argc, char** argv, std::string summary);
 
-  // For flags of the program's own, before Run.
+  // Returns the command line, to which the program may add its own flags before Run.
   CommandLine& command_line() { return command_line_; }
 
-  // Parses the flags, runs `body` and returns the exit code: 0 done, also when the body returns OutOfRange, as an input
-  // or a run that has ended does; 1 the run failed, or an exception was thrown; 2 wrong arguments; 138 starting again
-  // may help; 143 stopped by a signal, with the last step saved. SIGTERM, SIGINT, SIGHUP and SIGXCPU stop the sessions
-  // of the body; at SIGUSR1 and SIGUSR2 the chief's save now, and the body continues. The body is that of the chief and
-  // the workers. A parameter server waits for the end of the run; an evaluator evaluates each checkpoint as the run's
+  // Parses the flags, runs `body` and returns the exit code: 0 done, also if the body returns OutOfRange, as an input
+  // or a run that has ended does; 1 the run failed, or an exception was thrown; 2 wrong arguments; 138 a restart may
+  // help; 143 stopped by a signal, with the last step saved. SIGTERM, SIGINT, SIGHUP and SIGXCPU stop the sessions of
+  // the body; at SIGUSR1 and SIGUSR2, the chief's sessions save now, and the body continues. The chief and the workers
+  // run `body`. A parameter server waits for the end of the run; an evaluator evaluates each checkpoint as the run's
   // configuration says, until that of the last step.
   int Run(const std::function<absl::Status()>& body);
-  // The same with a body for every role, such as one that calls learn::Run.
+  // Does what Run does, but runs `body` in every role, such as one that calls learn::Run.
   int RunEveryRole(const std::function<absl::Status()>& body);
 
-  // In the body: what the flags say. A chief of a cluster answers for two seconds when the run is over, unless `op`
-  // says otherwise, so that all others learn of it.
+  // Returns session options that follow the flags. Must be called in the body. A chief of a cluster answers for two
+  // seconds after the run is over, unless `op` says otherwise, so that all other processes learn of the end.
   SessionOptions Options(TrainOp op);
   bool is_chief() const { return process_.task.role == Role::kChief; }
   int task_index() const { return process_.task.index; }
@@ -54,19 +54,19 @@ class Program {
   config::v1::RunSpec WithFlags(config::v1::RunSpec spec) const;
 
  private:
-  // InvalidArgument for flags that contradict each other; settles what the process is.
+  // Determines the role of the process. InvalidArgument for flags that contradict each other.
   absl::Status Resolve();
-  // The same for those that are the chief's.
+  // Checks the flags of the chief. InvalidArgument for flags that contradict each other.
   absl::Status CheckChiefFlags() const;
   TerminationWatch::Options WatchOptions();
-  // What a process does that neither trains nor has a body of its own.
+  // Does the work of a process that neither trains nor has its own body.
   absl::Status WaitOrEvaluate();
 
   const int argc_;
   char** const argv_;
   ClusterFlags cluster_;
   ProcessRole process_;
-  // Flags of the chief's.
+  // The chief's flags.
   struct Listening {
     std::string port_file, address_file, advertise;
     bool new_run = false;

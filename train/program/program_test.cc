@@ -1,4 +1,4 @@
-// With which exit code a program ends, in a process of its own.
+// Tests the exit code of a program, which runs in its own process.
 #include "lockstep/train/program/program.h"
 
 #include <signal.h>
@@ -34,13 +34,13 @@ class ProgramTest : public ::testing::Test {
 
   using Body = std::function<absl::Status(Program&, SessionOptions)>;
 
-  // Ends the process as a worker's main does whose body is this, with a line on stderr when it has come to its end.
+  // Ends the process like a worker's main with this body. Writes a line to stderr when the program has ended.
   [[noreturn]] static void Main(const Body& body) {
     char name[] = "program", master[] = "--master=grpc://127.0.0.1:1", index[] = "--task_index=0";
     char* argv[] = {name, master, index, nullptr};
     Main(3, argv, body);
   }
-  // The same of a chief.
+  // Ends the process like a chief's main with this body.
   [[noreturn]] static void ChiefMain(const Body& body) {
     char name[] = "program";
     char* argv[] = {name, nullptr};
@@ -111,14 +111,14 @@ TEST_F(ProgramTest, NothingIsDestroyedAfterADiskThatHangs) {
               ExitedWithCode(kExitFailed), "has not taken step 7[^\n]*\n$");
 }
 
-// As while a large checkpoint is restored: nothing has to be saved.
+// Imitates a stop while a large checkpoint is restored: there is nothing to save.
 TEST_F(ProgramTest, AStopBeforeThereIsAChiefLosesNothing) {
   EXPECT_EXIT(ChiefMain([](Program& program, SessionOptions session) {
                 static auto* const hanging = new HangingFileSystem(new MemoryFileSystem);
                 hanging->Hang("logdir");
                 session.fs = hanging;
                 session.logdir = "logdir";
-                program.stop()->Allow(absl::ZeroDuration());  // the program ends at once
+                program.stop()->Allow(absl::ZeroDuration());  // the program ends immediately
                 const auto stopping = Executor::Threads()->Start("stop", [] {
                   hanging->AwaitHanging();
                   kill(getpid(), SIGTERM);
@@ -157,7 +157,7 @@ TEST_F(ProgramTest, AUserSignalSavesAndTheBodyContinues) {
   }
 }
 
-// A worker of the chief's process hangs in a block: the process ends soon after the save, not at its limit.
+// If a worker of the chief's process hangs in a block, the process ends soon after the save, not at its limit.
 TEST_F(ProgramTest, AHungWorkerDoesNotOutliveTheSave) {
   EXPECT_EXIT(ChiefMain([](Program& program, SessionOptions session) -> absl::Status {
                 program.stop()->Allow(absl::Seconds(30));

@@ -17,29 +17,29 @@
 
 namespace lockstep::train {
 
-// Opens FakeSessions, which it keeps, so that they can be looked at when they were dropped. The sessions that it hands
-// out are thread-safe.
+// Opens FakeSessions and keeps them, so that tests can inspect them after they were dropped. The sessions that it
+// returns are thread-safe.
 class FakeOpener {
  public:
-  // The next session that is opened, in order. Without one: as SessionOptions::is_chief says, and on the chief
-  // continuing from the session before if that was dropped without Close.
+  // Adds the options of the next session, in order. Without any, they follow SessionOptions::is_chief, and a chief
+  // continues from the session before if that was dropped without Close.
   void Add(FakeSession::Options options) { next_.push_back(std::move(options)); }
-  // The next attempt fails.
+  // Makes the next attempt fail.
   void AddFailure(absl::Status status) { next_.push_back(std::move(status)); }
-  // Called with each session before it is handed out.
+  // Sets a function that is called with each session before it is returned.
   void set_on_open(std::function<void(int index, FakeSession&)> on_open) { on_open_ = std::move(on_open); }
 
   SessionOpener opener() {
     return [this](const SessionOptions& options) { return Open(options); };
   }
 
-  // How often it was called, and with what.
+  // The number of attempts, and the options of each.
   int attempts() const { return static_cast<int>(asked_.size()); }
   const SessionOptions& asked(int index) const { return asked_[index]; }
   int opened() const { return static_cast<int>(sessions_.size()); }
   FakeSession& session(int index) { return *sessions_[index]; }
   FakeSession& last() { return *sessions_.back(); }
-  // Sessions that are open.
+  // Returns the number of open sessions.
   int live() const { return *live_; }
 
  private:

@@ -23,7 +23,7 @@ FakeSession::FakeSession(Options options)
 void FakeSession::Commit() {
   while (newest_ < end_ && newest_ <= limit_) {
     ++newest_;
-    if (!options_.gated) return;  // As slowly as it is followed.
+    if (!options_.gated) return;  // Commits only as fast as Run follows.
   }
 }
 
@@ -59,7 +59,7 @@ absl::StatusOr<StepResult> FakeSession::Run(const TrainOp& op) {
 absl::StatusOr<int64_t> FakeSession::NextStep() {
   if (options_.chief) return seen_;
   if (!options_.blocks.empty()) return options_.blocks.front().global_step - 1;
-  // A Run that fails has a block.
+  // A Run that will fail has a block, too.
   if (!run_error_.ok()) return newest_;
   return absl::OutOfRangeError("the run is over");
 }

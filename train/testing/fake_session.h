@@ -21,25 +21,26 @@
 
 namespace lockstep::train {
 
-// A run in memory, in one thread. As a chief it commits as many steps as the gate lets it, eagerly, and Run returns
-// them one by one; the loss of step s is Options::loss(s), and the scalar variable "w" has the value s, unless it was
-// assigned. A variable "v" is [s, 2s]. As a worker it returns Options::blocks, one for each Run. Not thread-safe.
+// A run in memory, in one thread. As a chief, it commits as many steps as the gate allows, eagerly, and Run returns
+// them one by one. The loss of step s is Options::loss(s). The scalar variable "w" has the value s unless it was
+// assigned, and the variable "v" is [s, 2s]. As a worker, it returns Options::blocks, one for each Run. Not
+// thread-safe.
 class FakeSession : public Session, public StepGate {
  public:
   struct Options {
     bool chief = true;
-    // Where the run stands, and what its checkpoint had of the hooks.
+    // The run's global step, and the hooks' states in its checkpoint.
     int64_t step = 0;
     v1::SessionState restored;
-    // It stands there after a good end.
+    // True if the run has reached that step with a good end.
     bool may_change_program = false;
-    // The run is over at this step.
+    // The step at which the run is over.
     int64_t total_steps = 1000;
-    // Of the step after whose update the global step is `step`.
+    // Returns the loss of the step after whose update the global step is `step`.
     std::function<double(int64_t step)> loss = [](int64_t step) { return 1.0 / static_cast<double>(step); };
-    // Without a caller who lets steps through: for hooks that are called by hand.
+    // True if steps wait for AllowThrough. False for hooks that tests call directly.
     bool gated = true;
-    // Of a worker, in place of the run. When there is none left the run is over.
+    // The blocks of a worker, in place of the run. If there is none left, the run is over.
     std::deque<StepResult> blocks;
   };
 
@@ -76,14 +77,14 @@ class FakeSession : public Session, public StepGate {
   absl::Status failure() const override { return failure_; }
   void SeekTo(int64_t step) override { seen_ = step; }
 
-  // What a life of the chief that continues from a checkpoint of the newest step begins with.
+  // Returns the options of a chief that continues from a checkpoint of the newest step.
   Options NextLife() const;
 
-  // The newest global step.
+  // Returns the newest global step.
   int64_t newest() const { return newest_; }
-  // In order: "save 3", "stop 5: reason", "close", "allow 4", "state 3".
+  // Returns the calls in order: "save 3", "stop 5: reason", "close", "allow 4", "state 3".
   const std::vector<std::string>& calls() const { return calls_; }
-  // The same but for "allow" and "state".
+  // Returns the calls without "allow" and "state".
   std::vector<std::string> acts() const;
   const std::vector<int64_t>& saved_steps() const { return saved_steps_; }
   // (step, tag, value) of each scalar.
@@ -99,16 +100,16 @@ class FakeSession : public Session, public StepGate {
   bool closed() const { return closed_; }
   bool stopped() const { return stopped_; }
 
-  // The next Run, or Read, fails like this.
+  // Makes the next Run, or Read, fail with `status`.
   void FailNextRun(absl::Status status) { run_error_ = std::move(status); }
   void FailNextRead(absl::Status status) { read_error_ = std::move(status); }
-  // RequestStop says this, and ends the run nevertheless.
+  // Makes RequestStop return `status`, although it ends the run.
   void set_stop_status(absl::Status status) { stop_status_ = std::move(status); }
-  // The run has failed like this: the loop is to be left.
+  // Makes the run fail with `failure`, so that the loop should end.
   void set_failure(absl::Status failure) { failure_ = std::move(failure); }
-  // What Stop does.
+  // Sets the function that Stop calls.
   void set_on_stop(std::function<absl::Status()> on_stop) { on_stop_ = std::move(on_stop); }
-  // GlobalStep returns these, one by one, before the true one.
+  // Makes GlobalStep return these, one by one, before the true one.
   void set_polled_steps(std::deque<int64_t> steps) { polled_steps_ = std::move(steps); }
 
  private:
@@ -118,7 +119,7 @@ class FakeSession : public Session, public StepGate {
 
   Options options_;
   int64_t newest_;
-  // The step that Run has returned last.
+  // The step that Run returned last.
   int64_t seen_;
   int64_t end_;
   int64_t limit_ = std::numeric_limits<int64_t>::min();

@@ -13,11 +13,11 @@
 
 namespace lockstep::train {
 
-// A model that computes as another one does, until a block in which it sends its process SIGTERM and never returns. The
+// A model that computes like another one until a block in which it sends its process SIGTERM and never returns. The
 // thread that computes must block SIGTERM.
 class HangingModel : public Model {
  public:
-  // Hangs in the block after so many.
+  // Hangs in the block after the first `blocks`.
   HangingModel(std::unique_ptr<Model> model, int blocks) : model_(std::move(model)), blocks_left_(blocks) {}
 
   const v1::ModelSpec& spec() const override { return model_->spec(); }

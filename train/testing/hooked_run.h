@@ -12,21 +12,21 @@
 
 namespace lockstep::train {
 
-// One life of a program with hooks over a FakeSession.
+// Runs a program with hooks over a FakeSession, from its start to its end.
 class HookedRun {
  public:
-  // The hooks outlive it. Begin is called, and the session opened; `status` has what came of that.
+  // Calls Begin and opens the session; `status` returns the result. The hooks must outlive this.
   explicit HookedRun(std::vector<Hook*> hooks, FakeSession::Options options = {}) : base_(std::move(options)) {
     status_ = Start(std::move(hooks));
   }
 
-  // Runs up to `count` steps; the first error ends it.
+  // Runs up to `count` steps. The first error ends it.
   absl::Status Run(int count = 1) {
     RETURN_IF_ERROR(status_);
     for (int i = 0; i < count; ++i) RETURN_IF_ERROR(hooked_->Run(TrainOp()).status());
     return absl::OkStatus();
   }
-  // The loop of a program: until it should stop, but at most `limit` steps.
+  // Runs a program's loop until it should stop, but for at most `limit` steps.
   absl::Status RunToTheEnd(int limit = 100000) {
     RETURN_IF_ERROR(status_);
     for (int i = 0; i < limit && !hooked_->ShouldStop(); ++i) {

@@ -7,7 +7,8 @@
 
 namespace lockstep::train {
 
-// A clock for code that waits in one thread: each wait takes as long as it asks for, at once. Not thread-safe.
+// A clock for code that waits in one thread: each wait returns immediately and moves the time to its deadline. Not
+// thread-safe.
 class JumpingClock : public Clock {
  public:
   absl::Time Now() override { return now_; }
@@ -17,7 +18,7 @@ class JumpingClock : public Clock {
     return true;
   }
   void Advance(absl::Duration duration) { now_ += duration; }
-  // Since it was made.
+  // Returns the time since the construction.
   absl::Duration elapsed() const { return now_ - start_; }
 
  private:
