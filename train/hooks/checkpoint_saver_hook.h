@@ -14,32 +14,32 @@
 
 namespace lockstep::train {
 
-// Is told of the saves of a CheckpointSaverHook, in the thread of the session's caller. An error is one of the hook.
+// Receives the saves of a CheckpointSaverHook, in the thread of the session's caller. An error counts as the hook's.
 class CheckpointListener {
  public:
   virtual ~CheckpointListener() = default;
-  // Once, before there is a session.
+  // Called once, before there is a session.
   virtual absl::Status Begin() { return absl::OkStatus(); }
   virtual absl::Status BeforeSave(Session& session, int64_t step) { return absl::OkStatus(); }
-  // Returns whether the run is to stop. After the first save and the last one that counts for nothing.
+  // Returns true to stop the run; the result of the first save and of the last one is ignored.
   virtual absl::StatusOr<bool> AfterSave(Session& session, int64_t step, const std::string& prefix) { return false; }
-  // After the last save; `step` is the last one.
+  // Called after the last save; `step` is the last step.
   virtual absl::Status End(Session& session, int64_t step) { return absl::OkStatus(); }
 };
 
 struct CheckpointSaverOptions {
   Period period;
-  // In the order in which they are told; they outlive the hook.
+  // The listeners, in the order of their calls. They must outlive the hook.
   std::vector<CheckpointListener*> listeners;
   Clock* clock = Clock::Real();
 };
 
-// Saves when a session begins, then with a period, and at a good end if the last step is not saved. The chief's own
-// saves go on besides. With a period of steps it gates where it saves; with one of time only if it has listeners, since
-// they are to see the step that is saved. For the chief.
+// Saves when a session begins, then with a period, and at a successful end if the last step is not saved. The chief's
+// own saves continue as well. With a period of steps it gates the steps at which it saves; with a period of time it
+// gates only if it has listeners, because they must see the step that is saved. Only for the chief.
 class CheckpointSaverHook : public Hook {
  public:
-  // InvalidArgument for a wrong period.
+  // Returns InvalidArgument if the period is wrong.
   static absl::StatusOr<std::unique_ptr<CheckpointSaverHook>> Create(const CheckpointSaverOptions& options);
 
   std::string name() const override { return "CheckpointSaverHook"; }
@@ -52,7 +52,7 @@ class CheckpointSaverHook : public Hook {
  private:
   CheckpointSaverHook(const CheckpointSaverOptions& options, const SecondOrStepTimer& timer)
       : options_(options), timer_(timer) {}
-  // Returns whether a listener wants to stop.
+  // Returns true if a listener requests a stop.
   absl::StatusOr<bool> Save(Session& session, int64_t step);
 
   const CheckpointSaverOptions options_;

@@ -53,7 +53,7 @@ class CheckpointSaverHookTest : public ::testing::Test {
     return *CheckpointSaverHook::Create(options);
   }
 
-  // The newest save after each run, without a call of AfterCreateSession.
+  // Returns the newest save after each run, without a call of AfterCreateSession.
   std::vector<int64_t> NewestSaves(CheckpointSaverHook* hook, int runs, const std::vector<double>& times = {}) {
     FakeSession::Options options;
     options.gated = false;
@@ -108,7 +108,7 @@ TEST_F(CheckpointSaverHookTest, ListenersAreToldOfEachSave) {
               ElementsAre("begin", "before 0", "after 0", "before 1", "after 1", "before 2", "after 2"));
   listener.calls.clear();
   ASSERT_TRUE(run.Close().ok());
-  // The run had gone on, as nobody stopped it at step 2.
+  // The run continued, because nothing stopped it at step 2.
   EXPECT_EQ(last, 3);
   EXPECT_THAT(listener.calls, ElementsAre("before 3", "after 3", "end 3"));
 }

@@ -14,24 +14,24 @@
 namespace lockstep::train {
 
 struct FinalOpsOptions {
-  // Read at a good end; {"global_step"} and the like. Empty: none.
+  // The values to read at a successful end, such as {"global_step"}; may be empty.
   std::vector<std::string> variables;
-  // Called at a good end, after that. Empty: none. One of both is needed.
+  // Called at a successful end, after the read; may be empty. At least one of the two is required.
   std::function<absl::Status(Session&)> function;
 };
 
-// Evaluates something when the loop has ended well. An error is one of the hook; OutOfRange is explained in the log, as
-// nobody reads it as the end of the run any more. Gates nothing.
+// Evaluates values or a function when the loop has ended successfully. An error counts as the hook's. OutOfRange is
+// explained in the log, because it no longer means the end of the run. Gates nothing.
 class FinalOpsHook : public Hook {
  public:
-  // InvalidArgument when there is nothing to evaluate.
+  // Returns InvalidArgument if there is nothing to evaluate.
   static absl::StatusOr<std::unique_ptr<FinalOpsHook>> Create(const FinalOpsOptions& options);
 
   std::string name() const override { return "FinalOpsHook"; }
   absl::Status End(Session& session) override;
   bool GatesAt(int64_t step) const override { return false; }
 
-  // What was read, and of which step; nullopt before the end.
+  // The values that were read, and their step; nullopt before the end.
   const absl::optional<ReadResult>& final_values() const { return final_values_; }
 
  private:

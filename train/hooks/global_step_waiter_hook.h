@@ -14,18 +14,18 @@
 namespace lockstep::train {
 
 struct GlobalStepWaiterOptions {
-  // 0 and less: no wait.
+  // The global step to wait for; if 0 or less, there is no wait.
   int64_t wait_until_step = 0;
-  // More than 0.
+  // Must be more than 0.
   absl::Duration poll_interval = absl::Milliseconds(500);
   Clock* clock = Clock::Real();
 };
 
-// Delays a worker's first block until the global step is reached, or the run is to end. It holds no block meanwhile.
-// The chief does not wait: its hooks follow the steps, so they would wait for themselves.
+// Delays a worker's first block until the run reaches the global step or ends. It holds no block meanwhile. The chief
+// does not wait: its hooks follow the steps, so they would wait for themselves.
 class GlobalStepWaiterHook : public Hook {
  public:
-  // InvalidArgument for a wrong poll_interval.
+  // Returns InvalidArgument if poll_interval is not positive.
   static absl::StatusOr<std::unique_ptr<GlobalStepWaiterHook>> Create(const GlobalStepWaiterOptions& options);
 
   std::string name() const override { return "GlobalStepWaiterHook"; }

@@ -20,28 +20,28 @@
 namespace lockstep::train {
 
 struct LoggingTensorOptions {
-  // "loss" and "global_step" of the run, else variables and optimizer state.
+  // "loss" and "global_step" of the run, or names of variables and optimizer state.
   std::vector<std::string> tensors;
-  // Exactly one of the two, or neither if at_end: every so many runs of this process, and the first; or whenever the
-  // time has passed.
+  // The number of this process's runs, or the time, between two lines; the first run is always logged. Exactly one must
+  // be set, or neither with at_end.
   absl::optional<int64_t> every_n_iter;
   absl::optional<absl::Duration> every_n_secs;
-  // Once more at a good end, with the values of then.
+  // If true, logs once more at a successful end, with the values at that time.
   bool at_end = false;
-  // Elements of each that are shown; -1: all.
+  // The number of elements of each tensor to show; -1 shows all.
   int64_t summarize = 8;
-  // Makes the line of names and values, in the order of `tensors`. Empty: "loss = 0.5, global_step = 10", and from the
-  // second line on the time since the one before, " (1.000 sec)".
+  // Makes the line from names and values, in the order of `tensors`. By default it is "loss = 0.5, global_step = 10";
+  // from the second line on, it ends with the time since the previous one, " (1.000 sec)".
   std::function<std::string(const std::vector<std::pair<std::string, Tensor>>&)> formatter;
-  // Where lines go. Empty: the log, as INFO.
+  // Receives the lines. If empty, they are logged as INFO.
   std::function<void(const std::string&)> log;
   Clock* clock = Clock::Real();
 };
 
-// Logs values. Gates only the steps at which it reads variables, which with every_n_secs may be any.
+// Logs values. Gates only the steps at which it reads variables; with every_n_secs, this may be any step.
 class LoggingTensorHook : public Hook {
  public:
-  // InvalidArgument for no tensors, and a wrong period.
+  // Returns InvalidArgument if there are no tensors, or an option is wrong.
   static absl::StatusOr<std::unique_ptr<LoggingTensorHook>> Create(const LoggingTensorOptions& options);
 
   std::string name() const override { return "LoggingTensorHook"; }
@@ -57,14 +57,14 @@ class LoggingTensorHook : public Hook {
   absl::Status Log(const RunValues& values);
 
   const LoggingTensorOptions options_;
-  // Those that are read.
+  // The tensors that it reads from the session.
   std::vector<std::string> variables_;
-  // Absent: at the end alone. Its steps are runs, from 0.
+  // Counts runs, from 0, as steps. Absent if it logs only at the end.
   absl::optional<SecondOrStepTimer> timer_;
   int64_t runs_ = 0;
   // The global step before the first run.
   absl::optional<int64_t> origin_;
-  // This run is logged.
+  // True if the current run is logged.
   bool due_ = false;
   absl::optional<absl::Time> last_log_;
   RunValues last_;

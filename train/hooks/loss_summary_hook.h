@@ -18,10 +18,10 @@ struct LossSummaryOptions {
   Clock* clock = Clock::Real();
 };
 
-// Writes the loss, a summary "loss", at the first run and then with a period. Gates no step. For the chief.
+// Writes the loss as a summary "loss", at the first run and then with a period. Gates no step. Only for the chief.
 class LossSummaryHook : public Hook {
  public:
-  // InvalidArgument for a wrong period.
+  // Returns InvalidArgument if the period is wrong.
   static absl::StatusOr<std::unique_ptr<LossSummaryHook>> Create(const LossSummaryOptions& options);
 
   std::string name() const override { return "LossSummaryHook"; }

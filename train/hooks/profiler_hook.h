@@ -20,20 +20,20 @@ namespace lockstep::train {
 
 struct ProfilerOptions {
   Period period;
-  // Is created.
+  // The directory of the timelines; created if it does not exist.
   std::string output_directory;
   FileSystem* fs = FileSystem::Real();
   Clock* clock = Clock::Real();
 };
 
-// Writes timeline-<step>.json, which chrome://tracing and Perfetto show: the runs since the file before, at most 10000.
-// What it sees is the time from its BeforeRun to its AfterRun ("run": on the chief the wait for the next step, on a
-// worker computing a block and waiting for its fate; with BeforeRun of the hooks behind it and AfterRun of those before
-// it), and the time between ("between runs": the other hooks and the loop's own code). It sees nothing of what happens
-// inside of a step. Not on the first run. A file that cannot be written is a warning. Gates nothing.
+// Writes timeline-<step>.json, which chrome://tracing and Perfetto show, with the runs since the previous file, at most
+// 10000. It measures the time from its BeforeRun to its AfterRun ("run": on the chief the wait for the next step, on a
+// worker the computation of a block and the wait for its result; including BeforeRun of later hooks and AfterRun of
+// earlier ones), and the time in between ("between runs": the other hooks and the loop's own code), but nothing inside
+// a step. Writes no file at the first run. If it cannot write a file, it logs a warning. Gates nothing.
 class ProfilerHook : public Hook {
  public:
-  // InvalidArgument for a wrong period, and without a directory.
+  // Returns InvalidArgument if the period is wrong, or there is no directory.
   static absl::StatusOr<std::unique_ptr<ProfilerHook>> Create(const ProfilerOptions& options);
 
   std::string name() const override { return "ProfilerHook"; }
@@ -56,7 +56,7 @@ class ProfilerHook : public Hook {
 
   const ProfilerOptions options_;
   SecondOrStepTimer timer_;
-  // When the first run began: the origin of all files.
+  // The time at which the first run began: the origin of all files.
   absl::optional<absl::Time> origin_;
   absl::Time begin_;
   std::deque<Interval> runs_;

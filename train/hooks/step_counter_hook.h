@@ -18,11 +18,11 @@ struct StepCounterOptions {
   Clock* clock = Clock::Real();
 };
 
-// Measures global steps per second: logged, and on the chief a summary "global_step/sec". The first step only starts
-// the clock. Gates no step.
+// Measures global steps per second, logs them, and writes them on the chief as a summary "global_step/sec". The first
+// step only starts the clock. Gates no step.
 class StepCounterHook : public Hook {
  public:
-  // InvalidArgument for a wrong period.
+  // Returns InvalidArgument if the period is wrong.
   static absl::StatusOr<std::unique_ptr<StepCounterHook>> Create(const StepCounterOptions& options);
 
   std::string name() const override { return "StepCounterHook"; }

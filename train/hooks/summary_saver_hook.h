@@ -15,15 +15,15 @@
 
 namespace lockstep::train {
 
-// Makes the summary of global step `step`; common/summary's SummaryBuilder makes scalars, histograms and images. Called
-// only when it is due.
+// Returns the summary of global step `step`; a SummaryBuilder (train/events) makes scalars, histograms and images.
+// Called only when the summary is due.
 using SummaryProvider = std::function<absl::StatusOr<v1::Summary>(Session& session, int64_t step)>;
 
 struct SummarySaverOptions {
   Period period;
   SummaryProvider provider;
-  // Gates where the summary is due, so that what the provider reads is of that very step. Else it may be of one that is
-  // up to 64 steps later.
+  // If true, gates the steps at which the summary is due, so that the provider reads values of that very step.
+  // Otherwise they may be of a step that is up to 64 steps later.
   bool exact = false;
   Clock* clock = Clock::Real();
 };
@@ -31,7 +31,7 @@ struct SummarySaverOptions {
 // Writes a summary at the first run and then with a period, into the chief's event file.
 class SummarySaverHook : public Hook {
  public:
-  // InvalidArgument for a wrong period, and without a provider.
+  // Returns InvalidArgument if the period is wrong, or there is no provider.
   static absl::StatusOr<std::unique_ptr<SummarySaverHook>> Create(const SummarySaverOptions& options);
 
   std::string name() const override { return "SummarySaverHook"; }

@@ -28,7 +28,7 @@ class SummarySaverHookTest : public ::testing::Test {
     options.period = period;
     options.clock = &clock_;
     options.exact = exact;
-    // Counts how often it is asked.
+    // Counts its calls.
     options.provider = [this](Session&, int64_t step) -> absl::StatusOr<v1::Summary> {
       SummaryBuilder builder;
       builder.AddScalar("counter", static_cast<float>(++asked_));
@@ -77,7 +77,7 @@ TEST_F(SummarySaverHookTest, GatesOnlyWhereItIsDueAndOnlyWhenItIsToBeExact) {
     ASSERT_TRUE(run.Run().ok());
     steps.push_back(run.base().newest());
   }
-  // Held at 1, 5 and 9; after each Run the next steps may be taken.
+  // The run is held at 1, 5 and 9; after each Run the next steps may be taken.
   EXPECT_THAT(steps, ElementsAre(5, 5, 5, 5, 9, 9, 9, 9, 13, 13));
 }
 

@@ -1,4 +1,4 @@
-// Hooks on workers, with a real chief in this process: one whose BeforeRun waits holds up no other process.
+// Tests hooks on workers, with a real chief in this process: a hook whose BeforeRun waits holds up no other process.
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,7 +17,7 @@
 namespace lockstep::train {
 namespace {
 
-// Takes longer in BeforeRun than a block is held, until the run has reached a step, and says nothing to the session.
+// Waits in BeforeRun, longer than a block is held, until the run has reached a step. Does not call LimitHold.
 class SlowHook : public Hook {
  public:
   SlowHook(int64_t step, std::function<void()> wait) : step_(step), wait_(std::move(wait)) {}
@@ -61,7 +61,7 @@ class WorkerHooksTest : public ::testing::Test {
     opening.join();
   }
 
-  // Workers whose first frame the chief has taken.
+  // Returns the number of workers whose first frame the chief has received.
   int Asking() {
     int asking = 0;
     const v1::RunStatus run = chief_->chief()->GetStatus();
@@ -69,14 +69,14 @@ class WorkerHooksTest : public ::testing::Test {
     return asking;
   }
 
-  // The first Run of a worker with this hook, beside another worker.
+  // Makes the first Run of a worker with this hook, while another worker computes.
   StepResult FirstRunWith(Hook* hook) {
     HookedSession::Options options;
     options.hooks = {hook};
     auto hooked = HookedSession::Open(workers_[0].get(), options).value();
     while (Asking() < 2) std::this_thread::yield();
     chief_->AllowThrough(0);
-    // Both have a block of the first step.
+    // Both workers have a block of the first step.
     EXPECT_EQ(workers_[1]->NextStep().value(), 0);
     EXPECT_EQ(workers_[0]->NextStep().value(), 0);
     std::thread other([this] {

@@ -10,14 +10,15 @@
 
 namespace lockstep::train {
 
-// What is called `name` of a run: "loss" (DT_DOUBLE), "global_step" (DT_INT64), else what was fetched under that name.
-// Internal when it was not fetched.
+// Returns the value of `name` in a run: "loss" (DT_DOUBLE) and "global_step" (DT_INT64) of its result, otherwise the
+// value that was fetched under that name. Returns Internal if it was not fetched.
 absl::StatusOr<Tensor> FetchedValue(const RunValues& values, const std::string& name);
 
-// Whether FetchedValue has it without a Fetch.
+// Returns true if FetchedValue has `name` without a Fetch.
 bool IsOfEveryRun(const std::string& name);
 
-// For people: "0.5", "[1 2 3]"; of one with more than `shown` elements these and its shape. -1: all are shown.
+// Formats a tensor for display: "0.5", "[1 2 3]". If it has more than `shown` elements, shows only these and its shape;
+// -1 shows all.
 std::string TensorText(const Tensor& tensor, int64_t shown = 8);
 
 }  // namespace lockstep::train

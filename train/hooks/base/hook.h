@@ -12,7 +12,7 @@
 
 namespace lockstep::train {
 
-// One run of a session, as hooks see it.
+// The context of one run of a session, which its hooks receive.
 class RunContext {
  public:
   explicit RunContext(Session* session) : session_(session) {}
@@ -21,16 +21,16 @@ class RunContext {
   // The global step before the run.
   int64_t global_step() const { return global_step_; }
 
-  // In BeforeRun: values to be read after the run, at its step (Session::Read). Where the hook gates the step they are
-  // those of that step; else of it or a later one.
+  // Requests a value, in BeforeRun, to be read after the run (Session::Read). If the hook gates the step, the value is
+  // of that step; otherwise it is of that step or a later one.
   void Fetch(const std::string& name) { fetches_.push_back(name); }
-  // The loop ends after all hooks' AfterRun; on the chief the run ends, at this step if a hook gates it.
+  // Ends the loop after AfterRun of all hooks. On the chief this ends the run, at this step if a hook gates it.
   void RequestStop(absl::string_view reason) {
     if (stop_reason_.empty()) stop_reason_ = reason.empty() ? "a hook asked for the end" : std::string(reason);
   }
   bool stop_requested() const { return !stop_reason_.empty(); }
 
-  // For those who call hooks.
+  // Used by the code that calls hooks.
   void set_global_step(int64_t step) { global_step_ = step; }
   const std::vector<std::string>& fetches() const { return fetches_; }
   const std::string& stop_reason() const { return stop_reason_; }
@@ -54,7 +54,7 @@ struct RunValues {
 // after a restart from the restored step; on a worker around each block. All calls come from the thread that calls
 // Session::Run, and may block: no thread of the server waits for them. An error or exception of a call stops the
 // session and names the hook: no later hook is called, the chief saves, and the run can be continued. Run of the
-// session that a call is given is FailedPrecondition.
+// session that a call receives returns FailedPrecondition.
 class Hook {
  public:
   virtual ~Hook() = default;
@@ -65,23 +65,23 @@ class Hook {
   // join an unfinished run, or leave it, even if it keeps a state.
   virtual bool OnlyLooks() const { return false; }
 
-  // Once, before there is a session.
+  // Called once, before there is a session.
   virtual absl::Status Begin() { return absl::OkStatus(); }
-  // Each time that there is a session: at the start, and after each recovery. What it assigns is assigned each time.
+  // Called for each session: at the start, and after each recovery. Its assignments are made each time.
   virtual absl::Status AfterCreateSession(Session& session) { return absl::OkStatus(); }
   // On a worker, BeforeRun sees the block that the run is about to compute. A BeforeRun that takes longer than 100 ms
   // (HookedSession::kMaxHold), or calls Session::LimitHold(0) before it waits, holds up no other process: the block is
   // given back, and the run computes a later one. The step that the run makes is then not context.global_step() + 1.
-  // BeforeRun and AfterRun may assign (RunContext::session, from their own thread): a life that shows them a step
-  // again, as the one before was killed before its state was saved, skips what is in the values already.
+  // BeforeRun and AfterRun may assign (RunContext::session, from their own thread). If a chief is killed before their
+  // state is saved, its next life shows them the step again, and skips assignments that the values already contain.
   virtual absl::Status BeforeRun(RunContext& context) { return absl::OkStatus(); }
   virtual absl::Status AfterRun(RunContext& context, const RunValues& values) { return absl::OkStatus(); }
-  // Once, when the loop has ended well.
+  // Called once, when the loop has ended successfully.
   virtual absl::Status End(Session& session) { return absl::OkStatus(); }
 
-  // On the chief: whether the next step waits until AfterRun of the run that made `step`, and BeforeRun of the next
-  // one, have returned. A hook that may stop, assign or skip must gate where it may do so; one that only looks may lag
-  // behind by up to 64 steps. A function of the step alone.
+  // Returns true if, on the chief, the next step must wait until AfterRun of the run that made `step`, and BeforeRun of
+  // the next run, have returned. A hook must gate the steps at which it may stop, assign or skip; a hook that only
+  // looks may lag behind by up to 64 steps. The result must depend on the step alone.
   virtual bool GatesAt(int64_t step) const { return true; }
 
   // Returns the hook's state after AfterRun. Every checkpoint holds it, and SetState restores it before

@@ -1,5 +1,5 @@
-// A hook that sets variables and the learning rate to functions of what they were, under kills and stops of the chief:
-// it is done once.
+// Tests that a hook that sets variables and the learning rate to functions of their old values does so once, although
+// the chief is killed or stopped.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -37,7 +37,7 @@ enum class End { kNone, kKilledInTheCallback, kSavedAndKilled, kKilledLater, kSt
 // Halves the weights and the learning rate at some steps.
 class HalvingHook : public Hook {
  public:
-  // `then` is called behind each change and each Assign, with its step.
+  // Calls `then` after each change and each Assign, with its step.
   HalvingHook(Where where, std::function<void(int64_t)> then) : where_(where), then_(std::move(then)) {}
 
   std::string name() const override { return "halving"; }
@@ -68,7 +68,8 @@ class HalvingHook : public Hook {
 
 class HookAssignmentsTest : public ::testing::TestWithParam<std::tuple<Where, End>> {
  protected:
-  // One life of the chief, which ends in callback number `last_callback`. Returns true at the end of the run.
+  // Runs one life of the chief, which ends in callback number `last_callback`. Returns true if it reaches the end of
+  // the run.
   bool Live(FileSystem* disk, End end, int last_callback) {
     FaultyFileSystem fs(disk);
     SessionOptions options;
@@ -107,7 +108,8 @@ class HookAssignmentsTest : public ::testing::TestWithParam<std::tuple<Where, En
     EXPECT_TRUE(session->Close().ok());
     return true;
   }
-  // The first lives end as `end` says, the last one well.
+  // Runs `lives` lives: the first ones end as `end` says, and the last one finishes the run. Returns the digest of its
+  // values.
   std::string Train(End end, int lives) {
     MemoryFileSystem disk;
     for (int life = 1; life < lives; ++life) {

@@ -12,10 +12,11 @@
 
 namespace lockstep::train {
 
-// What a hook keeps in checkpoints, as named values: Hook::State. Numbers come back with their bits. A value.
+// The state that a hook keeps in checkpoints (Hook::State), as named values. Numbers keep their exact bits. A value
+// type.
 class HookState {
  public:
-  // InvalidArgument for what Serialize did not write.
+  // Returns InvalidArgument if Serialize did not write `text`.
   static absl::StatusOr<HookState> Parse(absl::string_view text);
   // Never empty.
   std::string Serialize() const;
@@ -24,7 +25,7 @@ class HookState {
   void SetDouble(const std::string& name, double value);
   void SetText(const std::string& name, std::string value) { values_[name] = std::move(value); }
 
-  // InvalidArgument names what is absent or of another kind.
+  // Return InvalidArgument, which names the value, if it is absent or of another kind.
   absl::Status GetInt(const std::string& name, int64_t* value) const;
   absl::Status GetDouble(const std::string& name, double* value) const;
   absl::Status GetText(const std::string& name, std::string* value) const;

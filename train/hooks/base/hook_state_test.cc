@@ -50,7 +50,7 @@ TEST(HookStateTest, OtherBytesAreRefused) {
   EXPECT_FALSE(HookState::Parse("x" + good).ok());
   EXPECT_FALSE(HookState::Parse(good + "9:").ok());
   EXPECT_FALSE(HookState::Parse(good + "18446744073709551615:a").ok());
-  // The same name twice.
+  // A name must not occur twice.
   EXPECT_FALSE(HookState::Parse(good + "4:name\n1:x\n").ok());
   for (size_t size = 0; size + 1 < good.size(); ++size) {
     const auto parsed = HookState::Parse(good.substr(0, size));

@@ -28,15 +28,15 @@ absl::Status Call(const Hook& hook, absl::FunctionRef<absl::Status()> function) 
   return Named(hook, CatchExceptions(function));
 }
 
-// The same before the first run, where OutOfRange is an error.
+// As Call, but before the first run, where OutOfRange is an error.
 absl::Status Prepare(const Hook& hook, absl::FunctionRef<absl::Status()> function) {
   return RejectOutOfRange(Call(hook, function));
 }
 
-// Of all hooks together: a checkpoint holds them in one message of protobuf.
+// The limit for the states of all hooks together, which a checkpoint holds in one protobuf message.
 constexpr size_t kMaxStateBytes = size_t{1} << 30;
 
-// Whether the end is on record may be known only after the run has ended: Close returns that.
+// Ignores Unknown: whether the end is on record may be known only after the run has ended, and Close returns that.
 absl::Status Ended(absl::Status status) { return absl::IsUnknown(status) ? absl::OkStatus() : status; }
 
 std::vector<Hook*> PartsOf(absl::Span<Hook* const> hooks) {
@@ -47,7 +47,7 @@ std::vector<Hook*> PartsOf(absl::Span<Hook* const> hooks) {
   return parts;
 }
 
-// The loop is over, and nothing went wrong.
+// Returns true if the loop ended without an error.
 bool EndsWell(const absl::Status& status) { return status.ok() || absl::IsOutOfRange(status); }
 
 }  // namespace
@@ -81,7 +81,8 @@ absl::Status HookedSession::Start() {
   if (options_.gate != nullptr) restored = options_.gate->restored();
   if (restored.hook_size() > 0) {
     RETURN_IF_ERROR(RestoreStates(restored));
-    // The states may be some steps older than the end of a run. Without any, a run that is over shows nothing again.
+    // The states may be some steps older than the end of a run. Without any state, a run that is over shows nothing
+    // again.
     const bool keeps = absl::c_any_of(restored.hook(), [](const auto& hook) { return !hook.state().empty(); });
     const bool shows = keeps || !base_->ShouldStop();
     ASSIGN_OR_RETURN(step_, shows ? absl::StatusOr<int64_t>(restored.step()) : base_->GlobalStep());
@@ -94,7 +95,7 @@ absl::Status HookedSession::Start() {
   }
   for (Hook* hook : options_.hooks) {
     const absl::Status created = Call(*hook, [&] { return hook->AfterCreateSession(outside_); });
-    // A session whose run is over says so.
+    // If the run is over, the session reports that to hooks as OutOfRange.
     RETURN_IF_ERROR(base_->ShouldStop() ? created : RejectOutOfRange(created));
   }
   if (options_.gate == nullptr) return absl::OkStatus();
@@ -172,7 +173,7 @@ absl::Status HookedSession::ResetStates() {
 absl::StatusOr<std::vector<v1::SessionState::Hook>> HookedSession::States() const {
   std::vector<v1::SessionState::Hook> states;
   size_t bytes = 0;
-  // Whether hooks of that name keep a state.
+  // By name: true if a hook of that name keeps a state.
   std::map<std::string, bool> keeps;
   for (const Hook* part : PartsOf(options_.hooks)) {
     v1::SessionState::Hook entry;
@@ -338,7 +339,7 @@ absl::StatusOr<StepResult> HookedSession::RunWithoutHooks(const TrainOp& op) {
 absl::StatusOr<StepResult> HookedSession::Run(const TrainOp& op) {
   RETURN_IF_ERROR(CheckRun());
   if (options_.gate == nullptr) {
-    // A worker's hooks see the block that it holds: what they ask of the session travels with it.
+    // A worker's hooks see the block that it holds, and their requests to the session are sent with it.
     const absl::StatusOr<int64_t> step = base_->NextStep();
     if (!step.ok()) {
       SetLoopStatus(step.status());
@@ -378,11 +379,11 @@ absl::Status HookedSession::Close() {
   if (closed_) return absl::FailedPreconditionError("Close of a session that is closed already");
   closed_ = true;
   if (base_closed_) return failure_;
-  // A loop that asks ShouldStop does not see why.
+  // A loop that calls ShouldStop does not see the reason.
   if (options_.gate != nullptr) SetLoopStatus(options_.gate->failure());
   const absl::Status ended = failure_.ok() ? CallEnd() : absl::OkStatus();
   SetLoopStatus(ended);
-  // How a chief that was told to stop has ended says whether its last step is saved.
+  // If the process was asked to stop, Close of a chief's session reports whether the last step is saved.
   if (base_->is_chief() && !failure_.ok() && !absl::IsCancelled(failure_)) {
     LeaveAfterError();
     return failure_;

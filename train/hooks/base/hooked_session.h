@@ -19,21 +19,21 @@
 
 namespace lockstep::train {
 
-// Calls Begin of each, in order: once for a program's life, before there is a session. The first error, which names the
-// hook, ends it.
+// Calls Begin of each hook, in order: once in a program's life, before there is a session. Stops at the first error,
+// which names the hook, and returns it.
 absl::Status BeginHooks(absl::Span<Hook* const> hooks);
 
-// Returns the states of the hooks' parts, in order: HookedSession::Options::initial_states after BeginHooks.
+// Returns the states of the hooks' parts, in order. After BeginHooks, they are HookedSession::Options::initial_states.
 std::vector<std::string> StatesOf(absl::Span<Hook* const> hooks);
 
-// Calls hooks around each Run of a session. Life: Open, Run until ShouldStop, Close. On a worker that recovers, each
-// recovery has a session and a HookedSession of its own, with the same hooks. Nothing of it runs in another thread than
-// the caller's. Thread-safety: that of Session.
+// Calls hooks around each Run of a session. Life cycle: Open, Run until ShouldStop, Close. On a worker, each recovery
+// has a session and a HookedSession of its own, with the same hooks. Runs entirely in the caller's thread.
+// Thread-safety: as Session.
 //
-// An error of a hook, or an exception that it throws, is named and returned by Run and Close. No later hook is called.
-// The chief stops: it saves, and a successor may continue the run. A worker leaves the run. Two kinds are no such
-// error: OutOfRange is a clean end; Unavailable and Aborted are followed by a recovery, if there is one, as on every
-// worker.
+// If a hook returns an error or throws an exception, Run and Close return an error that names the hook, and no later
+// hook is called. The chief stops: it saves, and a successor may continue the run. A worker leaves the run. Two kinds
+// of errors have another effect: OutOfRange is a clean end; Unavailable and Aborted are followed by a recovery, if
+// there is one, as on every worker.
 class HookedSession : public SessionDecorator {
  public:
   // Steps by which hooks that do not gate may lag behind before tokens wait for them.
@@ -44,35 +44,36 @@ class HookedSession : public SessionDecorator {
   static constexpr absl::Duration kMaxHold = absl::Milliseconds(100);
 
   struct Options {
-    // In the order in which they are called. They outlive the session.
+    // The hooks, in the order of their calls. They must outlive the session.
     std::vector<Hook*> hooks;
-    // StatesOf the hooks before they had a session: where the run has none of theirs, those that have come to another
-    // one get it back, as they saw another life of the run. Empty: they have seen none.
+    // StatesOf the hooks before their first session. If the run has no states of hooks, hooks whose state has changed
+    // since, in another life of the run, get these back. If empty, the hooks had no session before.
     std::vector<std::string> initial_states;
-    // The chief's; null on a worker. Outlives the session.
+    // The chief's gate; null on a worker. Must outlive the session.
     StepGate* gate = nullptr;
-    // The loop's own code between two Runs decides before the next step's tokens are given, as a hook that gates every
-    // step does.
+    // If true, the tokens of the next step wait for the loop's own code between two Runs, as for a hook that gates
+    // every step.
     bool gate_loop = false;
-    // With gate_loop, on the chief: the loop deals with a step after Run has returned it. States are kept by KeepStates
-    // alone, so that a life that continues from a checkpoint shows hooks and loop each step until the loop has dealt
-    // with it. Assign and ChangeSettings count as a hook's.
+    // If true, which requires gate_loop, the loop of the chief processes a step after Run has returned it. Only
+    // KeepStates keeps states then, so that a life that continues from a checkpoint shows hooks and loop each step
+    // until the loop has processed it. Assign and ChangeSettings count as those of a hook.
     bool loop_keeps_states = false;
-    // The chief: Unavailable and Aborted of a hook do not stop the session; another session is to follow.
+    // If true, Unavailable and Aborted of a hook do not stop the chief's session, because another session follows.
     bool recover = false;
   };
 
   // Gives the hooks the state of the checkpoint that the run continues from, calls AfterCreateSession of each, and lets
-  // the first steps through. `session` must outlive the result, and stays open when this fails.
-  // Errors: InvalidArgument names the hooks whose state the checkpoint has and that are not there, those that keep a
-  // state and were not there, unless they only look or the run continues from a good end, and two of one name of which
-  // one keeps a state; those of the hooks and the session.
+  // the first steps through. `session` must outlive the result, and stays open if this fails.
+  // Errors: InvalidArgument names hooks that are missing although the checkpoint has their state, and hooks that keep a
+  // state but are not in the checkpoint, unless they only look or the run continues from a successful end. It also
+  // names two hooks of one name if one of them keeps a state. Others: those of the hooks and the session.
   static absl::StatusOr<std::unique_ptr<HookedSession>> Open(Session* session, Options options);
 
-  // FailedPrecondition after a hook has requested the stop, and after Close. When the run fails, or is over, AfterRun
-  // is not called. What hooks fetch is read after the run; an error of that is one of the hook that asked for it.
+  // Returns FailedPrecondition after a hook has requested the stop, and after Close. If the run fails, or is over,
+  // AfterRun is not called. The values that hooks fetch are read after the run; an error of that read counts as the
+  // hook's.
   absl::StatusOr<StepResult> Run(const TrainOp& op) override;
-  // The same, but the hooks never see the step.
+  // As Run, but the hooks never see the step.
   absl::StatusOr<StepResult> RunWithoutHooks(const TrainOp& op);
   bool ShouldStop() override;
   absl::Status Assign(absl::Span<const NamedTensor> values) override {
@@ -82,59 +83,60 @@ class HookedSession : public SessionDecorator {
     return options_.loop_keeps_states ? ChangeByHook(change) : SessionDecorator::ChangeSettings(change);
   }
 
-  // With loop_keeps_states: the loop has dealt with all steps that it has had. Keeps the hooks' states, and ends the
-  // run if a hook has requested the stop. The loop calls it at least once in kMaxLag steps: Run fails otherwise.
+  // Keeps the hooks' states, and ends the run if a hook has requested the stop. With loop_keeps_states, the loop calls
+  // this when it has processed all steps that it has received, at least once in kMaxLag steps: otherwise Run fails.
   // Errors: those of a state, and of the end.
   absl::Status KeepStates();
-  // A hook has requested the stop: no Run may follow.
+  // Returns true if a hook has requested the stop: no Run may follow.
   bool stop_requested() const { return !stop_reason_.empty(); }
 
-  // The loop's own code, or a thread of the program, has failed. OK and OutOfRange change nothing.
+  // Reports an error of the loop's own code, or of a thread of the program. OK and OutOfRange change nothing.
   void SetLoopStatus(const absl::Status& status);
 
-  // If the loop has ended well (OK or OutOfRange), calls End of each hook and closes the session. After an error, of
-  // End as well, the chief stops the session instead, so that a successor may continue the run. Cancelled, of a process
-  // that was told to stop, closes the session without End. Returns the first error. FailedPrecondition when it is
-  // closed already.
+  // If the loop has ended successfully (OK or OutOfRange), calls End of each hook and closes the session. After an
+  // error, including one of End, the chief stops the session instead, so that a successor may continue the run. After
+  // Cancelled, of a process that was asked to stop, closes the session without End. Returns the first error. Returns
+  // FailedPrecondition if the session is already closed.
   absl::Status Close() override;
 
  private:
   HookedSession(Session* session, Options options);
   absl::Status Start();
   absl::Status RestoreStates(const v1::SessionState& restored);
-  // If either list has names, hooks of the checkpoint that are missing here and added ones, records them after a good
-  // end. Otherwise InvalidArgument.
+  // Returns OK if both lists are empty: hooks of the checkpoint that are missing here, and hooks that were added.
+  // Otherwise records them if the run continues from a successful end, and returns InvalidArgument if not.
   absl::Status CheckSameHooks(int64_t step, absl::Span<const std::string> missing,
                               absl::Span<const std::string> added) const;
-  // To the initial ones.
+  // Sets the states to options_.initial_states.
   absl::Status ResetStates();
-  // Of all hooks; those that keep nothing are named, too.
+  // Returns the states of all hooks; also names the hooks that keep none.
   absl::StatusOr<std::vector<v1::SessionState::Hook>> States() const;
-  // Through which step the tokens may be given after the hooks have seen `step_`.
+  // Returns the last step whose tokens may be given after the hooks have seen `step_`.
   int64_t Limit() const;
-  // Lets steps through already before the next Run, unless the loop or a hook gates the step that was seen last.
+  // Lets steps through before the next Run, unless the loop or a hook gates the step that was seen last.
   void AllowBeforeRun();
-  // The gate's AllowThrough, but while no hook gates not for each step: it takes a lock that the steps need.
+  // Calls the gate's AllowThrough. While no hook gates, skips it for most steps, because it takes a lock that the steps
+  // need.
   void AllowThrough(int64_t limit);
   absl::Status CheckRun() const;
-  // An Assign or ChangeSettings of a hook. One that an earlier life has made, and that the checkpoint has, is not made
-  // again.
+  // Makes an Assign or ChangeSettings of a hook, unless an earlier life has made it and the checkpoint has it.
   absl::Status AssignByHook(absl::Span<const NamedTensor> values);
   absl::Status ChangeByHook(const SettingsChange& change);
   absl::Status CallBeforeRun(RunContext* context);
   absl::Status Fetch(const RunContext& context, RunValues* values);
   absl::Status CallAfterRun(RunContext* context, const RunValues& values);
-  // The hooks have seen `step_`: keeps their states, unless the loop does, and ends the run or lets it continue.
+  // Called when the hooks have seen `step_`: keeps their states, unless the loop does, and ends the run or lets it
+  // continue.
   absl::Status Advance();
-  // Notes who has asked for the stop first.
+  // Records the hook that requests the stop first.
   void NoteStop(const RunContext& context, const Hook& hook);
-  // An error of a hook, already named.
+  // Handles an error of a hook, which already names the hook, and returns it.
   absl::Status Fail(const absl::Status& error);
   absl::Status CallEnd();
-  // Leaves the run after an error, and logs what else goes wrong.
+  // Leaves the run after an error, and logs further errors.
   void LeaveAfterError();
 
-  // The session that hooks are given: the step that a Run of theirs would wait for waits for them.
+  // The session that hooks receive. It refuses Run, which would wait for a step that waits for the hook.
   class NoRuns : public SessionDecorator {
    public:
     explicit NoRuns(Session* base) : SessionDecorator(base) {}
@@ -142,7 +144,7 @@ class HookedSession : public SessionDecorator {
       return absl::FailedPreconditionError("Run of a session by a hook, for which the session's own run waits");
     }
   };
-  // The same around a run.
+  // The session that hooks receive around a run: it counts their assignments and changes.
   class HooksView : public NoRuns {
    public:
     HooksView(Session* base, HookedSession* owner) : NoRuns(base), owner_(owner) {}
@@ -159,21 +161,21 @@ class HookedSession : public SessionDecorator {
   const Options options_;
   // The newest global step that the hooks have seen.
   int64_t step_ = 0;
-  // The newest global step of which states are kept.
+  // The newest global step whose states are kept.
   int64_t kept_step_ = 0;
-  // The hook that asked for the stop, and its reason.
+  // The hook that requested the stop, and its reason.
   std::string stop_reason_;
-  // On the chief: no step is let through before BeforeRun of the next one has returned.
+  // True on the chief if no step passes before BeforeRun of the next one has returned.
   bool held_ = false;
-  // Assignments and changes of the hooks that they make once more, as the run continues from a checkpoint that has
-  // them.
+  // The numbers of assignments and changes that the hooks will make again although the checkpoint that the run
+  // continues from has them.
   int64_t repeated_assignments_ = 0;
   int64_t repeated_changes_ = 0;
-  // Of the newest AllowThrough.
+  // The limit of the newest AllowThrough.
   absl::optional<int64_t> allowed_;
-  // Why the loop did not end well.
+  // The reason why the loop failed; OK if it did not.
   absl::Status failure_;
-  // Of the present run: the hook that asked for each of the context's fetches.
+  // The hook that requested each of the context's fetches, in the current run.
   std::vector<const Hook*> fetched_by_;
   bool base_closed_ = false;
   bool closed_ = false;

@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-// Writes down its calls, and does what a test tells it to.
+// Records its calls, and behaves as a test requests.
 class RecordingHook : public Hook {
  public:
   explicit RecordingHook(std::vector<std::string>* calls, std::string name = "a") : calls_(calls), name_(name) {}
@@ -57,11 +57,11 @@ class RecordingHook : public Hook {
 
   std::function<void(RunContext&)> before_run;
   std::function<void(RunContext&, const RunValues&)> after_run;
-  // Its steps; without a value every step.
+  // The steps that it gates; every step if absent.
   absl::optional<std::set<int64_t>> gates;
   std::string state;
   bool only_looks = false;
-  // Which call fails, and with what.
+  // The call that fails, and its error.
   std::string failing_call;
   absl::Status error = absl::InternalError("broken");
 
@@ -97,8 +97,8 @@ class HookedSessionTest : public ::testing::Test {
     return options;
   }
 
-  // A hook does something after each step, which is seen as `act`. The next life has it of step 1 in its checkpoint,
-  // and does it after step 2 alone.
+  // Expects that a hook's action after step 1, seen as `act`, is not repeated in the next life, whose checkpoint has
+  // it. That life performs it after step 2 only.
   void ExpectNotMadeAgain(const std::function<void(RunContext&, const RunValues&)>& after_run, const std::string& act) {
     FakeSession base;
     RecordingHook a(&calls_, "a"), b(&calls_, "b");
@@ -237,7 +237,7 @@ TEST_F(HookedSessionTest, FailingHookIsNamedAndStopsTheSession) {
   auto session = Open(&base, {&a, &b});
   ASSERT_TRUE((*session)->Run(op_).ok());
   EXPECT_EQ((*session)->Run(op_).status(), absl::InternalError("hook a: broken"));
-  // b is not called for step 2, and nobody's End is.
+  // b is not called for step 2, and no hook's End is called.
   EXPECT_EQ(calls_.back(), "a after 2");
   EXPECT_TRUE((*session)->ShouldStop());
   EXPECT_TRUE(base.stopped());
@@ -325,7 +325,7 @@ TEST_F(HookedSessionTest, OutOfRangeBeforeTheFirstRunIsAnError) {
     if (status.ok()) status = Open(&base, {&a}).status();
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   }
-  // The run is over, and the session has said so to the hook.
+  // The run is over, and the session has reported that to the hook.
   FakeSession base;
   base.set_failure(absl::CancelledError("over"));
   RecordingHook a(&calls_);
@@ -442,7 +442,7 @@ TEST_F(HookedSessionTest, TheRunIsHeldAtTheNextStepAtWhichAnyHookGates) {
   a.after_run = note;
   auto session = Open(&base, {&a, &b});
   for (int i = 0; i < 11; ++i) ASSERT_TRUE((*session)->Run(op_).ok());
-  // At steps 4 and 10 nothing is ahead of the hooks.
+  // At steps 4 and 10 no step is ahead of the hooks.
   EXPECT_THAT(newest, ElementsAre(4, 4, 4, 4, 10, 10, 10, 10, 10, 10, 75));
 }
 
@@ -482,7 +482,8 @@ TEST_F(HookedSessionTest, ALoopSeesAStepUntilItHasHandledIt) {
   HookedSession::Options options;
   options.gate_loop = true;
   options.loop_keeps_states = true;
-  // Doubles w after each step, and is killed at the fourth: before it assigns, after that, when it has dealt with it.
+  // The loop doubles w after each step, and is killed at the fourth: before it assigns, after that, or after
+  // KeepStates.
   for (const int killed : {1, 2, 3}) {
     FakeSession base;
     RecordingHook a(&calls_);
@@ -554,7 +555,7 @@ TEST_F(HookedSessionTest, ALoopsChangeOfSettingsIsMadeOnce) {
   ASSERT_TRUE((*session)->Run(op_).ok());
   ASSERT_TRUE((*session)->ChangeLearningRate(0.5f).ok());
   EXPECT_THAT(base.acts(), ElementsAre("change 1"));
-  // Killed before the loop has dealt with the step; the newest checkpoint has the change.
+  // The chief is killed before the loop has processed the step; the newest checkpoint has the change.
   FakeSession second(base.NextLife());
   options.gate = &second;
   session = HookedSession::Open(&second, options);
@@ -598,7 +599,7 @@ TEST_F(HookedSessionTest, RestartShowsTheUnseenSteps) {
   a.after_run = [&](RunContext&, const RunValues& values) { a.state = absl::StrCat(values.result.global_step); };
   auto session = Open(&base, {&a, &b});
   ASSERT_TRUE((*session)->Run(op_).ok());
-  // Killed when the hooks have seen step 1 of 3.
+  // The chief is killed when the hooks have seen step 1 of 3.
   const FakeSession::Options next = base.NextLife();
   EXPECT_EQ(next.step, 3);
   FakeSession second(next);
@@ -620,7 +621,7 @@ TEST_F(HookedSessionTest, ALifeWithoutAStateBeginsWithTheInitialOnes) {
   a.state = "0";
   a.after_run = [&](RunContext&, const RunValues& values) { a.state = absl::StrCat(values.result.global_step); };
   for (const bool seen_another : {false, true}) {
-    // Recovered from a checkpoint that was written before the hooks had a session.
+    // The run recovers from a checkpoint that was written before the hooks had a session.
     FakeSession base;
     calls_.clear();
     HookedSession::Options options;

@@ -11,41 +11,41 @@
 
 namespace lockstep::train {
 
-// How often something is to happen: exactly one of the two.
+// The period of a repeated action. Exactly one of the two must be set.
 struct Period {
-  // Every so many steps, at least 1.
+  // The number of steps; at least 1.
   absl::optional<int64_t> steps;
-  // Whenever this has passed, more than 0.
+  // The time that must pass; more than 0.
   absl::optional<absl::Duration> time;
 
   static Period Steps(int64_t steps) { return {steps, absl::nullopt}; }
   static Period Time(absl::Duration time) { return {absl::nullopt, time}; }
 };
 
-// Says at which steps something is due that happens with a period: at the first that it is asked for, and then when the
-// period has passed since the last one, never twice at a step. Not thread-safe.
+// Tells at which steps a periodic action is due: at the first step that it is asked about, and then when the period has
+// passed since the last time, never twice at a step. Not thread-safe.
 class SecondOrStepTimer {
  public:
-  // `clock` outlives the timer. InvalidArgument, with a message that begins with `prefix`, when both or neither is set,
-  // and for a value out of range.
+  // Returns InvalidArgument, with a message that begins with `prefix`, if both or neither of steps and time are set, or
+  // if one is out of range. `clock` must outlive the timer.
   static absl::StatusOr<SecondOrStepTimer> Create(const Period& period, Clock* clock, absl::string_view prefix = "");
 
   bool ShouldTrigger(int64_t step) const;
 
-  // What has passed since the update before.
+  // The time and steps since the previous update.
   struct Elapsed {
     absl::Duration time;
     int64_t steps = 0;
   };
-  // It has happened at `step`, now. nullopt the first time.
+  // Records that the action happens at `step`, now. Returns nullopt the first time.
   absl::optional<Elapsed> Update(int64_t step);
-  // As if nothing had happened.
+  // Forgets all updates.
   void Reset() { last_step_.reset(); }
 
   absl::optional<int64_t> last_triggered_step() const { return last_step_; }
 
-  // Whether ShouldTrigger(step) may be true if steps are seen one by one: for Hook::GatesAt. Exact with a period of
-  // steps; with one of time true for every step that is not the last.
+  // Returns true if ShouldTrigger(step) may be true, given that steps are seen one by one. For Hook::GatesAt. Exact
+  // with a period of steps; with a period of time, true for every step except that of the last update.
   bool MayTriggerAt(int64_t step) const;
 
  private:

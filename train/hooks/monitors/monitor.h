@@ -14,36 +14,36 @@
 
 namespace lockstep::train {
 
-// The older protocol of what follows a training, which a MonitorHookAdapter makes a hook of. Its life:
+// Observes training with the original's older protocol; a MonitorHookAdapter makes a hook of it. Life cycle:
 //
 //   Begin, [EpochBegin, (StepBegin, StepEnd, PostStep)*, EpochEnd]*, End
 //
-// where a step is the number that the run's update brings the global step to, and epochs may be left out. After an
-// interrupted step StepBegin may be called again without StepEnd. The base checks that order: InvalidArgument, as the
-// original's ValueError. Who overrides a call calls the base's first. Calls come from one thread.
+// where a step is the global step that the run's update makes, and epochs may be left out. After an interrupted step,
+// StepBegin may be called again without StepEnd. The base class checks that order and returns InvalidArgument, like the
+// original's ValueError. An override must call the base class first. Calls come from one thread.
 class Monitor {
  public:
   virtual ~Monitor() = default;
 
   // Distinguishes monitors that keep a state, and names them in errors.
   virtual std::string name() const = 0;
-  // The others are for the chief alone.
+  // Returns true if the monitor runs on workers, too; otherwise it runs only on the chief.
   virtual bool run_on_all_workers() const { return false; }
-  // As a hook's.
+  // See Hook::OnlyLooks.
   virtual bool OnlyLooks() const { return false; }
 
-  // `max_steps`: the last step that there may be, if that is known.
+  // `max_steps` is the last step that is possible, if that is known.
   virtual absl::Status Begin(absl::optional<int64_t> max_steps);
   virtual absl::Status End(Session& session);
   virtual absl::Status EpochBegin(int64_t epoch);
   virtual absl::Status EpochEnd(int64_t epoch);
-  // Returns the names of what StepEnd is to be given besides the result.
+  // Returns the names of the values that StepEnd needs in addition to the result.
   virtual absl::StatusOr<std::vector<std::string>> StepBegin(int64_t step);
-  // Returns whether to stop.
+  // Returns true to stop.
   virtual absl::StatusOr<bool> StepEnd(int64_t step, const RunValues& values);
   virtual absl::Status PostStep(int64_t step, Session& session) { return absl::OkStatus(); }
 
-  // As a hook's.
+  // See Hook.
   virtual bool GatesAt(int64_t step) const { return true; }
   virtual std::string State() const { return ""; }
   virtual absl::Status SetState(absl::string_view state) { return absl::OkStatus(); }
@@ -58,22 +58,22 @@ class Monitor {
   absl::optional<int64_t> step_;
 };
 
-// Does something at the first steps and then every so many: active at step s if s <= first_n_steps, if s is
-// every_n_steps or more behind the last active one (0 before there is any), and at the last step if that is known.
-// Gates where it is active.
+// Acts at the first steps and then periodically. It is active at step s if s <= first_n_steps, if s is at least
+// every_n_steps after the last active step (0 if there is none), and at the last step if that is known. Gates the steps
+// at which it is active.
 class EveryN : public Monitor {
  public:
-  // 0: every step.
+  // If every_n_steps is 0, every step is active.
   explicit EveryN(int64_t every_n_steps = 100, int64_t first_n_steps = 1)
       : every_n_steps_(every_n_steps), first_n_steps_(first_n_steps) {}
 
   absl::StatusOr<std::vector<std::string>> StepBegin(int64_t step) final;
   absl::StatusOr<bool> StepEnd(int64_t step, const RunValues& values) final;
   absl::Status PostStep(int64_t step, Session& session) final;
-  // Calls EveryNPostStep for the last step if it was not active. Not when there was none.
+  // Calls EveryNPostStep for the last step, if there was one and it was not active.
   absl::Status End(Session& session) override;
   bool GatesAt(int64_t step) const override { return IsActive(step); }
-  // When it was active: a restart of the chief continues the sequence. A subclass with a state of its own adds it.
+  // Returns the last active step, from which a restarted chief continues. A subclass with a state of its own adds it.
   std::string State() const override;
   absl::Status SetState(absl::string_view state) override;
 
@@ -88,7 +88,7 @@ class EveryN : public Monitor {
   const int64_t every_n_steps_;
   const int64_t first_n_steps_;
   int64_t last_active_step_ = 0;
-  // Of PostStep.
+  // The step of the last PostStep.
   absl::optional<int64_t> last_step_;
   bool active_ = false;
 };

@@ -16,20 +16,20 @@
 namespace lockstep::train {
 
 struct MonitorHookAdapterOptions {
-  // In the order in which they are called; they outlive the hook.
+  // The monitors, in the order of their calls. They must outlive the hook.
   std::vector<Monitor*> monitors;
-  // On a worker only those that run on all workers are called.
+  // If false, only monitors that run on all workers are called.
   bool is_chief = true;
-  // The step at which the run is to end, if that is known.
+  // The step at which the run ends, if that is known.
   absl::optional<int64_t> max_steps;
 };
 
-// Older monitors as one hook, which is to be the last of a program. The step of a run is the last known global step
-// + 1. The stop of any of them is the hook's, after PostStep of all. It gates where any of them does. Each keeps a
-// state of its own, as "monitor NAME".
+// Runs older monitors as one hook, which must be the last one of a program. The step of a run is the last known global
+// step + 1. If a monitor stops, the hook stops, after PostStep of all monitors. It gates the steps that any of them
+// gates. Each monitor keeps a state of its own, as "monitor NAME".
 class MonitorHookAdapter : public Hook {
  public:
-  // InvalidArgument for two monitors of one name of which one keeps a state.
+  // Returns InvalidArgument if two monitors that keep a state have one name.
   static absl::StatusOr<std::unique_ptr<MonitorHookAdapter>> Create(const MonitorHookAdapterOptions& options);
 
   std::string name() const override { return "MonitorHookAdapter"; }
@@ -60,7 +60,7 @@ class MonitorHookAdapter : public Hook {
   const std::vector<Monitor*> monitors_;
   std::vector<std::unique_ptr<MonitorState>> states_;
   const absl::optional<int64_t> max_steps_;
-  // Of the present run.
+  // The step of the current run.
   int64_t step_ = 0;
 };
 

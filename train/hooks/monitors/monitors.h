@@ -23,13 +23,13 @@
 
 namespace lockstep::train {
 
-// The ready-made ones of the older protocol (monitor.h). New programs use hooks: StopAtStepHook, CheckpointSaverHook,
+// Ready-made monitors of the older protocol (monitor.h). New programs use hooks: StopAtStepHook, CheckpointSaverHook,
 // StepCounterHook, SummarySaverHook, NanTensorHook, ValidationMonitor (which is a hook here).
 
-// Stops after num_steps, the first included, or at last_step. Each worker has its own.
+// Stops after num_steps, including the first, or at last_step. Each worker needs its own.
 class StopAtStepMonitor : public Monitor {
  public:
-  // InvalidArgument for both or neither, and for numbers below 1.
+  // Returns InvalidArgument if both or neither is set, or if the number is below 1.
   static absl::StatusOr<std::unique_ptr<StopAtStepMonitor>> Create(const StopAtStepOptions& options);
 
   std::string name() const override { return "StopAtStep"; }
@@ -46,10 +46,10 @@ class StopAtStepMonitor : public Monitor {
   StopAtStepTarget target_;
 };
 
-// Saves after the first step, with the period, and at the end if the last step is not saved.
+// Saves after the first step, then with the period, and at the end if the last step is not saved.
 class CheckpointSaverMonitor : public Monitor {
  public:
-  // InvalidArgument for a wrong period.
+  // Returns InvalidArgument if the period is wrong.
   static absl::StatusOr<std::unique_ptr<CheckpointSaverMonitor>> Create(const Period& period,
                                                                         Clock* clock = Clock::Real());
 
@@ -67,7 +67,7 @@ class CheckpointSaverMonitor : public Monitor {
   absl::optional<int64_t> last_step_;
 };
 
-// Only looks: keeps no state.
+// A monitor that only looks, and keeps no state.
 class LookingEveryN : public EveryN {
  public:
   using EveryN::EveryN;
@@ -92,10 +92,10 @@ class StepCounterMonitor : public LookingEveryN {
   absl::optional<std::pair<int64_t, absl::Time>> last_;
 };
 
-// Writes what the provider makes at each active step.
+// Writes the provider's summary at each active step.
 class SummarySaverMonitor : public LookingEveryN {
  public:
-  // InvalidArgument without a provider.
+  // Returns InvalidArgument if there is no provider.
   static absl::StatusOr<std::unique_ptr<SummarySaverMonitor>> Create(SummaryProvider provider,
                                                                      int64_t every_n_steps = 100);
   std::string name() const override { return "SummarySaver"; }
@@ -110,8 +110,8 @@ class SummarySaverMonitor : public LookingEveryN {
   const SummaryProvider provider_;
 };
 
-// Looks at the loss of the active steps: a NaN is an error (InvalidArgument), or a warning and a stop. The chief looks
-// at every loss itself, as NanTensorHook says.
+// Checks the loss at the active steps: a NaN causes an error (InvalidArgument), or a warning and a stop. The chief
+// checks every loss itself, as described at NanTensorHook.
 class NanLossMonitor : public EveryN {
  public:
   explicit NanLossMonitor(int64_t every_n_steps = 100, bool fail_on_nan_loss = true)
@@ -133,7 +133,7 @@ class CaptureVariableMonitor : public LookingEveryN {
       : LookingEveryN(every_n_steps, first_n_steps), variable_(std::move(variable)) {}
   std::string name() const override { return "CaptureVariable"; }
 
-  // By step.
+  // The values by step.
   const std::map<int64_t, Tensor>& values() const { return values_; }
 
  protected:
@@ -146,22 +146,22 @@ class CaptureVariableMonitor : public LookingEveryN {
 };
 
 struct ExportOptions {
-  // Is created.
+  // The directory of the exports; created if it does not exist.
   std::string directory;
-  // Empty: all that the session reads.
+  // The variables to export. If empty, all that the session reads.
   std::vector<std::string> variables;
   int64_t every_n_steps = 100;
-  // The newest so many stay; 0 keeps all.
+  // The number of newest exports to keep; 0 keeps all.
   int64_t exports_to_keep = 5;
   FileSystem* fs = FileSystem::Real();
   Clock* clock = Clock::Real();
 };
 
-// Writes the values of the active steps, and at the end, as checkpoints "export-<step>": values without a graph, which
-// a model's code restores or serves.
+// Writes the values at the active steps, and at the end, as checkpoints "export-<step>": values without a graph, for a
+// model's code to restore or serve.
 class ExportMonitor : public LookingEveryN {
  public:
-  // InvalidArgument for an empty directory, and names what is out of range.
+  // Returns InvalidArgument if the directory is empty, or an option is out of range.
   static absl::StatusOr<std::unique_ptr<ExportMonitor>> Create(const ExportOptions& options);
   std::string name() const override { return "Export"; }
   absl::Status Begin(absl::optional<int64_t> max_steps) override;

@@ -22,33 +22,33 @@
 namespace lockstep::train {
 
 struct ValidationOptions {
-  // Evaluates the values of one step, on data of its own; returns metrics by name. It runs in the thread of the
-  // session's caller, and the next step waits for it.
+  // Evaluates the values of one step on its own data, and returns metrics by name. Called in the thread of the
+  // session's caller; the next step waits for it.
   std::function<absl::StatusOr<std::map<std::string, double>>(const ReadResult& values)> evaluate;
-  // What it is given. Empty: all variables.
+  // The variables that `evaluate` receives. If empty, all.
   std::vector<std::string> variables;
   // Evaluates at the multiples of this many global steps; at least 1.
   int64_t every_n_steps = 100;
-  // Stops when the metric was best so many global steps ago; at least 1. nullopt: never.
+  // Stops when the best value of the metric is this many global steps old; at least 1. If nullopt, never stops.
   absl::optional<int64_t> early_stopping_rounds;
   std::string early_stopping_metric = "loss";
-  // Whether less of it is better.
+  // True if a smaller value of the metric is better.
   bool early_stopping_metric_minimize = true;
-  // Keeps what evaluate was given at the best step, as a checkpoint "best-<step>", the newest best alone. Empty:
-  // nothing. It is created.
+  // The directory for a checkpoint "best-<step>" of the values that `evaluate` received at the best step; only the
+  // newest is kept. Created if it does not exist. If empty, no checkpoint is kept.
   std::string best_checkpoint_directory;
-  // Two such monitors of a program need two names.
+  // Must differ between such monitors of a program.
   std::string name = "ValidationMonitor";
   FileSystem* fs = FileSystem::Real();
   Clock* clock = Clock::Real();
 };
 
-// Evaluates the run's values every so many steps, writes the metrics as summaries "validation/<metric>", remembers the
-// best step and stops when it is long ago. A tie is not better. Gates where it evaluates, and keeps what it has come to
-// in every checkpoint.
+// Evaluates the run's values periodically, writes the metrics as summaries "validation/<metric>", remembers the best
+// step, and stops when it is too long ago. A tie is not better. Gates the steps at which it evaluates, and keeps its
+// state in every checkpoint.
 class ValidationMonitor : public Hook {
  public:
-  // InvalidArgument without evaluate, and names the option that is out of range.
+  // Returns InvalidArgument if there is no `evaluate`, or an option is out of range.
   static absl::StatusOr<std::unique_ptr<ValidationMonitor>> Create(const ValidationOptions& options);
 
   std::string name() const override { return options_.name; }
@@ -58,12 +58,12 @@ class ValidationMonitor : public Hook {
   std::string State() const override;
   absl::Status SetState(absl::string_view state) override;
 
-  // Of early_stopping_metric.
+  // The best value of early_stopping_metric.
   const BestMetric& best() const { return best_; }
-  // Of the best step; "" when there is none, and without a directory. After a restart the directory may hold a better
-  // one, of a step that is about to be computed again.
+  // The checkpoint of the best step; "" if there is none, or no directory. After a restart the directory may have a
+  // better one, of a step that the run is about to compute again.
   const std::string& best_checkpoint() const { return best_checkpoint_; }
-  // All metrics of the evaluation that was the last.
+  // All metrics of the last evaluation.
   const std::map<std::string, double>& metrics() const { return metrics_; }
 
  private:
@@ -72,7 +72,7 @@ class ValidationMonitor : public Hook {
   absl::Status WriteSummary(Session& session, int64_t step) const;
 
   const ValidationOptions options_;
-  // Null without a directory.
+  // Null if there is no directory.
   const std::unique_ptr<Saver> saver_;
   BestMetric best_;
   std::string best_checkpoint_;

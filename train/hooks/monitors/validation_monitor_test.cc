@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 
 class ValidationMonitorTest : public ::testing::Test {
  protected:
-  // The loss of each step's values is in `losses_`, by step.
+  // Evaluates the values of each step to the loss that `losses_` has for it.
   ValidationOptions Options(int64_t every_n_steps) {
     ValidationOptions options;
     options.evaluate = [this](const ReadResult& values) -> absl::StatusOr<std::map<std::string, double>> {

@@ -70,7 +70,7 @@ absl::StatusOr<bool> PrintTensorMonitor::EveryNStepEnd(int64_t step, const RunVa
 
 absl::Status ValueDumpMonitor::EveryNPostStep(int64_t step, Session& session) {
   ASSIGN_OR_RETURN(ReadResult read, session.Read(variables_));
-  // At the end the run may have gone on.
+  // At the end the run may be at a later step.
   std::map<std::string, Tensor>& values = values_[read.global_step];
   for (NamedTensor& value : read.values) values[value.name] = std::move(value.value);
   return absl::OkStatus();

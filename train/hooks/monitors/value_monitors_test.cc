@@ -21,12 +21,12 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Runs a program with one monitor to its end.
 FakeSession::Options Steps(int64_t total_steps) {
   FakeSession::Options options;
   options.total_steps = total_steps;
   return options;
 }
+// Runs a program with one monitor to its end. Returns the number of reads.
 int64_t RunWith(Monitor* monitor, const FakeSession::Options& options) {
   const auto hook = *MonitorHookAdapter::Create({{monitor}});
   HookedRun run({hook.get()}, options);
@@ -112,7 +112,7 @@ TEST(ValueDumpMonitorTest, SaysWhereTwoRunsDiffer) {
   const auto hook = *MonitorHookAdapter::Create({{&other}});
   HookedRun run({hook.get()}, Steps(3));
   ASSERT_TRUE(run.Run(2).ok());
-  // From then on "w" and "v" have other values than those of the step.
+  // After the Assign, "w" and "v" no longer have the values of the step.
   ASSERT_TRUE(run.base().Assign({{"w", Tensor::FromValues<float>({}, {3.0001f})}}).ok());
   ASSERT_TRUE(run.Run(1).ok());
   const auto compare = [&](const ValueDumpMonitor& with, int64_t step, double tolerance = 1e-6) {

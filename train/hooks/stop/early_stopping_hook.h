@@ -15,29 +15,29 @@
 namespace lockstep::train {
 
 struct EarlyStoppingOptions {
-  // What is watched, after the run that it is given. On the chief a Session::Read in it is of that step. Empty: the
-  // loss of the step.
+  // Returns the metric, after the given run. On the chief, a Session::Read in it is of that step. If empty, the metric
+  // is the loss of the step.
   std::function<absl::StatusOr<double>(Session& session, const RunValues& values)> metric;
-  // Stops after so many checks in a row without an improvement; at least 1.
+  // The number of consecutive checks without an improvement after which it stops; at least 1.
   int64_t patience = 10;
-  // An improvement is more than this; at least 0.
+  // The difference that an improvement must exceed; at least 0.
   double min_delta = 0;
-  // Whether less is better.
+  // True if a smaller value is better.
   bool minimize = true;
   // Checks at the multiples of this many global steps; at least 1.
   int64_t every_n_steps = 1;
-  // A program that is started again after this hook has stopped it takes no step: the chief's run ends again where it
-  // stands. False: it continues, and stops at the next check without an improvement.
+  // If true, a program that is started again after this hook has stopped it takes no step: the chief's run ends again
+  // at the same step. If false, it continues, and stops at the next check without an improvement.
   bool stay_stopped = false;
-  // Two such hooks of a program need two names.
+  // Must differ between such hooks of a program.
   std::string name = "EarlyStoppingHook";
 };
 
-// Stops when a metric no longer improves. What it has seen is in every checkpoint, and it gates where it checks: the
-// run ends at the same step however often the chief was killed. A value that is NaN is no improvement.
+// Stops when a metric no longer improves. Every checkpoint has its state, and it gates the steps at which it checks:
+// the run ends at the same step however often the chief is killed. A NaN is no improvement.
 class EarlyStoppingHook : public Hook {
  public:
-  // InvalidArgument names the option that is out of range.
+  // Returns InvalidArgument, which names the option that is out of range.
   static absl::StatusOr<std::unique_ptr<EarlyStoppingHook>> Create(const EarlyStoppingOptions& options);
 
   std::string name() const override { return options_.name; }
@@ -55,7 +55,7 @@ class EarlyStoppingHook : public Hook {
 
   const EarlyStoppingOptions options_;
   BestMetric best_;
-  // In a row, without an improvement.
+  // The number of consecutive checks without an improvement.
   int64_t checks_ = 0;
 };
 

@@ -24,7 +24,7 @@ std::unique_ptr<EarlyStoppingHook> Make(int64_t patience, int64_t every_n_steps 
   return *EarlyStoppingHook::Create(options);
 }
 
-// Best at step 7, and never as good again.
+// Returns options of a session whose loss is best at step 7, and never as good again.
 FakeSession::Options BestAtSeven() {
   FakeSession::Options options;
   options.loss = [](int64_t step) { return step == 4 ? std::nan("") : std::abs(static_cast<double>(step) - 7.1); };
@@ -46,7 +46,7 @@ TEST(EarlyStoppingHookTest, ChecksAndGatesEverySoManySteps) {
   EXPECT_TRUE(hook->GatesAt(5));
   HookedRun run({hook.get()}, BestAtSeven());
   ASSERT_TRUE(run.RunToTheEnd().ok());
-  // 5: 2.1, 10: 2.9, 15: 7.9.
+  // The losses are 2.1 at step 5, 2.9 at step 10, and 7.9 at step 15.
   EXPECT_EQ(run.base().newest(), 15);
   EXPECT_EQ(hook->best().step(), 5);
 }

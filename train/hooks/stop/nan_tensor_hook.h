@@ -11,19 +11,19 @@
 namespace lockstep::train {
 
 struct NanTensorOptions {
-  // "loss": of the step, or on a worker of the block. Else a variable or optimizer state.
+  // "loss", which is of the step or, on a worker, of the block; otherwise the name of a variable or optimizer state.
   std::string tensor = "loss";
-  // False: a warning and a good end in place of an error.
+  // If false, a NaN causes a warning and a successful end instead of an error.
   bool fail_on_nan = true;
 };
 
-// Ends the run at the first NaN: InvalidArgument, as for a loss that the chief refuses, or a stop. The chief looks at
-// every loss itself, before the update, and a run whose loss is not finite fails whatever this hook says, unless
-// training.end_on_non_finite or skip_non_finite has it otherwise; here it is what looks at variables, at the losses of
-// steps that were skipped, and at what another session's losses are. Gates every step.
+// Ends the run at the first NaN with InvalidArgument, as for a loss that the chief refuses, or with a stop. The chief
+// itself checks every loss before the update, and a run whose loss is not finite fails regardless of this hook, unless
+// training.end_on_non_finite or skip_non_finite is set. This hook also checks variables, the losses of skipped steps,
+// and the losses of another session. Gates every step.
 class NanTensorHook : public Hook {
  public:
-  // InvalidArgument for an empty name.
+  // Returns InvalidArgument if the name is empty.
   static absl::StatusOr<std::unique_ptr<NanTensorHook>> Create(const NanTensorOptions& options);
 
   std::string name() const override { return "NanTensorHook"; }

@@ -14,31 +14,31 @@
 namespace lockstep::train {
 
 struct StopAtStepOptions {
-  // Exactly one of the two, at least 1. So many steps from where the run stands at the first session; a recovery and a
-  // restart of the chief do not extend it, but a program that is started again after a good end, or with another
-  // number, counts anew.
+  // The number of steps after the global step of the first session; at least 1. A recovery or a restart of the chief
+  // does not extend it, but a program that is started again after a successful end, or with another number, counts from
+  // its own start. Exactly one of num_steps and last_step must be set.
   absl::optional<int64_t> num_steps;
-  // The global step.
+  // The global step; at least 1.
   absl::optional<int64_t> last_step;
 };
 
-// The step at which a hook or a monitor stops. A value.
+// The step at which a hook or a monitor stops. A value type.
 class StopAtStepTarget {
  public:
-  // InvalidArgument, naming `owner`, for both or neither option, and for numbers below 1.
+  // Returns InvalidArgument, which names `owner`, if both or neither option is set, or if the number is below 1.
   static absl::StatusOr<StopAtStepTarget> Create(absl::string_view owner, const StopAtStepOptions& options);
 
   // Counts num_steps from global step `step`, unless the target is known already.
   void CountFrom(int64_t step) {
     if (!last_step_) last_step_ = step + *options_.num_steps;
   }
-  // nullopt before CountFrom, with num_steps.
+  // Returns nullopt with num_steps before CountFrom.
   const absl::optional<int64_t>& last_step() const { return last_step_; }
   void set_reached() { reached_ = true; }
   bool reached() const { return reached_; }
 
   bool GatesAt(int64_t step) const { return !last_step_ || step >= *last_step_; }
-  // With num_steps alone, until they are reached: a later life then counts anew.
+  // Returns a state only with num_steps, until they are reached: a later life then counts from its own start.
   std::string State() const;
   absl::Status SetState(absl::string_view state);
 
@@ -50,12 +50,13 @@ class StopAtStepTarget {
   bool reached_ = false;
 };
 
-// Stops when the global step is reached. At least one Run happens, also past it, as in the original: a program that is
-// started again after its good end makes a step more, unless training.steps of the configuration ends the run. On a
-// worker it ends that worker's loop; each worker needs its own. Gates from that step on.
+// Stops when the run reaches a global step. As in the original, at least one Run happens, even after that step: a
+// program that is started again after its successful end makes one more step, unless training.steps of the
+// configuration ends the run. On a worker it ends that worker's loop; each worker needs its own. Gates that step and
+// all later ones.
 class StopAtStepHook : public Hook {
  public:
-  // InvalidArgument for both or neither, and for numbers below 1.
+  // Returns InvalidArgument if both or neither is set, or if the number is below 1.
   static absl::StatusOr<std::unique_ptr<StopAtStepHook>> Create(const StopAtStepOptions& options);
 
   std::string name() const override { return "StopAtStepHook"; }

@@ -34,7 +34,7 @@ FakeSession::Options At(int64_t step) {
   return options;
 }
 
-// Whether a run that brings the global step to `step` makes the hook stop.
+// Returns true if the hook stops after a run that brings the global step to `step`.
 bool StopsAt(StopAtStepHook* hook, int64_t step) {
   FakeSession::Options options = At(step);
   FakeSession session(options);
