@@ -16,7 +16,7 @@ absl::Status CheckpointEvaluationHook::AfterRun(RunContext& /*context*/, const R
   const absl::Status status = options_.evaluate(*latest);
   if (absl::IsNotFound(status)) {
     ASSIGN_OR_RETURN(const absl::optional<std::string> newest, options_.latest_checkpoint());
-    if (newest == latest) return status;  // it is something else that there is not
+    if (newest == latest) return status;  // something else is missing
   } else if (!absl::IsDataLoss(status)) {
     return status;
   }

@@ -15,21 +15,21 @@
 
 namespace lockstep::train {
 
-// Evaluates a checkpoint, with this prefix.
+// Evaluates the checkpoint with this prefix.
 using CheckpointEvaluator = std::function<absl::Status(const std::string& checkpoint)>;
 
 struct CheckpointEvaluationOptions {
   CheckpointEvaluator evaluate;
   std::function<absl::StatusOr<absl::optional<std::string>>()> latest_checkpoint;
-  // Looks for a new checkpoint at the multiples of this many global steps; at least 1,
+  // Looks for a new checkpoint at the multiples of this many global steps; at least 1.
   int64_t every_n_steps = 1;
-  // and at most once in this time.
+  // The minimum time between two looks.
   absl::Duration check_interval = absl::Seconds(5);
   Clock* clock = Clock::Real();
 };
 
-// On the chief: evaluates the newest checkpoint when it is another than before, in the thread of the session's caller,
-// while the steps go on until the hooks are 64 of them behind. A checkpoint that is gone or damaged is skipped.
+// Evaluates the newest checkpoint on the chief, if it has changed, in the thread of the session's caller. The steps
+// continue meanwhile, until the hooks are 64 steps behind. Skips a checkpoint that is gone or damaged.
 class CheckpointEvaluationHook : public Hook {
  public:
   explicit CheckpointEvaluationHook(CheckpointEvaluationOptions options) : options_(std::move(options)) {}

@@ -1,4 +1,4 @@
-// When evaluations of a run's checkpoints end, and which checkpoints they pass over.
+// Tests when evaluations of a run's checkpoints end, and which checkpoints they skip.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/train/learn/checkpoint_evaluation.h"
@@ -19,7 +19,7 @@ class ContinuousEvalTest : public ::testing::Test {
     options_.estimator = estimator_;
     options_.clock = &clock_;
   }
-  // At most so many rounds.
+  // Evaluates for at most `rounds` rounds.
   absl::Status Run(int rounds) {
     ContinuousEvalOptions options;
     rounds_ = 0;

@@ -149,10 +149,10 @@ absl::Status Experiment::ContinuousLoop(const ContinuousEvalOptions& options, co
   std::string evaluated;
   absl::Time next_warning = absl::InfinitePast();
   bool ended = false;
-  // The predicate is asked about the last result, too.
+  // The predicate also receives the last result.
   while ((!options.predicate || options.predicate(result)) && !ended) {
     const absl::Time began = options_.clock->Now();
-    // Before the look: what is the newest checkpoint then stays it.
+    // Must come before the look: the newest checkpoint of a finished run does not change.
     ASSIGN_OR_RETURN(const bool finished, estimator().RunIsFinished());
     ASSIGN_OR_RETURN(result, EvaluateNewest(options, split, exports, &evaluated));
     if (result) {
@@ -172,7 +172,7 @@ absl::Status Experiment::ContinuousLoop(const ContinuousEvalOptions& options, co
 }
 
 absl::StatusOr<bool> Experiment::IsLast(int64_t step) {
-  // The chief may have been told other steps than this process.
+  // The chief may have been given other steps than this process.
   ASSIGN_OR_RETURN(const absl::optional<int64_t> of_run, estimator().LastStep());
   const absl::optional<int64_t> last = of_run ? of_run : options_.train_steps;
   return last && step >= *last;
@@ -185,7 +185,7 @@ absl::StatusOr<absl::optional<EvaluationMetrics>> Experiment::EvaluateNewest(con
   if (!newest || (options.evaluate_checkpoint_only_once && *newest == *evaluated)) return absl::nullopt;
   Estimator::EvaluateArguments arguments = EvaluateArguments(options.name);
   arguments.split = split;
-  // The data of the training are a split.
+  // The training data are always a split.
   if (!exports) arguments.input_fn = nullptr;
   arguments.checkpoint = newest;
   absl::StatusOr<EvaluationMetrics> result = estimator().Evaluate(arguments);
@@ -193,10 +193,10 @@ absl::StatusOr<absl::optional<EvaluationMetrics>> Experiment::EvaluateNewest(con
     const absl::Status exported = Export(*result).status();
     if (!exported.ok()) result = exported;
   }
-  // One that is gone was followed by another; a damaged one is looked at once.
+  // A checkpoint that is gone has a successor; a damaged one is tried only once.
   if (absl::IsNotFound(result.status())) {
     ASSIGN_OR_RETURN(const auto now, estimator().LatestCheckpoint());
-    if (now == newest) return result.status();  // it is something else that there is not
+    if (now == newest) return result.status();  // something else is missing
   }
   if (absl::IsNotFound(result.status()) || absl::IsDataLoss(result.status())) {
     LOG(ERROR) << "not evaluated: " << result.status().message();
@@ -253,7 +253,7 @@ absl::StatusOr<ExperimentResult> Experiment::TrainAndEvaluateEvery(int64_t frequ
     arguments.hooks.push_back(&hook);
   }
   RETURN_IF_ERROR(estimator().Train(arguments));
-  // A run that was over already has saved nothing.
+  // A run that was already over has saved nothing.
   if (newest.evaluation) return newest;
   return EvaluateAndExport(EvaluateArguments(""));
 }
@@ -268,13 +268,13 @@ absl::StatusOr<ExperimentResult> Experiment::ContinuousTrainAndEval(const Contin
   ExperimentResult result;
   int64_t step = -1;
   bool ended = false;
-  // The predicate is asked about the last result, too.
+  // The predicate also receives the last result.
   while ((!predicate || predicate(result.evaluation)) && !ended) {
     Estimator::TrainArguments arguments = TrainArguments();
     arguments.steps = steps_per_iteration();
     RETURN_IF_ERROR(estimator().Train(arguments));
     ASSIGN_OR_RETURN(result, EvaluateAndExport(EvaluateArguments("one_pass")));
-    // The run stands still if a hook stops it each time.
+    // The run makes no progress if a hook stops it each time.
     const int64_t now = result.evaluation->global_step;
     ended = now == step || (options_.train_steps && now >= *options_.train_steps);
     step = now;

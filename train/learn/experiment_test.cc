@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 class ExperimentTest : public ::testing::Test {
  protected:
   ExperimentTest() { Become(""); }
-  // Another task of a cluster, with a new estimator.
+  // Becomes another task of a cluster, with a new estimator.
   void Become(const std::string& tf_config, RunConfigOptions config = {}) {
     estimator_ = std::make_shared<FakeEstimator>(ConfigOf(tf_config, std::move(config)), &clock_);
     options_.estimator = estimator_;
@@ -35,7 +35,7 @@ class ExperimentTest : public ::testing::Test {
   }
   int Trainings() const { return static_cast<int>(estimator_->trained.size()); }
   int Evaluations() const { return static_cast<int>(estimator_->evaluated.size()); }
-  // An export that is counted.
+  // Returns a strategy that records its exports.
   ExportStrategy Counted(const std::string& name) {
     ExportStrategy strategy;
     strategy.name = name;
@@ -81,7 +81,7 @@ TEST_F(ExperimentTest, TasksBeginByGlobalStep) {
   EXPECT_EQ(clock_.elapsed(), absl::ZeroDuration());
 }
 
-// EXP-06, EXP-07, EXP-08: the chief's session serves, where there is a cluster and not an empty master.
+// EXP-06, EXP-07, EXP-08: the chief's session serves if there is a cluster and the master is not empty.
 TEST_F(ExperimentTest, AGivenDelayIsWaitedFor) {
   Become(TaskOf("worker", 1));
   EXPECT_TRUE(Make()->Train(absl::Seconds(1)).ok());
@@ -260,7 +260,7 @@ TEST_F(ExperimentTest, LooksForCheckpointsAtEachStepByDefault) {
 }
 
 TEST_F(ExperimentTest, LooksForCheckpointsOnceInTheInterval) {
-  // Trains twelve steps, a second and a checkpoint each.
+  // Trains twelve steps, each of which takes a second and makes a checkpoint.
   class Stepping : public FakeEstimator {
    public:
     explicit Stepping(JumpingClock* clock) : FakeEstimator(ConfigOf("")), clock_(clock) {}
@@ -433,7 +433,7 @@ TEST_F(ExperimentTest, AnswersWithItsOptions) {
   EXPECT_EQ(experiment->eval_steps(), 25);
 }
 
-// EXP-33, and what else is wrong
+// EXP-33, and other options that are wrong
 TEST_F(ExperimentTest, NamesTheOptionThatIsWrong) {
   options_.train_steps_per_iteration = 0;
   EXPECT_EQ(ErrorOf(), "Experiment's train_steps_per_iteration is 0, must be at least 1");

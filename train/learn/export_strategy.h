@@ -9,17 +9,17 @@
 
 namespace lockstep::train {
 
-// What an Experiment exports after an evaluation, to "export/NAME" in the model_dir. A value.
+// An export that an Experiment makes after an evaluation, to "export/NAME" in the model_dir. A value type.
 struct ExportStrategy {
-  // Not empty, and no path.
+  // Must not be empty or a path.
   std::string name;
-  // Exports the model of result.checkpoint to `directory` or below it; returns where it is.
+  // Exports the model of result.checkpoint to `directory` or below it, and returns the path of the export.
   std::function<absl::StatusOr<std::string>(Estimator& estimator, const std::string& directory,
                                             const EvaluationMetrics& result)>
       export_fn;
 
-  // InvalidArgument for a wrong name, without export_fn, and for a result without a checkpoint; else the error of
-  // export_fn.
+  // Calls export_fn. Errors: InvalidArgument for a wrong name, without export_fn, and for a result without a
+  // checkpoint; those of export_fn.
   absl::StatusOr<std::string> Export(Estimator& estimator, const EvaluationMetrics& result) const;
   absl::Status Check() const;
 };

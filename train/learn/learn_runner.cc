@@ -18,7 +18,7 @@ absl::StatusOr<ExperimentResult> WithoutResult(absl::Status status) {
 
 struct Schedule {
   const char* name;
-  // It looks for checkpoints.
+  // True if the method looks for checkpoints.
   bool evaluates;
   absl::StatusOr<ExperimentResult> (*run)(Experiment& experiment);
 };

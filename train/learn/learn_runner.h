@@ -14,29 +14,29 @@
 
 namespace lockstep::train::learn_runner {
 
-// Makes the experiment of a program, whose RunConfig must be the given one but for what Uid ignores.
+// Makes the experiment of a program, whose RunConfig must be the given one except for options that Uid ignores.
 using ExperimentFunction = std::function<absl::StatusOr<std::unique_ptr<Experiment>>(const RunConfig& config)>;
 
 // Makes an experiment and calls the method that `schedule` names: train, evaluate, continuous_eval,
 // continuous_eval_on_train_data, train_and_evaluate, continuous_train_and_eval, local_run, run_std_server or test.
-// Without one: train_and_evaluate where the process is alone, or the task is a chief or master; train for a worker;
-// run_std_server for a ps; continuous_eval for an evaluator.
-// Errors: InvalidArgument for an unknown schedule, a chief, an evaluator or a schedule that evaluates without a
-// model_dir, no experiment, or one with another RunConfig; those of `make` and of the method.
+// Without `schedule`, calls train_and_evaluate if the process is alone, or the task is a chief or master; train for a
+// worker; run_std_server for a ps; continuous_eval for an evaluator.
+// Errors: InvalidArgument for an unknown schedule, for a chief, an evaluator or a schedule that evaluates if there is
+// no model_dir, and if `make` returns no experiment or one with another RunConfig; those of `make` and of the method.
 absl::StatusOr<ExperimentResult> Run(const ExperimentFunction& make, const RunConfig& config,
                                      const absl::optional<std::string>& schedule = absl::nullopt);
 
-// By name.
+// Hyperparameters by name.
 using HyperParameters = std::map<std::string, std::string>;
 using TunedExperimentFunction =
     std::function<absl::StatusOr<std::unique_ptr<Experiment>>(const RunConfig& config, const HyperParameters& hparams)>;
 
-// The same with hyperparameters, which `make` gets.
+// As Run above, with hyperparameters, which `make` receives.
 absl::StatusOr<ExperimentResult> Run(const TunedExperimentFunction& make, const RunConfig& config,
                                      const HyperParameters& hparams,
                                      const absl::optional<std::string>& schedule = absl::nullopt);
 
-// The first with a RunConfig of the environment and this model_dir.
+// As the first Run, with a RunConfig of the environment and the model_dir `output_dir`.
 absl::StatusOr<ExperimentResult> Run(const ExperimentFunction& make, const std::string& output_dir,
                                      const absl::optional<std::string>& schedule = absl::nullopt);
 
@@ -44,13 +44,13 @@ absl::StatusOr<ExperimentResult> Run(const ExperimentFunction& make, const std::
 class Tuner {
  public:
   virtual ~Tuner() = default;
-  // Whether there is another trial; then it is the current one.
+  // Advances to the next trial. Returns false if there is none.
   virtual absl::StatusOr<bool> NextTrial() = 0;
   // Makes the experiment of the current trial with `make`, which checks it as Run does, and runs it.
   virtual absl::Status RunExperiment(const TunedExperimentFunction& make) = 0;
 };
 
-// Has the tuner run all of its trials. Errors: those of the tuner.
+// Runs all trials of the tuner. Errors: those of the tuner.
 absl::Status Tune(const TunedExperimentFunction& make, Tuner* tuner);
 
 }  // namespace lockstep::train::learn_runner

@@ -128,7 +128,7 @@ absl::StatusOr<RunConfig> RunConfig::Replace(const std::function<void(RunConfigO
   RunConfigOptions options = options_;
   TfConfig environment = environment_;
   change(&options);
-  // What was replaced counts, wherever it came from.
+  // A replaced model_dir also replaces that of the environment.
   if (options.model_dir != options_.model_dir) environment.model_dir = options.model_dir;
   return Create(std::move(options), std::move(environment));
 }
@@ -175,7 +175,7 @@ void RunConfig::ApplyTo(MonitoredTrainingOptions* training) const {
     session.keep_checkpoint_every = absl::Hours(options_.keep_checkpoint_every_n_hours);
   }
   session.op.spec.mutable_cluster()->MergeFrom(options_.session_config);
-  // Of this process, whatever the chief's configuration says.
+  // These are of this process, regardless of the chief's configuration.
   const int64_t threads = std::max<int64_t>(options_.num_cores, options_.session_config.compute_threads());
   if (threads > 0) session.compute_threads = static_cast<int>(threads);
   SetChiefWait(options_.session_config, &session);

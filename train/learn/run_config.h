@@ -20,83 +20,84 @@ namespace lockstep::train {
 
 // The arguments of a RunConfig.
 struct RunConfigOptions {
-  // This process's master string. Absent: that of its own address in the cluster. The chief serves at its own address,
-  // and takes no other. A worker may give the chief's master string instead, and connects there; then the cluster need
-  // not list it.
+  // This process's master string. If absent, it is that of its own address in the cluster. The chief serves at its own
+  // address, and accepts no other. A worker may give the chief's master string instead, and connects there; the cluster
+  // need not list the worker then.
   absl::optional<std::string> master;
-  // Must be empty: checkpoints are evaluated in the process that asks for it.
+  // Must be empty: the process that requests an evaluation also makes it.
   std::string evaluation_master;
-  // Where the run is. Empty: the environment's; both given must agree.
+  // The directory of the run. If empty, it is the environment's; if both are given, they must be equal.
   std::string model_dir;
-  // The run's seed; absent: that of its configuration.
+  // The run's seed. If absent, it is the configuration's.
   absl::optional<uint64_t> tf_random_seed;
-  // MonitoredTrainingOptions'.
+  // See MonitoredTrainingOptions.
   Choice<absl::Duration> save_checkpoints_secs;
   Choice<int64_t> save_checkpoints_steps;
-  // 0: no summaries, no rate of steps.
+  // Global steps between summaries, and between reports of the rate of steps (log_step_count_steps); 0 for none.
   int64_t save_summary_steps = 100;
-  // MonitoredTrainingOptions::save_scalars_steps.
+  // See MonitoredTrainingOptions::save_scalars_steps.
   int64_t save_scalars_steps = 0;
   int64_t log_step_count_steps = 100;
-  // The newest so many stay; 0: all.
+  // The number of newest checkpoints to keep; 0 keeps all.
   int64_t keep_checkpoint_max = 5;
-  // Of the others, one in each such period stays permanently (SessionOptions::keep_checkpoint_every).
+  // Keeps one of the others permanently in each such period (SessionOptions::keep_checkpoint_every).
   double keep_checkpoint_every_n_hours = 10000;
-  // Fields that are set take the place of those of the configuration's `cluster`: threads, leases, waits, shared
-  // memory. Each process has its own compute_threads and chief_wait_seconds; the others are the chief's.
+  // Fields that are set replace those of the configuration's `cluster`: threads, leases, waits, shared memory. Each
+  // process has its own compute_threads and chief_wait_seconds; the others are the chief's.
   config::v1::ClusterConfig session_config;
-  // Threads that compute in each worker; 0: as session_config or the configuration says.
+  // The number of threads that compute in each worker. If 0, session_config or the configuration determines it.
   int num_cores = 0;
-  // Must be 1: there is no GPU whose memory it could be a part of.
+  // Must be 1: there is no GPU memory to divide.
   double gpu_memory_fraction = 1;
   // Must be empty and false: a worker sees no task but the chief, and two runs never share variables.
   std::vector<std::string> device_filters;
   bool isolate_session_state = false;
 };
 
-// What a process is in its cluster, where its run is and how often it saves: the original's RunConfig. A value that is
-// checked when it is made.
+// Describes a process of a cluster: its role, the directory of its run, and how often it saves. Corresponds to the
+// original's RunConfig. A value type that is checked when it is created.
 class RunConfig {
  public:
-  // `environment` is TF_CONFIG's, or Program's, which flags may have changed. Errors: InvalidArgument names the option
-  // that is wrong; those of ResolveRole.
+  // `environment` is that of TF_CONFIG, or of Program, where flags may have changed it. Errors: InvalidArgument names
+  // the option that is wrong; those of ResolveRole.
   static absl::StatusOr<RunConfig> Create(RunConfigOptions options, TfConfig environment);
-  // With the TF_CONFIG of this process's environment.
+  // Uses the TF_CONFIG of this process's environment.
   static absl::StatusOr<RunConfig> Create(RunConfigOptions options = {});
 
   const ClusterSpec& cluster_spec() const { return environment_.cluster; }
-  // "chief", "worker", …; absent without one.
+  // "chief", "worker", …; absent if there is none.
   const absl::optional<std::string>& task_type() const { return environment_.task_type; }
   int task_id() const { return task_.index; }
-  // "local" unless it is given.
+  // Returns "local" if none is given.
   std::string environment() const { return environment_.environment.value_or("local"); }
   const ClusterRole& task() const { return task_; }
   bool is_chief() const { return task_.role == Role::kChief; }
-  // There are others: the cluster has several tasks, or this process works for a chief elsewhere.
+  // Returns true if there are other processes: the cluster has several tasks, or this process works for a chief
+  // elsewhere.
   bool is_distributed() const;
-  // "grpc://host:port" of this task; "" when it is alone. Workers connect to the chief's, which task() has.
+  // Returns "grpc://host:port" of this task; "" if it is alone. Workers connect to that of the chief, which task() has.
   std::string master() const;
-  // "" always.
+  // Always returns "".
   const std::string& evaluation_master() const { return options_.evaluation_master; }
   int num_ps_replicas() const;
-  // A chief or master counts as one.
+  // Counts a chief or master as a worker.
   int num_worker_replicas() const;
   const std::string& model_dir() const { return environment_.model_dir; }
 
   const RunConfigOptions& options() const { return options_; }
-  // Absent: not with that period.
+  // Absent if there is no such period.
   absl::optional<absl::Duration> save_checkpoints_secs() const;
   absl::optional<int64_t> save_checkpoints_steps() const;
 
-  // A copy with options that `change` has set. Errors: those of Create.
+  // Returns a copy in which `change` has set options. Errors: those of Create.
   absl::StatusOr<RunConfig> Replace(const std::function<void(RunConfigOptions*)>& change) const;
 
-  // Equal for two that differ in nothing but options named here (as in RunConfigOptions).
+  // Returns a string that is equal for two RunConfigs that differ only in `ignored` (names as in RunConfigOptions).
   std::string Uid(const std::set<std::string>& ignored = DefaultIgnored()) const;
-  // Seed, periods, what is kept, threads: what may change while the run is the same.
+  // Returns the options that may change within a run: the seed, periods, what is kept, threads.
   static const std::set<std::string>& DefaultIgnored();
 
-  // Sets in `training` what this says: seed, session_config, periods, what is kept, where the run and its chief are.
+  // Copies to `training` the seed, session_config, periods, what is kept, and the directory and chief of the run.
   void ApplyTo(MonitoredTrainingOptions* training) const;
 
  private:
@@ -104,7 +105,7 @@ class RunConfig {
       : options_(std::move(options)), environment_(std::move(environment)), task_(std::move(task)) {}
 
   RunConfigOptions options_;
-  // Its model_dir is the one that counts.
+  // Its model_dir is the one that is used.
   TfConfig environment_;
   ClusterRole task_;
 };

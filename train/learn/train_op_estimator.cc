@@ -29,7 +29,7 @@ absl::Status Wrong(absl::string_view option, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("TrainOpEstimator's ", option, " ", why));
 }
 
-// The training that the estimator's calls of Train have in common.
+// Returns the options that all calls of Train have in common.
 MonitoredTrainingOptions TrainingOf(const RunConfig& config, const TrainOpEstimatorOptions& options) {
   MonitoredTrainingOptions training;
   training.session = options.session;
@@ -70,8 +70,8 @@ void EndAt(int64_t step, config::v1::TrainingConfig* training) {
   training->set_steps(step);
 }
 
-// The length of the run for this call of Train. If `steps` lead beyond max_steps, the run ends there: one that stands
-// there takes no step, however often the program is started.
+// Sets the length of the run for this call of Train. If `steps` lead beyond max_steps, the run ends there: a run that
+// is already there takes no step, however often the program is started.
 absl::Status SetLength(const Estimator::TrainArguments& arguments, SessionOptions* session) {
   config::v1::TrainingConfig* const training = session->op.spec.mutable_training();
   if (arguments.steps) {
@@ -90,7 +90,7 @@ absl::Status SetLength(const Estimator::TrainArguments& arguments, SessionOption
 // The split that training reads.
 constexpr char kTrainSplit[] = "train";
 
-// Makes another split the one that `op` trains on.
+// Makes `op` train on the split of this name.
 absl::Status SelectTrainSplit(const std::string& name, TrainOp* op) {
   if (name.empty() || name == kTrainSplit) return absl::OkStatus();
   if (op->make_workload) {
@@ -109,7 +109,7 @@ absl::Status SelectTrainSplit(const std::string& name, TrainOp* op) {
   return absl::OkStatus();
 }
 
-// The hook that tells listeners, and saves in place of the chief's own timer; null without listeners.
+// Returns the hook that calls listeners, and saves in place of the chief's own timer; null without listeners.
 absl::StatusOr<std::unique_ptr<Hook>> AddListeners(const Estimator::TrainArguments& arguments,
                                                    MonitoredTrainingOptions* training) {
   if (arguments.saving_listeners.empty()) return nullptr;
@@ -122,7 +122,7 @@ absl::StatusOr<std::unique_ptr<Hook>> AddListeners(const Estimator::TrainArgumen
   ASSIGN_OR_RETURN(std::unique_ptr<Hook> saver, CheckpointSaverHook::Create(options));
   training->chief_only_hooks = {saver.get()};
   training->save_checkpoint_steps = kNone;
-  // The chief's timer stays beside a hook that counts steps.
+  // If the hook counts steps, the chief keeps its timer, too.
   training->save_checkpoint_secs = kNone;
   if (saves.every_steps() > 0 && saves.every_seconds() > 0) {
     training->save_checkpoint_secs = absl::Seconds(saves.every_seconds());
@@ -258,7 +258,7 @@ absl::Status TrainOpEstimator::WriteEvents(const std::string& name, const Evalua
   for (const auto& [metric, value] : result.metrics) {
     events->WriteScalar(metric, static_cast<float>(value), result.global_step);
   }
-  // An error is logged by the writer, which tries again.
+  // The writer logs an error, and tries again.
   events->Flush().IgnoreError();
   return absl::OkStatus();
 }

@@ -19,24 +19,23 @@
 namespace lockstep::train {
 
 struct TrainOpEstimatorOptions {
-  // What is trained, and this process's part in it, as Program::Options says it. Its logdir is the RunConfig's
-  // model_dir.
+  // The model, and this process's role, as in Program::Options. The logdir is the RunConfig's model_dir.
   SessionOptions session;
   Scaffold scaffold;
-  // For a model that `op.make_workload` makes: how good the checkpoint with this prefix is. Others are evaluated as
-  // their configuration says.
+  // Returns the metrics of the checkpoint with this prefix. Required if `op.make_workload` makes the model. If empty,
+  // the model is evaluated as its configuration says.
   std::function<absl::StatusOr<std::map<std::string, double>>(const std::string& checkpoint,
                                                               const Estimator::EvaluateArguments& arguments)>
       evaluate;
   SessionOpener open = OpenHeldSession;
 };
 
-// The estimator of a TrainOp: trains it in MonitoredTrainingSessions, and evaluates and exports its checkpoints. Its
-// runs are asynchronous unless the configuration chooses a policy or replicas_to_aggregate (ApplyDefaultPolicy).
+// Trains a TrainOp in MonitoredTrainingSessions, and evaluates and exports its checkpoints. Its runs are asynchronous
+// unless the configuration chooses a policy or replicas_to_aggregate (ApplyDefaultPolicy).
 class TrainOpEstimator : public Estimator {
  public:
-  // InvalidArgument when `config` and options.session disagree about the process's part or the model_dir, when the
-  // chief or an evaluator has no model_dir, or there is no way to evaluate.
+  // Returns InvalidArgument if `config` and options.session disagree about the process's role or the model_dir, if the
+  // chief or an evaluator has no model_dir, or if there is no way to evaluate.
   static absl::StatusOr<std::shared_ptr<TrainOpEstimator>> Create(const RunConfig& config,
                                                                   TrainOpEstimatorOptions options);
 
@@ -50,15 +49,15 @@ class TrainOpEstimator : public Estimator {
   absl::StatusOr<absl::optional<int64_t>> LastStep() override;
   absl::Status AwaitRunEnd(absl::Duration limit) override;
   const RunConfig& config() const override { return config_; }
-  // By the RunConfig or, where that leaves it open, the configuration.
+  // Uses the RunConfig's periods, or the configuration's where the RunConfig leaves them open.
   bool SavesPeriodically() const override;
 
  private:
   TrainOpEstimator(const RunConfig& config, TrainOpEstimatorOptions options)
       : config_(config), options_(std::move(options)) {}
   absl::StatusOr<EvaluationMetrics> Measure(const std::string& checkpoint, const EvaluateArguments& arguments);
-  // Returns the evaluator of a split and of metrics, which keeps data and model in memory. That of an input_fn is
-  // `of_input_fn`.
+  // Returns the evaluator of a split and of metrics, which keeps data and model in memory. Stores that of an input_fn
+  // in `of_input_fn`.
   absl::StatusOr<RunEvaluator*> EvaluatorOf(const EvaluateArguments& arguments,
                                             std::unique_ptr<RunEvaluator>* of_input_fn);
   absl::Status WriteEvents(const std::string& name, const EvaluationMetrics& result);
@@ -67,7 +66,7 @@ class TrainOpEstimator : public Estimator {
   const RunConfig config_;
   const TrainOpEstimatorOptions options_;
   std::map<std::string, std::unique_ptr<RunEvaluator>> evaluators_;
-  // By the name of the evaluation.
+  // Writers by the name of the evaluation.
   std::map<std::string, std::shared_ptr<EventWriter>> events_;
 };
 

@@ -1,4 +1,4 @@
-// Experiments over real chiefs, in this process.
+// Tests experiments with real chiefs in this process.
 #include "lockstep/train/learn/train_op_estimator.h"
 
 #include <memory>
@@ -42,7 +42,7 @@ class TrainOpEstimatorTest : public ::testing::Test {
     options_.session.op = CreateTrainOp(std::string(kRun)).value();
     options_.session.fs = &fs_;
     config_.model_dir = "run";
-    // Steps at which something is saved are exact.
+    // Without a timer, a test knows exactly which steps are saved.
     config_.save_checkpoints_secs = kNone;
   }
   std::shared_ptr<TrainOpEstimator> MakeEstimator() {
@@ -158,7 +158,7 @@ TEST_F(TrainOpEstimatorTest, EvaluationsDoNotChangeTheWeights) {
   EXPECT_EQ(DigestOf("pieces/model.ckpt-12"), digest);
 }
 
-// A program that is started again, however often, comes to the same weights.
+// However often a program is started again, its weights are the same.
 TEST_F(TrainOpEstimatorTest, AFinishedProgramThatIsStartedAgainTakesNoStep) {
   options_.session.local_workers = 2;
   ExperimentOptions options;
@@ -199,7 +199,7 @@ TEST_F(TrainOpEstimatorTest, TrainsOnTheSplitThatIsNamed) {
   const std::string on_train = trained_on("train");
   const std::string on_test = trained_on("test");
   EXPECT_NE(on_test, on_train);
-  // The same run with the names of the splits exchanged.
+  // Exchanging the names of the splits makes the same run.
   auto* const splits = options_.session.op.spec.mutable_input()->mutable_split();
   splits->Mutable(0)->set_name("other");
   splits->Mutable(1)->set_name("train");
@@ -236,7 +236,7 @@ TEST_F(TrainOpEstimatorTest, EvaluatesTheExamplesOfAFunction) {
   EXPECT_NE(Make(options)->TrainAndEvaluate()->evaluation->metrics, of_split->evaluation->metrics);
 }
 
-// The chief has no workers of its own: the run ends only if this one finds it.
+// The chief has no workers of its own: the run ends only if this worker finds it.
 TEST_F(TrainOpEstimatorTest, AWorkerConnectsToTheMasterThatItNames) {
   options_.session.listen = "127.0.0.1:0";
   options_.session.port_file = "run.port";
@@ -276,7 +276,7 @@ TEST_F(TrainOpEstimatorTest, ListenersHearOfEachCheckpoint) {
   EXPECT_THAT(listener.steps, ElementsAre(0, 2, 4, 5));
 }
 
-// Before anything is trained.
+// The check comes before any training.
 TEST_F(TrainOpEstimatorTest, AnExperimentIsCheckedWhenItIsMade) {
   CheckpointListener listener;
   ExperimentOptions options;
@@ -322,7 +322,7 @@ TEST_F(TrainOpEstimatorTest, AnExportHasTheModelAndNothingElse) {
     EXPECT_THAT(weights->names(), ElementsAre("logits/bias", "logits/kernel"));
     EXPECT_EQ(weights->Read("logits/kernel")->bytes(), reader->Read("logits/kernel")->bytes());
   }
-  // As `lockstep predict --export` reads it.
+  // Read the export as `lockstep predict --export` does.
   RecordedRunFlags flags;
   flags.exported = result->exports[0];
   std::ostringstream err;
@@ -342,7 +342,7 @@ TEST_F(TrainOpEstimatorTest, AnExportHasTheModelAndNothingElse) {
   flags.exported = "";
   flags.logdir = result->exports[0];
   EXPECT_FALSE(flags.FindCheckpoint(&fs_, err).ok()) << "it is no run's";
-  // The same export again gives the same files.
+  // Exporting the same again makes the same files.
   const std::string record = *ReadFile(&fs_, "run/export/model/4/lockstep.textproto");
   const std::string digest = DigestOf("run/export/model/4/model.ckpt-4");
   ASSERT_TRUE(Make(options)->TrainAndEvaluate().ok());
@@ -361,7 +361,7 @@ TEST_F(TrainOpEstimatorTest, AnExportHasTheModelAndNothingElse) {
 }
 
 TEST_F(TrainOpEstimatorTest, AnExportWaitsForThatOfAnotherProcess) {
-  // The other one has ended at the third look.
+  // The other export ends at the third wait.
   class OtherExport : public JumpingClock {
    public:
     bool WaitUntil(CondVar* cv, Mutex* mutex, absl::Time deadline) override {
@@ -419,7 +419,7 @@ TEST_F(TrainOpEstimatorTest, AnExportIsLeftAsItIsUnlessItIsNotTheSame) {
   ASSERT_TRUE(fs_.Remove("exports/4/lockstep.textproto").ok());
   const absl::Time completed = exported_at(result);
   EXPECT_GT(completed, first) << "it was not whole";
-  // Its weights are damaged.
+  // Damage the weights of the export.
   const std::vector<std::string> names = *fs_.ListDirectory("exports/4");
   for (const std::string& name : names) {
     if (absl::StrContains(name, ".data-")) fs_.FlipBits(JoinPath("exports/4", name), 20, 1);

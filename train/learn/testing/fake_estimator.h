@@ -14,7 +14,7 @@
 
 namespace lockstep::train {
 
-// A RunConfig of this TF_CONFIG.
+// Returns a RunConfig of this TF_CONFIG.
 inline RunConfig ConfigOf(const std::string& tf_config, RunConfigOptions options = {}) {
   if (options.model_dir.empty()) options.model_dir = "/model";
   auto config = RunConfig::Create(std::move(options), ParseTfConfig(tf_config).value());
@@ -22,14 +22,14 @@ inline RunConfig ConfigOf(const std::string& tf_config, RunConfigOptions options
   return *config;
 }
 
-// The TF_CONFIG of a task in a cluster of a chief, four workers and a ps.
+// Returns the TF_CONFIG of a task in a cluster of a chief, four workers and a ps.
 inline std::string TaskOf(const std::string& type, int index = 0) {
   return absl::StrCat(R"({"cluster": {"chief": ["c:1"], "worker": ["w0:1", "w1:1", "w2:1", "w3:1"], "ps": ["p:1"]},
                           "task": {"type": ")",
                       type, R"(", "index": )", index, "}}");
 }
 
-// Keeps what it is called with, and does what it is told. Time passes in AwaitRunEnd alone.
+// Records its calls, and returns results that a test sets. Time passes only in AwaitRunEnd.
 class FakeEstimator : public Estimator {
  public:
   explicit FakeEstimator(RunConfig config, JumpingClock* clock = nullptr) : config_(std::move(config)), clock_(clock) {}
@@ -66,22 +66,22 @@ class FakeEstimator : public Estimator {
   }
   const RunConfig& config() const override { return config_; }
 
-  // In order: "train", "evaluate NAME", "export DIRECTORY", "await".
+  // The calls, in order: "train", "evaluate NAME", "export DIRECTORY", "await".
   std::vector<std::string> calls;
   std::vector<TrainArguments> trained;
   std::vector<EvaluateArguments> evaluated;
-  // What there is.
+  // The state of the run.
   int64_t global_step = 100;
   absl::optional<std::string> latest = std::string("/model/model.ckpt-100");
   bool finished = false;
-  // As the run's record says it.
+  // The last step, as the run's record has it.
   absl::optional<int64_t> last_step;
-  // The run is over before a delay is.
+  // True if the run is over before a delay.
   bool run_ends = false;
-  // The evaluation with this number fails like this.
+  // The number of the evaluation that fails, from 1, and its error.
   int fails_at = 0;
   absl::Status failure = absl::OutOfRangeError("enough");
-  // The newest checkpoint from then on, in place of that.
+  // Replaces `latest` when that evaluation fails.
   absl::optional<std::string> next;
 
  private:
