@@ -11,7 +11,7 @@ namespace {
 std::string Spelling(absl::string_view directory) {
   std::error_code error;
   const std::filesystem::path path(directory.begin(), directory.end());
-  // The "." goes together with a "/" at the end.
+  // The "." makes paths with and without a "/" at the end equal.
   return (std::filesystem::absolute(path, error) / ".").lexically_normal().string();
 }
 

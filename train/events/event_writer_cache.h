@@ -16,21 +16,21 @@
 
 namespace lockstep {
 
-// One event file for each directory into which several parts of a process write: TensorBoard shows the files of a
-// directory as one, and reads only the newest as it grows. A writer is open as long as somebody has it; who is to find
-// the same file later keeps it. A chief does not share its own, whose end is the run's. Thread-safe.
+// Shares one event file for each directory between the parts of a process: TensorBoard shows the files of a directory
+// as one, but follows only the newest as it grows. A writer is open as long as a caller holds it; a caller that needs
+// the same file later must keep it. A chief does not share its own file, which ends with the run. Thread-safe.
 class EventWriterCache {
  public:
-  // The process's; never destroyed.
+  // Returns the cache of the process, which is never destroyed.
   static EventWriterCache* OfProcess();
 
-  // The writer of the directory, which spellings of its path may differ of. Flush it, do not Close it: that ends it for
-  // all, and the next Get makes another file. Errors: those of EventWriter::Create. `fs` and `clock` must outlive the
-  // writer; they are those of the first who asks.
+  // Returns the writer of the directory, whose path may have different spellings. Flush it, but do not Close it: that
+  // closes it for all callers, and the next Get makes another file. Errors: those of EventWriter::Create. `fs` and
+  // `clock` must outlive the writer, which uses those of the first caller.
   absl::StatusOr<std::shared_ptr<EventWriter>> Get(FileSystem* fs, Clock* clock, absl::string_view directory)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Closes all of them; the next Get makes another file. Returns the first error.
+  // Closes all writers; the next Get makes another file. Returns the first error.
   absl::Status Clear() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

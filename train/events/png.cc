@@ -9,17 +9,17 @@
 namespace lockstep {
 namespace {
 
-// The format takes 2^31 - 1; a picture for people has far less.
+// The format allows 2^31 - 1; pictures for display are far smaller.
 constexpr int64_t kMaxSide = 1 << 15;
 
-// By channels - 1.
+// Color types, by the number of channels - 1.
 constexpr char kColorTypes[] = {0, 4, 2, 6};
 
 void AppendBigEndian(uint32_t number, std::string* out) {
   for (int shift = 24; shift >= 0; shift -= 8) out->push_back(static_cast<char>(number >> shift));
 }
 
-// Length, type, content and the checksum of the two latter.
+// Appends length, type, content, and the checksum of the last two.
 void AppendChunk(absl::string_view type, absl::string_view content, std::string* out) {
   AppendBigEndian(static_cast<uint32_t>(content.size()), out);
   const std::string checked = absl::StrCat(type, content);

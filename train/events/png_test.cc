@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// tests/conformance has TensorFlow and TensorBoard read what is encoded.
+// In tests/conformance, TensorFlow and TensorBoard read the encoded files.
 TEST(PngTest, HasTheHeaderOfTheFormat) {
   const std::vector<uint8_t> pixels(2 * 3 * 3, 200);
   const std::string png = EncodePng(2, 3, 3, pixels).value();

@@ -19,10 +19,10 @@ v1::Summary ScalarSummary(absl::string_view tag, double value);
 class SummaryBuilder {
  public:
   void AddScalar(absl::string_view tag, float value);
-  // InvalidArgument names the tag when a value is not finite; nothing is added then.
+  // Returns InvalidArgument, which names the tag, if a value is not finite; adds nothing then.
   absl::Status AddHistogram(absl::string_view tag, absl::Span<const float> values);
 
-  // An image of 8 bits a channel, as EncodePng takes it. Its errors name the tag; nothing is added then.
+  // Adds an image of 8 bits per channel, as for EncodePng, whose errors it returns with the tag; adds nothing then.
   absl::Status AddImage(absl::string_view tag, int64_t height, int64_t width, int64_t channels,
                         absl::Span<const uint8_t> pixels);
 

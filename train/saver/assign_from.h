@@ -17,56 +17,59 @@
 
 namespace lockstep::train {
 
-// Initial values for a model from values at hand or from a checkpoint, as tf-slim's functions of the same names. They
-// are called when nothing was restored, after the variables' own initial values, and never for a run that is resumed.
+// Functions for the initial values of a model, from given values or from a checkpoint, as tf-slim's functions of the
+// same names. An InitFunction is called if nothing was restored, after the variables' own initial values, and never for
+// a resumed run.
 
 struct InitialValues {
-  // In the model's order, each of its variable's shape. The others keep their own initial values.
+  // The values, in the model's order and in the shapes of its variables. Other variables keep their own initial values.
   std::vector<NamedTensor> values;
-  // For people: what was loaded from where, what was not and why, what of the checkpoint is not used.
+  // A report for display: what was loaded from where, what was not and why, and what else the checkpoint has.
   std::string report;
 };
 using InitFunction = std::function<absl::StatusOr<InitialValues>(const v1::ModelSpec& model)>;
 
-// Sets variables, by name, to values of float32. A value takes the variable's shape if it has as many elements. A name
-// also stands for the only variable whose name begins with it ("w" for "weights"); the report says so.
-// Errors of the call: InvalidArgument when no variable's name begins with a name, when several do and none is it, for
-// another number of elements or another type, and when two names stand for one variable.
+// Returns a function that sets variables, by name, to values of float32. A value takes the variable's shape if it has
+// as many elements. A name also denotes the only variable whose name begins with it ("w" for "weights"); the report
+// says so.
+// Errors of the function: InvalidArgument if no variable's name begins with a name, or several do and none is equal to
+// it; for another number of elements or another type; and if two names denote one variable.
 InitFunction AssignFromValues(std::map<std::string, Tensor> values);
 
-// Where a value goes.
+// The variable that takes a value, or a part of it.
 struct AssignTarget {
   AssignTarget(std::string variable, std::vector<int64_t> offset = {})  // NOLINT: a name is a target
       : variable(std::move(variable)), offset(std::move(offset)) {}
   AssignTarget(const char* variable) : variable(variable) {}  // NOLINT: a name is a target
 
   std::string variable;
-  // Empty: the whole value. Else the variable is a part of it that begins here, as a partition does.
+  // If empty, the variable takes the whole value. Otherwise it takes the part that begins here, as a partition does.
   std::vector<int64_t> offset;
 };
-// A key of the checkpoint to the variables that take its value.
+// Maps a key of the checkpoint to the variables that take its value.
 using AssignMap = std::map<std::string, std::vector<AssignTarget>>;
-// Each variable from the key that is its name.
+// Maps the name of each variable, as the key, to the variable.
 AssignMap ByName(absl::Span<const std::string> variables);
 
 struct AssignOptions {
-  // What the checkpoint lacks is logged and skipped.
+  // If true, variables whose keys the checkpoint lacks are logged and skipped.
   bool ignore_missing_vars = false;
-  // A value may have another shape with as many elements.
+  // If true, a value may have another shape with as many elements.
   bool reshape = false;
   FileSystem* fs = FileSystem::Real();
 };
 
-// Sets variables from a checkpoint, ours or TensorFlow's, or from a file of weights (NAME.safetensors, NAME.npz), and
-// looks for the keys at once. With an empty map the function sets nothing.
+// Returns a function that sets variables from a checkpoint, ours or TensorFlow's, or from a file of weights
+// (NAME.safetensors, NAME.npz). Looks for the keys immediately. With an empty map, the function sets nothing.
 // Errors: InvalidArgument without a checkpoint, for a missing key, and for a variable that is named twice; DataLoss for
-// a damaged checkpoint. Errors of the call: InvalidArgument for a variable that the model does not have, or of another
-// shape or type, and for a value that is not finite; NotFound for a key that is gone by then.
+// a damaged checkpoint. Errors of the function: InvalidArgument for a variable that the model does not have, or of
+// another shape or type, and for a value that is not finite; NotFound for a key that has disappeared.
 absl::StatusOr<InitFunction> AssignFromCheckpoint(const std::string& prefix, AssignMap variables,
                                                   const AssignOptions& options = {});
 
-// The same, but a missing key is found by the call (NotFound). With ignore_missing_vars the keys are looked for at
-// once, and nullopt says, with a warning in the log, that there is none of them. InvalidArgument for an empty map.
+// As AssignFromCheckpoint, but a missing key is an error of the function (NotFound). With ignore_missing_vars, looks
+// for the keys immediately, and returns nullopt, with a warning in the log, if all are missing. Returns InvalidArgument
+// for an empty map.
 absl::StatusOr<absl::optional<InitFunction>> AssignFromCheckpointFn(const std::string& prefix, AssignMap variables,
                                                                     const AssignOptions& options = {});
 

@@ -33,7 +33,7 @@ class AssignFromTest : public ::testing::Test {
     options.fs = &fs_;
     ASSERT_EQ(Saver::Create(options).value()->Save("d/ckpt", absl::nullopt, values).value(), "d/ckpt");
   }
-  // v0 is 10, v1 is 20.
+  // Saves v0 = 10 and v1 = 20.
   void SaveTwo() { Save({{"v0", Floats({1}, {10})}, {"v1", Floats({1}, {20})}}); }
 
   static v1::ModelSpec Model(const std::vector<std::pair<std::string, std::vector<int64_t>>>& variables) {
@@ -46,7 +46,7 @@ class AssignFromTest : public ::testing::Test {
     }
     return model;
   }
-  // "v0[1]=10 v1[1]=20"
+  // Returns, for example, "v0[1]=10 v1[1]=20".
   static std::string Text(const InitialValues& initial) {
     std::string text;
     for (const NamedTensor& variable : initial.values) {

@@ -7,7 +7,7 @@
 namespace lockstep::train {
 namespace {
 
-// "./d/a" and "d/a" are the same file: deleting one name must not delete what stands in the list under the other.
+// Returns true for "./d/a" and "d/a": deleting one must not delete what is listed under the other name.
 bool IsSameFile(const std::string& a, const std::string& b) {
   std::error_code error;
   return a == b || std::filesystem::absolute(a, error).lexically_normal() ==

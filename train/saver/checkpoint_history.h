@@ -9,29 +9,29 @@
 
 namespace lockstep::train {
 
-// Which checkpoints of a Saver are kept, and which are to be deleted. It touches no file. Not thread-safe.
+// Decides which checkpoints of a Saver to keep, and which to delete. Touches no file. Not thread-safe.
 class CheckpointHistory {
  public:
   struct Entry {
     std::string prefix;
-    // When it was saved.
+    // The time of the save.
     absl::Time time;
   };
 
-  // The newest `max_to_keep` stay; 0: nothing is remembered, and nothing is deleted. One that falls out of these is
-  // kept for good when it was saved after `created` + `keep_every`, a time that then moves by `keep_every`.
+  // Keeps the newest `max_to_keep` checkpoints; if 0, nothing is remembered or deleted. An older one is kept
+  // permanently if it was saved after `created` + `keep_every`, a time that then advances by `keep_every`.
   CheckpointHistory(int64_t max_to_keep, absl::Duration keep_every, absl::Time created);
 
-  // A checkpoint was saved: it is the newest. All beyond the limit fall out.
+  // Records a saved checkpoint as the newest. Drops the oldest ones beyond the limit.
   void Record(const std::string& prefix, absl::Time time);
-  // Replaces what is remembered, oldest first. What is beyond the limit falls out with the next Record.
+  // Replaces the entries, oldest first. The next Record drops entries beyond the limit.
   void Set(std::vector<Entry> entries);
-  // Oldest first.
+  // The entries, oldest first.
   const std::vector<Entry>& entries() const { return entries_; }
 
-  // What fell out and is not kept for good, oldest first; each once.
+  // Returns the dropped checkpoints that are not kept permanently, oldest first, each once.
   std::vector<std::string> TakeDoomed();
-  // One of them could not be deleted: TakeDoomed returns it again.
+  // Takes back a checkpoint that could not be deleted: TakeDoomed returns it again.
   void PutBack(std::string prefix) { doomed_.push_back(std::move(prefix)); }
 
  private:

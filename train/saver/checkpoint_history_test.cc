@@ -56,7 +56,7 @@ TEST(CheckpointHistoryTest, WithoutALimitNothingIsRemembered) {
   EXPECT_THAT(history.TakeDoomed(), IsEmpty());
 }
 
-// In the original such a list stays too long for ever: one is deleted with each save.
+// In the original such a list stays too long forever, because each save deletes one.
 TEST(CheckpointHistoryTest, AListThatIsTooLongShrinksToTheLimitAtOnce) {
   CheckpointHistory history(2, absl::Hours(10000), kStart);
   history.Set({{"s1", kStart}, {"s2", kStart}, {"s3", kStart}, {"s4", kStart}});
@@ -74,7 +74,7 @@ TEST(CheckpointHistoryTest, WhatIsPutBackIsTakenAgainUnlessItIsSavedAnew) {
   EXPECT_THAT(history.TakeDoomed(), ElementsAre("s2"));
 }
 
-// Deleting the one would delete the other.
+// Deleting one would delete the other.
 TEST(CheckpointHistoryTest, TwoSpellingsOfAPathAreOneCheckpoint) {
   CheckpointHistory history(1, absl::Hours(10000), kStart);
   history.Record("d/s1", kStart);

@@ -10,14 +10,15 @@
 
 namespace lockstep::train {
 
-// A variable's name and its value: what a Saver is given and gives back. A run's variables are of float32, its
-// global_step a scalar of int64; any type of a fixed size can be saved. Copies share the value's memory.
+// A variable's name and value, as a Saver saves and restores it. A run's variables are of float32, and its global_step
+// is a scalar of int64; any type of a fixed size can be saved. Copies share the value's memory.
 struct NamedTensor {
   std::string name;
   Tensor value;
 };
 
-// A tensor of float32, `values` row-major. InvalidArgument when their number is not the shape's.
+// Returns a tensor of float32 with row-major `values`. Returns InvalidArgument if their number does not match the
+// shape.
 absl::StatusOr<NamedTensor> NamedFloats(std::string name, absl::Span<const int64_t> shape,
                                         absl::Span<const float> values);
 

@@ -10,8 +10,8 @@
 
 namespace lockstep::train {
 
-// Reads `key` as the value of a variable that a model declares. With `reshape` another shape with as many elements
-// will do; the value has the variable's shape. A variable without a type is of float32.
+// Reads `key` as the value of a variable that a model declares. With `reshape`, the checkpoint may have another shape
+// with as many elements; the value has the variable's shape. A variable without a type is of float32.
 // Errors: NotFound for an absent key; InvalidArgument names both types and shapes; DataLoss for damage.
 absl::StatusOr<Tensor> ReadVariable(const TensorReader& reader, const std::string& key,
                                     const v1::VariableSpec& variable, bool reshape);

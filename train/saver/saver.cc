@@ -24,10 +24,10 @@ namespace lockstep::train {
 namespace {
 
 constexpr int kMostShards = 9999;
-// The chief's files beside its checkpoints.
+// The chief's files next to its checkpoints.
 constexpr const char* kRunFiles[] = {kCheckpointStateFile, kRunRecordFile, kGenerationFile, "lock"};
 
-// A name that no file of a checkpoint has: PREFIX.index and PREFIX.data-00000-of-00001.
+// Returns true if a checkpoint has no file of this name: PREFIX.index or PREFIX.data-00000-of-00001.
 bool MayBeStateFile(absl::string_view name) {
   return !name.empty() && name != "." && name != ".." && !absl::StrContains(name, '/') &&
          !absl::EndsWith(name, ".index") && !absl::StrContains(name, ".data-");
@@ -84,16 +84,16 @@ bool TakesRunFile(const SaverOptions& options) {
   return options.write_state && taken != std::end(kRunFiles);
 }
 
-// "a/model.ckpt-12" to "model.ckpt".
+// Returns "model.ckpt" for "a/model.ckpt-12".
 absl::string_view BaseOf(absl::string_view prefix) {
   const absl::string_view name = Basename(prefix);
   return StepOfCheckpoint(prefix).has_value() ? name.substr(0, name.rfind('-')) : name;
 }
 
-// `path` as a state file in `directory` names it.
+// Returns `path` as a state file in `directory` names it.
 std::string StoredPath(const std::string& directory, const std::string& path, bool relative) {
   std::filesystem::path from = directory, to = path;
-  // An absolute path says where it is; a relative one is relative to the directory for whoever reads it.
+  // An absolute path is unambiguous; a reader resolves a relative one against the directory of the state file.
   if (to.is_absolute() && !(relative && from.is_absolute())) return path;
   if (from.is_absolute() != to.is_absolute()) to = std::filesystem::absolute(to);
   if (from.is_absolute() && !relative) return to.string();

@@ -22,95 +22,97 @@
 
 namespace lockstep::train {
 
-// Is told of each save. Called by the thread that saves, in the order of SaverOptions::listeners.
+// Receives each save, in the thread that saves, in the order of SaverOptions::listeners.
 class SaverListener {
  public:
   virtual ~SaverListener() = default;
-  // An error ends the save before anything is written, and is what Save returns.
+  // An error ends the save before anything is written, and Save returns it.
   virtual absl::Status BeforeSave(absl::optional<int64_t> /*global_step*/) { return absl::OkStatus(); }
-  // The checkpoint is on the disk and listed. Save returns the error; the checkpoint stays.
+  // Called when the checkpoint is on the disk and listed. Save returns the error; the checkpoint stays.
   virtual absl::Status AfterSave(absl::optional<int64_t> /*global_step*/, const std::string& /*prefix*/) {
     return absl::OkStatus();
   }
-  // There will be no more saves.
+  // Called when there will be no more saves.
   virtual absl::Status End(absl::optional<int64_t> /*global_step*/) { return absl::OkStatus(); }
 };
 
 struct SaverOptions {
-  // What is saved and restored. nullopt: all that Save is given, all that a checkpoint has.
+  // The variables to save and restore. If nullopt, all that Save receives, and all that a checkpoint has.
   absl::optional<std::vector<std::string>> var_list;
-  // A variable's name to its key in the checkpoint. The others have their names.
+  // Maps a variable's name to its key in the checkpoint. Other variables have their names as keys.
   std::map<std::string, std::string> keys;
-  // Restore takes another shape with as many elements.
+  // If true, Restore accepts another shape with as many elements.
   bool reshape = false;
-  // The newest this many stay. 0 keeps all and lists only the newest.
+  // The number of newest checkpoints to keep. 0 keeps all and lists only the newest.
   int64_t max_to_keep = 5;
-  // One checkpoint of each such period is kept for good. At least 0.
+  // Keeps one checkpoint of each such period permanently. At least 0.
   double keep_checkpoint_every_n_hours = 10000;
-  // "-00000005" in place of "-5".
+  // If true, the prefix ends in "-00000005" instead of "-5".
   bool pad_step_number = false;
-  // The state file names what lies in its directory without the directory, so that it can be moved.
+  // If true, the state file names checkpoints in its directory without the directory, so that it can be moved.
   bool save_relative_paths = true;
-  // 0: one data file. N: N data files, over which the variables are spread by size. At most 9999.
+  // The number of data files, over which the variables are spread by size; at most 9999. If 0, there is one.
   int shards = 0;
-  // Without variables Save writes nothing, in place of an error.
+  // If true, Save without variables writes nothing, instead of returning an error.
   bool allow_empty = false;
-  // What checkpoints are called when Save is given a directory.
+  // The name of checkpoints if Save receives a directory.
   std::string basename = "model.ckpt";
-  // The state file's name, beside the checkpoints.
+  // The name of the state file, next to the checkpoints.
   std::string latest_filename = "checkpoint";
-  // Whether Save writes the state file. Without it nothing is listed, and nothing is deleted.
+  // If false, Save writes no state file: nothing is listed, and nothing is deleted.
   bool write_state = true;
-  // They outlive the Saver.
+  // They must outlive the Saver.
   std::vector<SaverListener*> listeners;
   FileSystem* fs = FileSystem::Real();
-  // Its wall time is that of saves.
+  // Its wall time is the time of a save.
   Clock* clock = Clock::Real();
 };
 
-// Writes values that it is given as checkpoints, keeps the newest of them, and reads them back. TensorFlow's Saver
-// reads what it writes, and it reads what TensorFlow's wrote.
-// It is made with options that are checked, and it may be dropped at any time. Each checkpoint is whole or absent,
-// through a crash as well. The history is of this Saver's life, unless RecoverHistory brings an earlier one's.
-// Beside a run's own checkpoints in a logdir it keeps apart: it refuses the names that the chief uses there, its
-// checkpoints are marked, so that no run resumes from one, and it deletes none there that it did not write.
+// Writes values as checkpoints, keeps the newest of them, and reads them back. TensorFlow's Saver reads what it writes,
+// and it reads what TensorFlow's wrote.
+// Its options are checked when it is created, and it may be destroyed at any time. Each checkpoint is complete or
+// absent, even after a crash. The history covers this Saver's lifetime, unless RecoverHistory brings back an earlier
+// one.
+// In the logdir of a run it keeps apart from the run's own checkpoints: it refuses the names that the chief uses there,
+// it marks its checkpoints so that no run resumes from one, and it deletes none that no Saver wrote.
 // Not thread-safe.
 class Saver {
  public:
-  // InvalidArgument names the option that is wrong.
+  // Returns InvalidArgument, which names the option that is wrong.
   static absl::StatusOr<std::unique_ptr<Saver>> Create(SaverOptions options);
 
-  // Writes `path`-<global_step>, or `path` without a step; in a directory when `path` ends in "/". Lists it as the
-  // newest, then deletes those beyond max_to_keep; a deletion that fails is logged and tried again with the next save.
-  // Returns the prefix; "" when there is nothing to save and allow_empty.
-  // Errors: InvalidArgument for no variables, one that var_list names and `values` lacks, two of one key, a directory
-  // that does not exist, a name that collides with the state file's, or a name that is the chief's in a run's logdir;
-  // those of the file system, and then the earlier checkpoints are as they were; those of the listeners.
+  // Writes `path`-<global_step>, or `path` without a step; in a directory if `path` ends in "/". Lists it as the
+  // newest, then deletes those beyond max_to_keep; a deletion that fails is logged, and the next save tries it again.
+  // Returns the prefix; "" if there is nothing to save and allow_empty.
+  // Errors: InvalidArgument if there are no variables, `values` lacks one of var_list, two have one key, the directory
+  // does not exist, a name collides with that of the state file, or a name in a run's logdir is the chief's; those of
+  // the file system, after which the earlier checkpoints are unchanged; those of the listeners.
   absl::StatusOr<std::string> Save(const std::string& path, absl::optional<int64_t> global_step,
                                    absl::Span<const NamedTensor> values);
 
-  // The values of var_list, in its order; without one those of `expected`, if given, or all of the checkpoint by key.
-  // What else the checkpoint holds is ignored. `expected` says which types and shapes the variables must have.
+  // Returns the values of var_list, in its order. Without var_list, returns those of `expected`, if given, or all of
+  // the checkpoint by key. Ignores other keys of the checkpoint. The variables must have the types and shapes of
+  // `expected`.
   // Errors: InvalidArgument without a checkpoint at the prefix, and for another shape (with reshape: another number of
   // elements) or type; NotFound for a key that it lacks; DataLoss for a damaged one.
   absl::StatusOr<std::vector<NamedTensor>> Restore(const std::string& prefix,
                                                    const v1::ModelSpec* expected = nullptr) const;
 
-  // InvalidArgument if the names of its files are those of a run, whose checkpoints are called `run_basename`: Save
-  // would refuse to write into the logdir.
+  // Returns InvalidArgument if the names of its files are those of a run whose checkpoints are called `run_basename`:
+  // Save would refuse to write into the logdir.
   absl::Status CheckBesideRun(absl::string_view run_basename) const;
 
-  // Tells the listeners. Returns the first error; all are told.
+  // Calls End of all listeners, and returns the first error.
   absl::Status End(absl::optional<int64_t> global_step);
 
-  // Prefixes, oldest first.
+  // Returns prefixes, oldest first.
   std::vector<std::string> last_checkpoints() const;
-  // With times that keep each of them for good.
+  // Sets the history. Without times, each checkpoint is kept permanently.
   void SetLastCheckpoints(absl::Span<const std::string> prefixes);
   void SetLastCheckpointsWithTimes(std::vector<CheckpointHistory::Entry> checkpoints);
-  // Those of the prefixes, oldest first, whose files exist, with the times of their files.
+  // Sets the history to the prefixes, oldest first, whose files exist, with the times of their files.
   absl::Status RecoverLastCheckpoints(absl::Span<const std::string> prefixes);
-  // The same with what the state file of the directory lists: the history survives a restart.
+  // As RecoverLastCheckpoints, with the list of the directory's state file: the history survives a restart.
   absl::Status RecoverHistory(const std::string& directory);
 
   const SaverOptions& options() const { return options_; }
@@ -118,9 +120,9 @@ class Saver {
  private:
   explicit Saver(SaverOptions options);
   const std::string& KeyOf(const std::string& variable) const;
-  // By key, so that equal values make equal files.
+  // Returns the values to save by key, so that equal values make equal files.
   absl::StatusOr<std::map<std::string, Tensor>> Select(absl::Span<const NamedTensor> values) const;
-  // What Restore reads: each variable with its key.
+  // Returns what Restore reads: each variable with its key.
   std::vector<std::pair<std::string, std::string>> Wanted(const std::vector<std::string>& stored,
                                                           const v1::ModelSpec* expected) const;
   absl::Status CheckPlace(const std::string& directory, const std::string& prefix, bool has_step) const;

@@ -44,7 +44,7 @@ class SaverTest : public ::testing::Test {
     return saver->Save(path, step, {Scalar("v", value)});
   }
   Names Files(const std::string& directory = "d") { return memory_.ListDirectory(directory).value(); }
-  // Without the state file and the endings.
+  // Returns the names of the checkpoints, without the endings of their files.
   Names OnDisk(const std::string& directory = "d") {
     Names prefixes;
     for (const std::string& name : Files(directory)) {
@@ -53,7 +53,7 @@ class SaverTest : public ::testing::Test {
     return prefixes;
   }
   std::string State(const std::string& path = "d/checkpoint") { return ReadFile(&memory_, path).value(); }
-  // What the chief of a run leaves: a record of the run, a checkpoint that is listed.
+  // Writes what the chief of a run leaves: a record of the run, a listed checkpoint.
   void WriteRun(const std::string& directory, int64_t step) {
     ASSERT_TRUE(memory_.CreateDirectory(directory).ok());
     ASSERT_TRUE(WriteFileAtomically(&memory_, directory + "/lockstep.textproto", "").ok());
@@ -129,7 +129,7 @@ TEST_F(SaverTest, AnotherOneTakesTheHistoryOver) {
   EXPECT_THAT(second->last_checkpoints(), ElementsAre("d/s-2", "d/s-3", "d/s-4"));
 }
 
-// F-13: the history survives a restart, and a list that is too long does not stay so.
+// F-13: the history survives a restart, and a list that is too long is shortened.
 TEST_F(SaverTest, TheHistoryOfTheStateFileSurvivesARestart) {
   const auto first = Create();
   for (int64_t step : {1, 2, 3, 4, 5}) ASSERT_TRUE(Save(first.get(), "d/s", step).ok());
@@ -421,7 +421,7 @@ TEST_F(SaverTest, ListenersAreToldBeforeAfterAndAtTheEnd) {
   EXPECT_EQ(second.notes.back(), "end 5") << "is told all the same";
 }
 
-// At every operation of a save that replaces the oldest.
+// Fails each operation of a save that replaces the oldest checkpoint.
 TEST_F(SaverTest, AFailedSaveLosesNoneOfThoseThatAreListed) {
   options_.max_to_keep = 2;
   int64_t operations = 0;  // of one save
@@ -458,7 +458,7 @@ TEST_F(SaverTest, ADeletionThatFailsIsTriedAgain) {
   EXPECT_THAT(OnDisk(), ElementsAre("s-3"));
 }
 
-// A part of the variables beside a run's own checkpoints.
+// Saves a part of the variables next to a run's own checkpoints.
 TEST_F(SaverTest, InARunsLogdirItKeepsApart) {
   WriteRun("run", 4);
   options_.max_to_keep = 1;
@@ -482,7 +482,7 @@ TEST_F(SaverTest, InARunsLogdirItKeepsApart) {
   EXPECT_EQ(resumed->value(), "run/model.ckpt-4");
 }
 
-// Not even when it is told that they are its own.
+// The run's checkpoints stay even if the Saver's history is set to them.
 TEST_F(SaverTest, InARunsLogdirItDeletesOnlyWhatASaverWrote) {
   WriteRun("run", 4);
   options_.max_to_keep = 1;
@@ -494,13 +494,13 @@ TEST_F(SaverTest, InARunsLogdirItDeletesOnlyWhatASaverWrote) {
   EXPECT_THAT(OnDisk("run"), ElementsAre("model.ckpt-4", "part-6"));
 }
 
-// The chief's first file is there before the run's record.
+// The chief writes this file before the run's record.
 TEST_F(SaverTest, ALogdirIsOneFromTheChiefsStartOn) {
   ASSERT_TRUE(WriteFileAtomically(&memory_, "d/generation", "1\n").ok());
   EXPECT_TRUE(absl::IsInvalidArgument(Save(Create().get(), "d/s", 1).status()));
 }
 
-// The run that then begins there does not take it for its own, and says so.
+// A run that begins there later does not resume from the checkpoint, and the error says why.
 TEST_F(SaverTest, WhatItSavedBeforeARunBeganIsNotResumedFrom) {
   ASSERT_TRUE(Save(Create().get(), "d/model.ckpt", 7).ok());
   const auto found = NewestValidCheckpoint(&fs_, "d", [](const std::string&, const absl::Status&) {});

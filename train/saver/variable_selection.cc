@@ -31,7 +31,7 @@ absl::StatusOr<Expressions> CompileAll(absl::Span<const std::string> expressions
   return all;
 }
 
-// TensorFlow's name of a variable's value.
+// Returns TensorFlow's name of a variable's value.
 std::string FullName(const std::string& variable) { return absl::StrCat(variable, ":0"); }
 
 bool Matches(const RE2& expression, const std::string& variable, bool search) {

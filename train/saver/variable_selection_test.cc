@@ -24,7 +24,7 @@ TEST(FilterVariablesTest, IncludesThenExcludesInTheOrderOfTheVariables) {
       << "each once";
 }
 
-// None means all, an empty list none of them.
+// nullopt means all, and an empty list means none.
 TEST(FilterVariablesTest, AnEmptyListIsNotAnAbsentOne) {
   EXPECT_EQ(FilterVariables(kLayers, absl::nullopt, absl::nullopt).value(), kLayers);
   EXPECT_THAT(FilterVariables(kLayers, Names{}, absl::nullopt).value(), IsEmpty());
