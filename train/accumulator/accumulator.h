@@ -87,8 +87,8 @@ class Accumulator {
     return *std::move(take.gradient);
   }
 
-  // Sets the accumulator's step. The gradients that are there stay, whatever their step was. A smaller step than before
-  // is logged as a warning.
+  // Sets the accumulator's step. Gradients that were already added stay, regardless of their step. Logs a warning if
+  // the step is smaller than before.
   void SetGlobalStep(int64_t new_global_step) ABSL_LOCKS_EXCLUDED(mutex_) {
     int64_t old_step;
     {

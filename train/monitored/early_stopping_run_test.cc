@@ -1,5 +1,4 @@
-// A hook that stops a run of its own accord, under kills of the chief: the run ends at the same step, with the same
-// weights.
+// Tests that a hook stops a run at the same step, with the same weights, although the chief is killed.
 #include <memory>
 #include <string>
 #include <utility>
@@ -34,7 +33,7 @@ class EarlyStoppingRunTest : public ::testing::Test {
     std::string digest;
   };
 
-  // One life of the chief: to the end, or for so many runs, after which it is killed. True at the end.
+  // Runs one life of the chief, which is killed after `runs` runs. Returns true if it reaches the end of the run.
   bool Live(FileSystem* disk, int runs, End* end) {
     FaultyFileSystem fs(disk);
     EarlyStoppingOptions patience;
@@ -64,7 +63,7 @@ class EarlyStoppingRunTest : public ::testing::Test {
     end->best = hook->best().value().value_or(-1);
     return true;
   }
-  // Killed after every so many runs.
+  // Trains with a chief that is killed after every `runs` runs.
   End Train(int runs) {
     MemoryFileSystem disk;
     End end;

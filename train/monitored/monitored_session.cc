@@ -28,7 +28,7 @@ absl::Status CheckOptions(const MonitoredSessionOptions& options) {
   return CheckNotNegative("recovery.max_attempts", options.recovery.max_attempts);
 }
 
-// The original's has no clean errors, either.
+// As in the original, no error is a clean stop.
 Coordinator::Options CoordinatorOptions(const MonitoredSessionOptions& options) {
   Coordinator::Options coordinator;
   coordinator.clock = options.session.clock;
@@ -95,7 +95,7 @@ absl::Status MonitoredSession::StopThreads() {
 }
 
 absl::Status MonitoredSession::DropSession() {
-  StopThreads().IgnoreError();  // What they say has been heard.
+  StopThreads().IgnoreError();  // Their errors are already known.
   hooked_.reset();
   const absl::Status saved = held_.session == nullptr ? absl::OkStatus() : held_.session->Stop();
   held_ = HeldSession();
@@ -161,7 +161,7 @@ absl::Status MonitoredSession::RunStep(const std::function<absl::Status(StepCont
       recovery_.OnProgress();
       return status;
     }
-    // A thread may have seen first what made the run fail.
+    // A thread may have been the first to see the cause of the failure.
     const absl::Status reported = coordinator_.status();
     if (RecoveryPolicy::Survives(reported) && !stop_requested_) status = reported;
     over_ = over_ || absl::IsOutOfRange(status);
@@ -195,7 +195,7 @@ absl::Status MonitoredSession::Close() {
     LOG(WARNING) << "closing the session: " << closed.message();
     return told;
   }
-  // A chief that has closed well has ended the run.
+  // A chief that has closed successfully has ended the run.
   return closed.ok() && !options_.session.is_chief ? told : closed;
 }
 
@@ -204,7 +204,7 @@ absl::Status WithSession(absl::StatusOr<std::unique_ptr<MonitoredSession>> sessi
   if (absl::IsOutOfRange(session.status())) return absl::OkStatus();
   RETURN_IF_ERROR(session.status());
   const absl::Status status = CatchExceptions([&] { return body(**session); });
-  // How a chief that was told to stop has ended says whether its last step is saved, or even the run over.
+  // If the process was asked to stop, Close of a chief reports whether the last step is saved, or even the run is over.
   const bool stopped = absl::IsCancelled(status) && (*session)->told_to_stop();
   return status.ok() || absl::IsOutOfRange(status) || stopped ? (*session)->Close() : status;
 }

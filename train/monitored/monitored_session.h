@@ -26,22 +26,22 @@ namespace lockstep::train {
 struct MonitoredSessionOptions {
   SessionOptions session;
   Scaffold scaffold;
-  // Called in this order: first_hooks, own_hooks, hooks. Those that it does not own outlive the session.
+  // The hooks are called in this order: first_hooks, own_hooks, hooks. The first and the last must outlive the session.
   std::vector<Hook*> first_hooks;
   std::vector<std::unique_ptr<Hook>> own_hooks;
   std::vector<Hook*> hooks;
-  // HookedSession::Options.
+  // See HookedSession::Options.
   bool gate_loop = false;
-  // A worker: how long its chief is waited for.
+  // The time that a worker waits for its chief.
   absl::Duration max_wait = absl::Minutes(30);
   absl::Duration recovery_wait = absl::Seconds(30);
-  // How long the coordinator's threads may continue when the session is left.
+  // The time that the coordinator's threads may continue when the session ends.
   absl::Duration stop_grace = absl::Seconds(120);
-  // Opens the sessions in place of one made of recovery_wait, `open`, and the scaffold's ready, ready_for_local_init
-  // and local_init: the first two count for nothing then, and the scaffold's must have their defaults. Null: none.
-  // Outlives the session.
+  // Opens the sessions, in place of a manager made of recovery_wait, `open`, and the scaffold's ready,
+  // ready_for_local_init and local_init: the first two are ignored then, and the scaffold's must have their defaults.
+  // May be null. Must outlive the session.
   SessionManager* session_manager = nullptr;
-  // Aborted and Unavailable are followed by another session.
+  // If true, another session follows Aborted and Unavailable.
   bool recover = true;
   RecoveryOptions recovery;
   SessionOpener open = OpenHeldSession;
@@ -49,15 +49,15 @@ struct MonitoredSessionOptions {
 
 class MonitoredSession;
 
-// What a function that RunStepFn calls can do.
+// The session as seen by a function that RunStepFn calls.
 class StepContext {
  public:
   explicit StepContext(MonitoredSession* session);
 
-  // Its Run calls no hooks: they never see the step.
+  // Returns a session whose Run calls no hooks: they never see the step.
   Session& session() { return unhooked_; }
   absl::StatusOr<StepResult> RunWithHooks(const TrainOp& op);
-  // The loop is to end: OutOfRange, for the function to return.
+  // Requests the end of the loop. Returns OutOfRange, for the function to return.
   absl::Status RequestStop();
 
  private:
@@ -74,21 +74,21 @@ class StepContext {
   Unhooked unhooked_;
 };
 
-// A session with hooks that opens itself anew when its chief was restarted, or what it stands on failed for a moment.
-// Begin of the hooks is called once; AfterCreateSession for each session; the run that was interrupted is repeated.
-// Life: Create, Run until ShouldStop, Close. Destroying it without Close stops it: End is not called, the chief
-// saves and its workers wait for a successor. For one thread; coordinator() for any.
+// A session with hooks that opens itself again if its chief was restarted, or something that it depends on failed
+// temporarily. It calls Begin of the hooks once, AfterCreateSession for each session, and repeats the run that was
+// interrupted. Life cycle: Create, Run until ShouldStop, Close. Destroying it without Close stops it: End is not
+// called, the chief saves, and its workers wait for a successor. Must be used by one thread; coordinator() by any.
 class MonitoredSession {
  public:
-  // Errors: InvalidArgument names the option that is wrong; those of hooks and of the session manager; OutOfRange when
-  // the run is over already, a clean end.
+  // Errors: InvalidArgument names the option that is wrong; those of hooks and of the session manager; OutOfRange if
+  // the run is already over, which is a clean end.
   static absl::StatusOr<std::unique_ptr<MonitoredSession>> Create(MonitoredSessionOptions options);
   ~MonitoredSession();
 
-  // HookedSession::Run. FailedPrecondition after Close, and after a stop was requested.
+  // Calls HookedSession::Run. Returns FailedPrecondition after Close, and after a stop was requested.
   absl::StatusOr<StepResult> Run(const TrainOp& op);
 
-  // Calls `function`, the whole of it again after a recovery, and returns its value. An error of it is one of the loop.
+  // Calls `function`, again from its beginning after a recovery, and returns its value. Its errors count as the loop's.
   template <typename T>
   absl::StatusOr<T> RunStepFn(const std::function<absl::StatusOr<T>(StepContext&)>& function) {
     absl::optional<T> value;
@@ -98,26 +98,27 @@ class MonitoredSession {
     }));
     return *std::move(value);
   }
-  // The same without a value.
+  // As RunStepFn, without a value.
   absl::Status RunStep(const std::function<absl::Status(StepContext&)>& function);
 
-  // The loop is to be left: closed, a hook or the coordinator asked for it, the run is over, or the session is lost.
+  // Returns true if the loop must end: the session is closed or lost, a hook, a step function or the coordinator has
+  // requested it, or the run is over.
   bool ShouldStop();
-  // By SessionOptions::stop.
+  // Returns true if SessionOptions::stop was requested.
   bool told_to_stop() const { return options_.session.stop != nullptr && options_.session.stop->requested(); }
 
-  // For threads of the program; no error of theirs is a clean end. When the session is lost they are told to stop and
-  // waited for, and a hook's AfterCreateSession may start others. An error of theirs is one of the loop, which Close
-  // returns; after Aborted and Unavailable the next Run recovers.
+  // Returns the coordinator for threads of the program. None of their errors is a clean end: an error counts as the
+  // loop's, which Close returns; after Aborted and Unavailable the next Run recovers. If the session is lost, the
+  // threads are asked to stop and joined, and a hook's AfterCreateSession may start others.
   Coordinator* coordinator() { return &coordinator_; }
-  // The session under the hooks, until the next recovery, to read and write with; null when it is lost. For a Run
-  // without hooks there is StepContext.
+  // Returns the session below the hooks, to read and write with until the next recovery; null if it is lost.
+  // StepContext has a Run without hooks.
   Session* raw_session() const { return held_.session.get(); }
 
-  // Stops the coordinator's threads. If loop and threads have ended well (OK or OutOfRange of the loop), calls End of
-  // the hooks and closes the session. After an error the chief stops the session, so that a successor may continue the
-  // run. Returns the first error; Cancelled, without End, if the process was told to stop before the run was over;
-  // FailedPrecondition when it is closed already.
+  // Stops the coordinator's threads. If loop and threads have ended successfully (OK or OutOfRange of the loop), calls
+  // End of the hooks and closes the session. After an error the chief stops the session, so that a successor may
+  // continue the run. Returns the first error; Cancelled, without End, if the process was asked to stop before the run
+  // was over; FailedPrecondition if the session is already closed.
   absl::Status Close();
 
  private:
@@ -127,36 +128,36 @@ class MonitoredSession {
   absl::Status CreateSession();
   absl::Status CreateSessionWithRetries();
   absl::Status StopThreads();
-  // Session::Stop.
+  // Stops threads and session, and returns the result of Session::Stop.
   absl::Status DropSession();
-  // `status` was met: another session, or the error with which to go on.
+  // Opens another session, if `status` permits it. Otherwise returns the error to continue with.
   absl::Status Recover(absl::Status status);
-  // Before a run: there is a session that may be used.
+  // Checks before a run that there is a usable session, and recovers if a thread requires it.
   absl::Status CheckUsable();
 
-  // From the first session on with the port that it took.
+  // After the first session, session.listen is the address that it took.
   MonitoredSessionOptions options_;
-  // Of each session; the gate is its own.
+  // The options of each session's hooks, except for its gate.
   HookedSession::Options hooked_options_;
-  // Null when the options have one.
+  // Null if the options have a manager.
   const std::unique_ptr<SessionManager> own_manager_;
   SessionManager* const manager_;
   RecoveryPolicy recovery_;
   HeldSession held_;
   std::unique_ptr<HookedSession> hooked_;
-  // Why there is no session.
+  // The reason why there is no session.
   absl::Status lost_;
   bool stop_requested_ = false;
-  // A run has returned OutOfRange.
+  // True if a run has returned OutOfRange.
   bool over_ = false;
   bool closed_ = false;
-  // Ends first: its threads use the session.
+  // Destroyed first, because its threads use the session.
   Coordinator coordinator_;
 };
 
-// The counterpart of a with-block: calls `body` and closes the session. OutOfRange, of the session or of the body, is a
-// clean end. After any other error or an exception, of the body, a hook or a thread, the session is stopped. Returns
-// the first error.
+// Calls `body` and closes the session, like a with-block. OutOfRange, of the session or of the body, is a clean end.
+// After any other error or an exception, of the body, a hook or a thread, the session is stopped. Returns the first
+// error.
 absl::Status WithSession(absl::StatusOr<std::unique_ptr<MonitoredSession>> session,
                          const std::function<absl::Status(MonitoredSession&)>& body);
 

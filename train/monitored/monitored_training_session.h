@@ -14,27 +14,28 @@
 namespace lockstep::train {
 
 struct MonitoredTrainingOptions {
-  // Its logdir is where checkpoints and summaries go, unless it has a summary_dir or a summary_writer. Its writes_loss
-  // and summary.every_steps are set by what follows, and so are checkpoint.every_seconds and checkpoint.every_steps if
-  // a period is given.
+  // Its logdir receives checkpoints and summaries, unless it has a summary_dir or a summary_writer. The options below
+  // set its writes_loss and summary.every_steps, and also checkpoint.every_seconds and checkpoint.every_steps if a
+  // period is given.
   SessionOptions session;
   Scaffold scaffold;
-  // They outlive the session.
+  // They must outlive the session.
   std::vector<Hook*> hooks;
-  // The chief: called before all others.
+  // Hooks of the chief that are called before all others.
   std::vector<Hook*> chief_only_hooks;
-  // The chief's checkpoints. Default: checkpoint.every_seconds, unless steps are given here, and checkpoint.every_steps
-  // of the configuration, which are 600 s and never unless they are set. None and 0: not with that period.
+  // The periods of the chief's checkpoints. By default, checkpoint.every_seconds, unless steps are given here, and
+  // checkpoint.every_steps of the configuration, which are 600 s and never unless they are set. None and 0 disable a
+  // period.
   Choice<absl::Duration> save_checkpoint_secs;
   Choice<int64_t> save_checkpoint_steps;
-  // The chief's summaries: one of the two. Default: every 100 steps, unless seconds are given. None and 0: no
-  // summaries, gradients' included.
+  // The period of the chief's summaries, one of the two. By default every 100 steps, unless seconds are given. None and
+  // 0 disable summaries, including those of gradients.
   Choice<int64_t> save_summaries_steps;
   Choice<absl::Duration> save_summaries_secs;
-  // The chief's scalars, every so many steps and at the end: learning_rate, global_norm/gradient_norm, update_ratio and
-  // examples/sec. 0: never.
+  // The period, in steps, at which the chief writes its scalars, also at the end: learning_rate,
+  // global_norm/gradient_norm, update_ratio and examples/sec. If 0, never.
   int64_t save_scalars_steps = 0;
-  // The chief: the rate of steps, logged and as a summary. 0: never.
+  // The period, in steps, at which the chief logs the rate of steps and writes it as a summary. If 0, never.
   int64_t log_step_count_steps = 100;
   // See MonitoredSessionOptions.
   bool gate_loop = false;
@@ -47,21 +48,21 @@ struct MonitoredTrainingOptions {
   SessionOpener open = OpenHeldSession;
 };
 
-// A session with the hooks that a training program has by default. On the chief: chief_only_hooks, the step counter,
-// the summary saver, then `hooks`; checkpoints are the chief's own. On a worker `hooks` alone. Errors: InvalidArgument
-// names the option that is wrong; those of MonitoredSession::Create.
+// Creates a session with the hooks that a training program has by default. On the chief: chief_only_hooks, the step
+// counter, the summary saver, then `hooks`; checkpoints are the chief's own. On a worker, only `hooks`. Errors:
+// InvalidArgument names the option that is wrong; those of MonitoredSession::Create.
 absl::StatusOr<std::unique_ptr<MonitoredSession>> MonitoredTrainingSession(MonitoredTrainingOptions options);
 
-// A session with `hooks` and nothing else, which does not recover: Aborted and Unavailable are returned.
+// Creates a session with only `hooks`, which does not recover: it returns Aborted and Unavailable.
 absl::StatusOr<std::unique_ptr<MonitoredSession>> SingularMonitoredSession(SessionOptions session,
                                                                            std::vector<Hook*> hooks = {},
                                                                            Scaffold scaffold = {});
 
-// Returns the configuration of checkpoints with the periods that the options give. Errors: InvalidArgument names one
-// that is negative.
+// Returns the configuration of checkpoints with the periods of the options. Errors: InvalidArgument names a negative
+// one.
 absl::StatusOr<config::v1::CheckpointConfig> CheckpointsOf(const MonitoredTrainingOptions& options);
 
-// What MonitoredTrainingSession creates its session with.
+// Returns the options with which MonitoredTrainingSession creates its session.
 absl::StatusOr<MonitoredSessionOptions> ResolveMonitoredTraining(MonitoredTrainingOptions options);
 
 }  // namespace lockstep::train

@@ -13,24 +13,24 @@
 
 namespace lockstep::train {
 
-// What a monitored session needs beyond the run's configuration to begin: how it is initialized, when it is ready, what
-// it writes. A value.
+// Describes how a monitored session starts, beyond the run's configuration: how it is initialized, when it is ready,
+// and what it writes. A value type.
 struct Scaffold {
-  // Default: SessionOptions::init_fn. None: nothing but the seed or a warm start initializes.
+  // By default, SessionOptions::init_fn. If none, only the seed or a warm start initializes.
   Choice<InitFunction> init_fn;
-  // SupervisorOptions::init_op and init_feed_dict.
+  // See SupervisorOptions::init_op and init_feed_dict.
   Choice<InitOp> init_op;
   std::vector<NamedTensor> init_feed_dict;
-  // Default: the variables have values. None: no check.
+  // By default, checks that the variables have values. If none, there is no check.
   Choice<ReadyFunction> ready;
-  // Default: the variables have values, where there is a local_init to wait with. None: no check.
+  // By default, checks that the variables have values if there is a local_init. If none, there is no check.
   Choice<ReadyFunction> ready_for_local_init;
-  // Default and none: there is no local state.
+  // By default, and if none, there is no local state.
   Choice<LocalInitFunction> local_init;
-  // Default: the loss. None: no summaries.
+  // By default, the loss. If none, there are no summaries.
   Choice<SummaryProvider> summary;
 
-  // What is left to its default here is as in `other`.
+  // Returns a copy that takes from `other` what is left to its default here.
   Scaffold Else(const Scaffold& other) const {
     Scaffold both = *this;
     both.init_fn = init_fn.Else(other.init_fn);
@@ -43,7 +43,7 @@ struct Scaffold {
     return both;
   }
 
-  // With the defaults filled in.
+  // Returns the options of a session manager, with the defaults filled in.
   SessionManager::Options ManagerOptions() const {
     SessionManager::Options manager;
     manager.ready = ready.Or(ReadyFunction(UninitializedVariables)).value_or(ReadyFunction());

@@ -208,7 +208,7 @@ absl::Status RunReplay::Contribute(int64_t slot, StepSums* sums) {
   const int64_t step = store_->step();
   if (has_order()) {
     ASSIGN_OR_RETURN(const auto arrivals, order_->ArrivalsOf(step + 1, slot + 1));
-    // As the chief adds it: whole, as the slot of its place.
+    // Add it as the chief does: whole, as the slot of its position.
     StagedContribution staged;
     RETURN_IF_ERROR(ContributeArrival(arrivals[slot], &staged));
     staged.AddTo(slot, sums);

@@ -115,7 +115,7 @@ class RunReplay {
   // The number of the run's assignments that the present values have.
   int64_t assignments_ = 0;
   absl::optional<RecordedOrder> order_;
-  // Why the order of earlier steps than those of needed_ is not known.
+  // The reason why the order of steps before those of needed_ is not known.
   absl::Status order_end_;
   // By step: the oldest step whose values the contributions to later steps need.
   std::map<int64_t, int64_t> needed_;

@@ -1,5 +1,5 @@
-// A replay makes the changes again that a program made between two steps.
-// tests/integration/replay_test.cc has whole clusters.
+// Tests that a replay repeats the changes that a program made between two steps.
+// tests/integration/replay_test.cc tests whole clusters.
 #include "lockstep/train/replay/run_replay.h"
 
 #include <memory>
