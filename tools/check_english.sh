@@ -3,5 +3,7 @@
 # check_english.py documents the arguments. Prints tests whose names have more than 45 characters, and fails if there are any.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
-if git grep --untracked -nE 'TEST(_F|_P)?\([A-Za-z0-9_]+, [A-Za-z0-9_]{46,}\)' -- '*.cc'; then exit 1; fi
+if git grep --untracked -nE -e 'TEST(_F|_P)?\([A-Za-z0-9_]+, [A-Za-z0-9_]{46,}\)' -e 'def test_[a-z0-9_]{41,}\(' -- '*.cc' '*.py'; then
+  exit 1
+fi
 exec python3 tools/check_english.py "$@"

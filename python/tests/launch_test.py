@@ -32,7 +32,7 @@ class LaunchTest(unittest.TestCase):
         texts.append(log.read())
     return "".join(texts)
 
-  def test_a_killed_worker_is_started_again_and_changes_no_bit(self):
+  def test_restarted_worker_changes_no_bit(self):
     undisturbed, _ = softmax.train(softmax.declare(os.path.join(self.directory, "undisturbed")))
     logdir, mark = os.path.join(self.directory, "run"), os.path.join(self.directory, "mark")
     ended = self.launch(sys.executable, softmax.__file__, logdir, f"die_at=20:{mark}")
@@ -60,7 +60,7 @@ class LaunchTest(unittest.TestCase):
     self.assertEqual(ended.returncode, 2, ended)
     self.assertIn("set TMPDIR to a shorter path", ended.stderr)
 
-  def test_the_first_processs_values_are_where_the_run_begins(self):
+  def test_run_starts_at_first_processs_values(self):
     logdir = os.path.join(self.directory, "run")
     ended = self.launch(sys.executable, softmax.__file__, logdir, "initial=5")
     self.assertEqual(ended.returncode, 0, ended)

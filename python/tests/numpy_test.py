@@ -78,7 +78,7 @@ class RunTest(unittest.TestCase):
             self.assertEqual(process.wait(), 0)
         self.assertEqual(lockstep.digest(logdir), self.undisturbed.digest)
 
-  def test_sixteen_bits_are_the_same_for_any_workers(self):
+  def test_sixteen_bits_do_not_depend_on_workers(self):
     digests = set()
     for workers in 1, 2:
       logdir = self.logdir(f"bf16-of-{workers}")
@@ -182,7 +182,7 @@ class RunTest(unittest.TestCase):
     result, _ = softmax.train(softmax.declare(logdir))
     self.assertEqual(result.digest, self.undisturbed.digest)
 
-  def test_the_first_workers_values_are_where_a_run_begins(self):
+  def test_run_starts_at_first_workers_values(self):
     logdir = self.logdir('é "initial" \\')
     values = {"softmax/kernel": np.full((softmax.FEATURES, softmax.CLASSES), 0.25, np.float32)}
     others = {"softmax/kernel": np.zeros((softmax.FEATURES, softmax.CLASSES), np.float32)}
@@ -290,7 +290,7 @@ class RunTest(unittest.TestCase):
           with self.assertRaisesRegex(lockstep.Refused, "data"):
             next(other)
 
-  def test_another_shape_is_refused_by_the_variables_name(self):
+  def test_wrong_shape_names_the_variable(self):
     with lockstep.Chief(softmax.declare(None)) as chief:
       with lockstep.Worker(softmax.VARIABLES, None, examples=softmax.EXAMPLES, master=chief.master) as first:
         next(first)
@@ -311,7 +311,7 @@ class RunTest(unittest.TestCase):
         with self.assertRaisesRegex(lockstep.Refused, "training.seed: 3 -> 4"):
           next(worker)
 
-  def test_a_loss_that_is_not_a_number_fails_the_run(self):
+  def test_nan_loss_fails_the_run(self):
     x, y = softmax.data()
     with lockstep.Worker(softmax.VARIABLES, softmax.declare(self.logdir("nan")), examples=softmax.EXAMPLES) as worker:
       with self.assertRaisesRegex(lockstep.RunFailed, "the loss of step 26 is not finite.*; the run ends, its last "
@@ -366,7 +366,7 @@ class SlotTest(unittest.TestCase):
       self.slot.done(*arguments, **named)
     self.assertIn(text, str(caught.exception))
 
-  def test_each_problem_is_named_and_the_slot_stays_open(self):
+  def test_mistakes_are_named_and_close_no_slot(self):
     wrong = [np.zeros((5, 20), np.float32)] + self.gradients[1:]
     self.refuses("has no loss", None, self.gradients, self.updates)
     self.refuses("gradient of \"softmax/kernel\" has shape (5, 20), the variable has (20, 5)", 1.0, wrong, self.updates)
@@ -386,7 +386,7 @@ class SlotTest(unittest.TestCase):
     with self.assertRaisesRegex(lockstep.ModelError, r"slot 0 of step 0 is closed: slot.done\(\) was called"):
       _ = self.slot.values
 
-  def test_a_cancelled_slot_is_closed_but_the_canary(self):
+  def test_cancelled_slots_close_except_the_canary(self):
     with mock.patch.object(_core, "slot_wanted", lambda worker, wanted: _core.OK):  # Not wanted.
       self.assertTrue(self.slot.canary)
       self.assertFalse(self.slot.cancelled())
@@ -402,7 +402,7 @@ class SlotTest(unittest.TestCase):
     with self.assertRaises(ValueError):
       self.slot.values[0][0] = 1
 
-  def test_gradients_leave_while_others_are_computed(self):
+  def test_gradients_are_sent_during_computation(self):
     self.worker.close()
     variables = [lockstep.Variable("a", (2,)), lockstep.Variable("b", (3, 1))]
     run = lockstep.Run(None, steps=3, optimizer=lockstep.SGD(1.0))
@@ -532,7 +532,7 @@ class DeclarationTest(unittest.TestCase):
     run = lockstep.Run(None, steps=np.int64(60), slots=np.int32(2), batch=np.int64(3), optimizer=optimizer)
     self.assertEqual((run.steps, run.slots, run.batch), (60, 2, 3))
 
-  def test_a_start_in_the_configuration_is_the_initial(self):
+  def test_configured_start_gives_initial_values(self):
     start = softmax.declare(None, overrides=["checkpoint.warm_start=/weights.npz"])
     self.assertEqual(start.initial, "/weights.npz")
     with tempfile.NamedTemporaryFile("w", suffix=".textproto") as file:
@@ -562,7 +562,7 @@ class DeclarationTest(unittest.TestCase):
       with self.assertRaisesRegex(lockstep.ConfigurationError, 'one run, with the logdir "/runs/a"'):
         _chief.declare_to_launcher(directory, softmax.declare("/runs/b"), "")
 
-  def test_every_optimizer_and_schedule_is_one_of_the_proto(self):
+  def test_optimizers_and_schedules_match_the_proto(self):
     rates = [
         0.1, lockstep.constant(0.1, warmup=5), lockstep.exponential(0.1, 10, 0.5, staircase=True),
         lockstep.piecewise([10, 20], [1.0, 0.5, 0.25]), lockstep.polynomial(0.1, 10, 0.01, 2.0, cycle=True),
@@ -632,11 +632,11 @@ class DeclarationTest(unittest.TestCase):
         lockstep.Worker(variables, None, master="127.0.0.1:1")
       self.assertIn(text, str(caught.exception))
 
-  def test_a_worker_without_run_and_master_says_what_it_needs(self):
+  def test_worker_without_run_or_master_is_refused(self):
     with self.assertRaisesRegex(lockstep.ConfigurationError, "LOCKSTEP_MASTER"):
       lockstep.Worker(softmax.VARIABLES)
 
-  def test_a_missing_instruction_set_is_named_before_the_core_is_loaded(self):
+  def test_missing_instruction_set_is_named(self):
     flags = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
     self.assertIsNone(_core.missing_instruction(flags))
     self.assertEqual(_core.missing_instruction(flags.replace(" avx2 ", " ")), "AVX2")
@@ -653,7 +653,7 @@ class DeclarationTest(unittest.TestCase):
     self.assertEqual(ended.returncode, 0, ended)
     self.assertIn("step 60 digest", ended.stdout)
 
-  def test_a_checkpoint_that_is_not_there_is_no_file(self):
+  def test_missing_checkpoint_is_file_not_found(self):
     with self.assertRaises(FileNotFoundError):
       lockstep.load("/no/such/run")
 

@@ -42,7 +42,7 @@ class TlsTest(unittest.TestCase):
     self.assertTrue(chief.wait())
     self.assertEqual(lockstep.load(self.path("run"))["global_step"], softmax.STEPS)
 
-  def test_a_process_without_certificates_is_told_what_to_give(self):
+  def test_missing_certificates_name_the_option(self):
     with self.assertRaisesRegex(lockstep.Error, "speaks TLS; give --tls_dir"):
       lockstep.status(self.chief().address)
 
@@ -53,7 +53,7 @@ class TlsTest(unittest.TestCase):
     with self.assertRaisesRegex(lockstep.Error, "viewer"):
       softmax.train(softmax.declare(self.path("run")), master=chief.address, chief_wait=1.0)
 
-  def test_a_wrong_folder_is_named_and_changes_nothing(self):
+  def test_wrong_folder_is_named(self):
     chief = self.chief()
     lockstep.use_tls(self.path("viewer"))
     os.remove(self.path("worker/tls.key"))

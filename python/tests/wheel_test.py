@@ -76,14 +76,14 @@ class WheelTest(unittest.TestCase):
     self.assertEqual({line.split()[0] for line in symbols.splitlines()}, declared)
 
   @unittest.skipUnless(HAS_AUDITWHEEL, "auditwheel adds the libraries")
-  def test_programs_need_only_libraries_of_the_wheel(self):
+  def test_programs_need_only_the_wheels_libraries(self):
     # And those that a minimal Debian has.
     for program in "liblockstep.so", "bin/chief_main", "bin/worker_main", "bin/lockstep_main":
       for line in run("ldd", self.site / "lockstep" / program).splitlines():
         if "=>" in line and not re.search(r"\blib(c|m|gcc_s|stdc\+\+|pthread|dl|rt|resolv|z)\.so", line.split("=>")[0]):
           self.assertIn("/lockstep.libs/", line, program)
 
-  def test_it_trains_and_its_command_line_finds_the_result(self):
+  def test_trains_and_reads_with_its_command_line(self):
     trained = self.run_installed("python", TREE / "python/tests/softmax.py", "run")
     self.assertEqual(trained.returncode, 0, trained)
     inspected = self.run_installed("lockstep", "inspect", "run", "--digest")

@@ -184,7 +184,7 @@ class SessionTest(unittest.TestCase):
             self.check_checkpoints(["hook record name=a", "hook stop num_steps=6",
                                     "session logdir=LOGDIR checkpoint_steps=3 keep=4"], folder=folder)
 
-    def test_a_second_life_that_begins_between_two_checkpoints(self):
+    def test_restart_between_two_checkpoints(self):
         """On purpose otherwise: the chief saves at multiples of the period, TensorFlow from where a life begins."""
         folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
         for last in (7, 18):
@@ -251,7 +251,7 @@ class SessionTest(unittest.TestCase):
                                    "hook stop last_step=20", self.NO_DEFAULTS],
                                   ours_more=[("CHECKPOINT", 0, ""), ("CHECKPOINT", 20, "")])
 
-    def test_summaries_by_time_are_decided_after_the_run(self):
+    def test_timed_summaries_are_decided_after_a_run(self):
         """On purpose otherwise: TensorFlow decides before it, since it fetches the summary with the run."""
         script = ["hook record name=a lasts=0.7", "hook summary secs=2", "hook stop last_step=10", self.NO_DEFAULTS]
         (_, _, ours_dir), (_, _, theirs_dir) = self.both(script)

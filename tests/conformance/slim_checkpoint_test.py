@@ -114,7 +114,7 @@ class SlimCheckpointTest(unittest.TestCase):
         self.assertEqual(strict.returncode, 2, strict.stdout)
         self.assertIn("fc1/weights is float32[6,6,4,5], the model declares float32[144,5]", strict.stdout)
 
-    def test_says_what_is_missing_before_anything_starts(self):
+    def test_reports_what_is_missing_before_starting(self):
         self.write([144, 5])
         with open(os.path.join(self.folder, "run.textproto"), "w") as f:
             f.write(CONFIG.replace('exclude: "logits"', ""))

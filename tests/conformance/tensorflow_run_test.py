@@ -80,7 +80,7 @@ class RunTest(unittest.TestCase):
         self.assertEqual(ours.get_tensor("global_step"), 1, "the run's own, not the other's")
         self.assertIn("logits/bias", said, "the one that it lacks")
 
-    def test_tensorflow_computes_the_same_with_our_variables(self):
+    def test_tensorflow_agrees_with_our_variables(self):
         self.train()
         answers = os.path.join(self.folder, "answers.csv")
         self.lockstep("predict", "--logdir=" + self.logdir, "--output=" + answers)

@@ -128,7 +128,7 @@ class WeightsTest(unittest.TestCase):
                 file.write(CONFIG % (NPZ, "sgd {}", 0.1, 1, f'checkpoint {{ warm_start: "{name}" }}'))
             self.assertIn(says, lockstep(self.directory, "local", "config.textproto", "--logdir=refused", fails=True))
 
-    def test_data_are_the_same_in_each_of_their_formats(self):
+    def test_every_format_gives_the_same_data(self):
         digest = self.train("run")
         np.savez(self.path("data.npz"), features=self.features, labels=self.labels.astype(np.uint8))
         self.assertEqual(self.train("stored"), digest)

@@ -54,7 +54,7 @@ def digest_of_gradients(kind):
 @unittest.skipIf(torch.__version__.partition("+")[0] != "2.15.0", "the digests are those of PyTorch 2.15.0")
 class BitsTest(unittest.TestCase):
 
-  def test_gradients_have_the_bits_of_other_processors(self):
+  def test_gradients_match_other_processors(self):
     self.assertEqual({kind: digest_of_gradients(kind) for kind in DIGESTS}, DIGESTS)
 
   def test_threads_change_no_bit(self):

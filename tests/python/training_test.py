@@ -468,7 +468,7 @@ class OwnChiefTest(unittest.TestCase):
       with self.assertRaisesRegex(lockstep.Error, "not over"):
         _ = worker.result
 
-  def test_worker_of_the_canary_alone_keeps_its_model(self):
+  def test_worker_after_its_canary_keeps_its_model(self):
     with Cluster("mlp") as cluster:
       cluster.start("alone", self.join_late, cluster)
       cluster.expect_end("alone")
