@@ -114,6 +114,23 @@ quick_checks() {
   run_check "pictures" "${ROOT}/docs/pictures/draw.py" --check
 }
 
+slow_checks() {
+  quick_checks
+  run_check "bits of the kernels on ARM" "${ROOT}/tools/check_arm.sh"
+}
+
+# prepare_environments CHECKS: fetches what the tests in Python need while the function CHECKS computes.
+prepare_environments() {
+  (prepare_venv && prepare_torch_venv && prepare_deploy_venv) &
+  local fetching=$!
+  "$1"
+  wait "${fetching}"
+  # They are there, unless pip cannot get them: sets the variables.
+  prepare_venv
+  prepare_torch_venv
+  prepare_deploy_venv
+}
+
 # long_tests [TARGET...]: prints the targets of the tests that are too slow for CI, a line each; among these, or all.
 long_tests() { (cd "${ROOT}" && bazel query "attr(tags, '[\[ ]long[,\]]', set(${*:-//...}))" 2>>"${LOG}"); }
 
@@ -140,11 +157,7 @@ run_tests() {
   [[ "${CI:-}" == true && -z "${long}" && $# == 0 ]] && all=1
   install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}" "${DATA_PACKAGES[@]}"
   [[ -z "${all}${long}" && " $*" != *" //deploy"* ]] || install_packages "${SLURM_PACKAGES[@]}"
-  [[ $# == 0 && -z "${long}" || " $*" == *" //deploy"* ]] && prepare_deploy_venv
-  if [[ $# == 0 && -z "${long}" ]]; then
-    prepare_venv
-    prepare_torch_venv
-  fi
+  [[ " $*" != *" //deploy"* ]] || prepare_deploy_venv
   open_log test
   drop_stale_objects
   choose_cache
@@ -165,13 +178,12 @@ run_tests() {
   elif [[ $# -gt 0 ]]; then
     run_phase "$*" "$@" || true # Bazel's own arguments.
   elif [[ -z "${all}" ]]; then
-    quick_checks
+    prepare_environments quick_checks
     run_phase "every test" //... || true
   else
     # Every test counted here was run now, not remembered.
     BAZEL_FLAGS+=(--nocache_test_results)
-    quick_checks
-    run_check "bits of the kernels on ARM" "${ROOT}/tools/check_arm.sh"
+    prepare_environments slow_checks
     local -a optimised=()
     mapfile -t optimised < <(optimised_targets)
     [[ ${#optimised[@]} -gt 0 ]] || fail 1 "there are no targets; ${LOG} says more"
