@@ -38,8 +38,8 @@ class RunEndsTest : public ChiefFixture {
     ASSERT_TRUE(worker_->Send(frame).ok());
   }
 
-  // Waits for the end of a run that is over, while a worker starts every second. Expects that each of them learns of
-  // the end, for 30 seconds. Sets `told` to the message.
+  // Waits for the end of a run that is over, while a worker starts every second. Expects each of them to learn of the
+  // end, for 30 seconds. Outputs the message that they receive.
   absl::Status EndWithLateWorkers(std::string* told) {
     absl::Status status = absl::UnknownError("still waiting");
     std::atomic<bool> ended{false};

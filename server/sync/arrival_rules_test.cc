@@ -24,7 +24,7 @@ using Change = std::function<void(v1::SlotReport*)>;
 void Spoil(v1::SlotReport* report) { report->set_loss(std::numeric_limits<float>::quiet_NaN()); }
 void Stop(v1::SlotReport* report) { report->set_stop(true); }
 
-// Makes the values of "mean", which are to be assigned.
+// Returns a change that sets the update-op values of "mean".
 Change Assigns(float first, float second) {
   return [first, second](v1::SlotReport* report) {
     const float mean[2] = {first, second};

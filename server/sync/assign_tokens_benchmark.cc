@@ -1,5 +1,5 @@
-// What the step's bookkeeping costs for each frame, all of which is done under its lock: the same however many slots
-// and workers there are.
+// Measures the step's bookkeeping for each frame, all of which runs under the step's lock. Its cost is the same for any
+// number of slots and workers.
 #include <deque>
 #include <limits>
 #include <memory>
@@ -72,7 +72,7 @@ class SimulatedSteps {
     }
   }
 
-  // One contribution; returns the number of its frames, 0 when something is wrong.
+  // Makes one contribution. Returns the number of its frames, or 0 on an error.
   int64_t Contribute(int pieces) {
     if (ready_.empty()) return 0;
     const uint64_t session = ready_.front();

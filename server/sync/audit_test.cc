@@ -1,4 +1,4 @@
-// A step whose slots are audited: whom its commit waits for, and what follows from a difference.
+// Tests steps whose slots are audited: which copies a commit waits for, and what follows from a difference.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -18,7 +18,7 @@ using ::testing::Not;
 
 class AuditTest : public SyncReplicasFixture {
  protected:
-  // Every slot is audited, unless told otherwise.
+  // Starts a run that audits every slot by default.
   void StartAudited(int64_t slots, config::v1::AuditConfig::OnMismatch on_mismatch = config::v1::AuditConfig::LOG,
                     double fraction = 1) {
     config::v1::AuditConfig audit;
@@ -26,7 +26,7 @@ class AuditTest : public SyncReplicasFixture {
     audit.set_on_mismatch(on_mismatch);
     Start(slots, /*total_steps=*/100, /*snapshot_every_steps=*/0, /*compression=*/{}, audit);
   }
-  // So many workers, all of which take part in step 1: at step 0 the first one was alone.
+  // Connects this many workers, all of which take part in step 1: at step 0 the first one was alone.
   void ConnectAll(uint64_t workers) {
     for (uint64_t session = 1; session <= workers; ++session) workers_.push_back(Connect(session));
     for (const auto& worker : workers_) ASSERT_TRUE(worker->Ask().ok());
@@ -37,7 +37,7 @@ class AuditTest : public SyncReplicasFixture {
     for (const auto& worker : workers_) worker->Drain();
     ASSERT_EQ(commits_.size(), 1u);
     commits_.clear();
-    // Those with a token first: of three workers for one slot another one may wait.
+    // Puts workers with a token first, because any of three workers for one slot may be the one that waits.
     const auto has_token = [](const auto& worker) { return worker->token().has_value(); };
     std::stable_partition(workers_.begin(), workers_.end(), has_token);
   }

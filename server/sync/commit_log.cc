@@ -29,11 +29,11 @@ void CommitLog::Append(v1::StepCommit commit) {
     commits_.push_back(std::move(commit));
     Trim();
   }
-  changed_.SignalAll();  // without the lock: who wakes needs it
+  changed_.SignalAll();  // without the lock, which a woken thread needs
 }
 
 void CommitLog::Trim() {
-  // Nobody brings it forward: the program that continues the run has no hooks.
+  // The state never advances if the program that continues the run has no hooks.
   if (has_state_ && commits_.size() > 2 * kCapacity) {
     has_state_ = false;
     state_.clear_hook();
@@ -56,7 +56,7 @@ void CommitLog::End(absl::Status why) {
 absl::StatusOr<v1::StepCommit> CommitLog::Await(int64_t step, absl::Time deadline) {
   MutexLock lock(&mutex_);
   while (true) {
-    // The newest is asked for most often.
+    // Most callers want the newest update.
     if (!commits_.empty() && commits_.back().step() > step) {
       for (const v1::StepCommit& commit : commits_) {
         if (commit.step() > step) return commit;
@@ -73,7 +73,7 @@ absl::StatusOr<v1::StepCommit> CommitLog::Await(int64_t step, absl::Time deadlin
 void CommitLog::SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) {
   MutexLock lock(&mutex_);
   has_state_ = true;
-  // The same step once more: as a life sets it that has restored it.
+  // An incarnation that has restored the state sets the same step again.
   if (step != state_.step()) ForgetHooksCalls();
   state_.set_step(step);
   *state_.mutable_hook() = {hooks.begin(), hooks.end()};

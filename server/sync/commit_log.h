@@ -17,57 +17,57 @@
 
 namespace lockstep {
 
-// Who sets variables or changes settings between two steps. What hooks do they do again after a restart.
+// The party that sets variables or changes settings between two steps. Hooks repeat their changes after a restart.
 enum class ChangedBy { kProgram, kHook };
 
-// The updates of a run in order, for one who follows it (a program's session), and the state that the follower has come
-// to, which every checkpoint holds. Between the two, a checkpoint holds what the follower has not seen, so that after a
-// restart it sees every update once. Thread-safe; its lock is a leaf.
+// The updates of a run in order, for the program's session that follows them, and the follower's state, which every
+// checkpoint stores. A checkpoint also stores the updates that the follower has not seen, so that after a restart it
+// sees every update once. Thread-safe; its lock is a leaf.
 class CommitLog {
  public:
-  // Of updates that the follower's state does not need, only so many are kept.
+  // Number of updates to keep that the follower's state does not need.
   static constexpr size_t kCapacity = 64;
 
   explicit CommitLog(Clock* clock) : clock_(clock) {}
 
-  // The run continues at `step`, from a checkpoint with `state` (empty: it had none), with these `settings`, to which
-  // they came by `changes` changes.
+  // Continues the run at `step` from a checkpoint with `state` (empty if it had none). `settings` are in effect after
+  // `changes` changes.
   void Start(int64_t step, const v1::SessionState& state, int64_t changes = 0, v1::SessionState::Settings settings = {})
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Append(v1::StepCommit commit) ABSL_LOCKS_EXCLUDED(mutex_);
-  // No update follows; `why` is OK when the run is over.
+  // Ends the log: no update follows. `why` is OK if the run is over.
   void End(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The oldest update after global step `step`, which it waits for. Errors: OutOfRange when the run is over and there
-  // is none; else what End was given; DeadlineExceeded at `deadline`.
+  // Waits for and returns the oldest update after global step `step`. Errors: OutOfRange if the run is over and there
+  // is none, otherwise the status passed to End; DeadlineExceeded at `deadline`.
   absl::StatusOr<v1::StepCommit> Await(int64_t step, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The follower has seen all up to `step`, and its state is this. A state that is more than twice kCapacity updates
-  // behind is dropped.
+  // Sets the state of the follower, which has seen all updates up to `step`. A state that is more than twice kCapacity
+  // updates behind is dropped.
   void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Variables were set once more. What hooks set counts as made since the newest SetState.
+  // Counts an assignment of variables. Those by hooks are counted from the newest SetState on.
   void CountAssignment(ChangedBy by) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The number of assignments that the values have.
+  // Returns the number of assignments that the values include.
   int64_t assignments() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Settings were changed to these. nullopt if they were these already, so that nothing is on record.
+  // Counts a change to these settings. If nullopt, they were in effect already, and only a hook's call is counted.
   void CountChange(ChangedBy by, absl::optional<v1::SessionState::Settings> settings) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The state that the run started with.
+  // Returns the state that the run started with.
   v1::SessionState restored() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Returns what a checkpoint of the newest step holds; empty if there are no state, assignments and changes.
+  // Returns the state that a checkpoint of the newest step stores; empty without a state, assignments and changes.
   std::string Serialize() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Drops what neither the state nor a slow follower needs.
+  // Drops updates that neither the state nor a slow follower needs.
   void Trim() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The hooks' state is another one.
+  // Clears the counts of the hooks' calls, because the hooks' state changes.
   void ForgetHooksCalls() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Clock* const clock_;
   mutable Mutex mutex_;
   CondVar changed_;
   std::deque<v1::StepCommit> commits_ ABSL_GUARDED_BY(mutex_);
-  // Without `unseen`.
+  // The follower's state, without `unseen`.
   v1::SessionState state_ ABSL_GUARDED_BY(mutex_);
   v1::SessionState restored_ ABSL_GUARDED_BY(mutex_);
   bool has_state_ ABSL_GUARDED_BY(mutex_) = false;

@@ -1,4 +1,4 @@
-// Steps that no worker is at any more when the run is to be held or to end, and what follows them.
+// Tests steps that no worker computes any more when the run must be held or must end, and what follows them.
 #include <thread>
 #include <vector>
 
@@ -23,14 +23,14 @@ class GivenUpStepsTest : public SyncReplicasFixture {
     ASSERT_TRUE(worker->Send(frame).ok());
     worker->Drain();
   }
-  // One worker computes two steps.
+  // Computes two steps with one worker.
   void ComputeTwoSteps(uint64_t session) {
     const auto worker = Connect(session);
     ASSERT_TRUE(worker->Ask().ok());
     ASSERT_TRUE(worker->Push().ok());
     ASSERT_TRUE(worker->Push().ok());
   }
-  // All elements of all variables, without what lies between them.
+  // Returns all elements of all variables, without the padding between them.
   std::vector<float> ValuesNow() const {
     const VariableSnapshot snapshot = sync_->TakeSnapshot();
     std::vector<float> values;

@@ -27,7 +27,7 @@ class PinnedVersionsTest : public testing::TestWithParam<ValuePath> {
   struct Hung {
     std::unique_ptr<FrameWorker> worker;
     v1::Token token;
-    // What gRPC keeps of the reply that is not read.
+    // The unread reply, which gRPC keeps.
     StepReplyFrame unread;
   };
 
@@ -95,7 +95,7 @@ class PinnedVersionsTest : public testing::TestWithParam<ValuePath> {
   std::unique_ptr<SyncReplicas> sync_;
   std::unique_ptr<FrameWorker> good_;
   std::vector<Hung> hung_;
-  // Those that steps have replaced.
+  // The versions that later steps have replaced.
   std::vector<std::weak_ptr<const PublishedValues>> versions_;
 };
 
@@ -155,7 +155,7 @@ TEST_P(PinnedVersionsTest, SmallVersionsAreKeptLonger) {
   for (size_t i = 0; i < hung_.size(); ++i) EXPECT_EQ(hung_[i].worker->closed().ok(), i >= 2) << i;
 }
 
-// How the stream of a worker that does not read ends.
+// The ways in which the stream of a worker that does not read ends.
 enum class Ends { kReplaced, kLeft, kRefused };
 
 class EndedStreamsTest : public PinnedVersionsTest {
@@ -169,7 +169,7 @@ class EndedStreamsTest : public PinnedVersionsTest {
       hung->worker->connection()->Close();
     }
   }
-  // gRPC keeps what is not read until the call is cancelled.
+  // gRPC keeps an unread reply until the call is cancelled.
   void LetGoOfCancelled() {
     for (Hung& hung : hung_) {
       if (hung.worker->cancelled()) hung.unread = StepReplyFrame();

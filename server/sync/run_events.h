@@ -13,28 +13,28 @@
 
 namespace lockstep {
 
-// One step that was committed.
+// A committed step.
 struct CommittedStep {
   v1::StepCommit commit;
   // The summaries of its slots, in order; serialized.
   std::vector<std::string> summaries;
   // The metrics of its slots, in order.
   std::vector<SlotMetrics> metrics;
-  // StepShard::Committed.
+  // See StepShard::Committed.
   absl::optional<UpdateNorms> norms;
-  // The run ends here.
+  // True if the run ends here.
   bool last = false;
 };
 
-// Receives what happens to a run. Each call comes from the thread that caused it, without locks but
-// RunState::change_mutex; calls may overlap. Ignores everything itself.
+// Receives the events of a run. Each call comes from the thread that caused it, without locks except
+// RunState::change_mutex; calls may overlap. The base class ignores all events.
 class RunEvents {
  public:
   virtual ~RunEvents() = default;
   virtual void OnEvent(const RunEvent& event) {}
-  // Every step, before the kFinished of the last one. Calls for two consecutive steps may overlap.
+  // Called for every step, before the kFinished of the last one. Calls for two consecutive steps may overlap.
   virtual void OnCommitted(const CommittedStep& committed) {}
-  // The snapshot is to be saved.
+  // Receives a snapshot, which must be saved.
   virtual void OnSnapshot(VariableSnapshot snapshot) {}
 };
 

@@ -1,4 +1,4 @@
-// What a worker that shares memory with the chief reads while it computes (ValuePath::kShared).
+// Tests the values that a worker that shares memory with the chief reads while it computes (ValuePath::kShared).
 #include <memory>
 #include <utility>
 
@@ -43,7 +43,7 @@ class SharedValuesTest : public testing::Test {
                                          });
   }
 
-  // Step 0 is over and both have their tokens for step 1.
+  // Brings both workers to their tokens for step 1, after step 0.
   static void StartStepOne(FrameWorker* a, FrameWorker* b) {
     ASSERT_TRUE(a->Ask().ok());
     ASSERT_TRUE(b->Ask().ok());
@@ -52,7 +52,7 @@ class SharedValuesTest : public testing::Test {
     ASSERT_TRUE(a->token() && b->token());
   }
 
-  // What the worker would map; expects that its token came with memory.
+  // Maps the worker's values, and expects that its token came with memory.
   static std::unique_ptr<SharedMemory> MemoryOf(const FrameWorker& worker) {
     EXPECT_TRUE(worker.token() && worker.values_memory());
     if (!worker.values_memory()) return nullptr;
@@ -61,7 +61,7 @@ class SharedValuesTest : public testing::Test {
     return memory.ok() ? *std::move(memory) : nullptr;
   }
   static float FirstOf(const SharedMemory& memory) { return *reinterpret_cast<const float*>(memory.data()); }
-  // Element 0 of w after n steps of R = 1: gradients 1, 2, ...
+  // Returns element 0 of w after n steps of R = 1: gradients 1, 2, ...
   static float After(int64_t steps) { return -static_cast<float>(steps * (steps + 1)) / 2; }
 
   SimulatedClock clock_;

@@ -18,24 +18,26 @@
 
 namespace lockstep {
 
-// Told when a connection may have a reply to send. Called without locks; must not block.
+// Receives the events of a connection. Called without locks; must not block.
 class StepListener {
  public:
   virtual ~StepListener() = default;
+  // Called when the connection may have a reply to send.
   virtual void OnReplyReady() = 0;
-  // The frame that waits (StepConnection::OnFrame) is to be handed over again. Once for each that does, perhaps before
-  // that call has returned.
+  // Called when the frame that waits (StepConnection::OnFrame) must be passed again. Called once for each such frame,
+  // perhaps before OnFrame has returned.
   virtual void OnResume() = 0;
-  // The chief has closed the connection. Its stream is to end with `why`, after the reply that is being sent. With
-  // `at_once` a reply that the worker has not taken yet is given up; this may also come for a stream that has ended.
+  // Called when the chief has closed the connection. The stream must end with `why`, after the reply that is being
+  // sent. With `at_once`, a reply that the worker has not read yet is given up; this may also come for a stream that
+  // has ended.
   virtual void OnClosed(const absl::Status& why, bool at_once) = 0;
 };
 
-// The chief's end of one worker's Step stream. Made by SyncReplicas::Connect. OnFrame is for one thread at a
-// time, and so is NextReply; the two and Close may run side by side.
+// The chief's end of one worker's Step stream. Made by SyncReplicas::Connect. OnFrame is for one thread at a time, and
+// so is NextReply; these two and Close may run concurrently.
 class StepConnection {
  public:
-  // What serves the connections; SyncReplicas.
+  // The object that serves the connections (SyncReplicas).
   class Owner {
    public:
     virtual ~Owner() = default;
@@ -45,17 +47,17 @@ class StepConnection {
     virtual void Close(StepConnection* connection) = 0;
   };
 
-  // What a frame of the model's may hold at most.
+  // Returns the limits of a frame for the model.
   const StepFrameLimits& frame_limits() const { return frame_limits_; }
-  // Takes one frame from the worker. An error ends the stream with that status; the run is unchanged. `waits`: it is
-  // not taken yet, since the sums have no room for it. It is to be handed over again after OnResume of the listener,
-  // and nothing more is to be read from the worker before.
+  // Handles one frame from the worker. An error ends the stream with that status; the run is unchanged. Sets `waits` if
+  // the frame is not taken yet, because the sums have no room for it. The caller must then pass it again after OnResume
+  // of the listener, and read nothing more from the worker before.
   absl::Status OnFrame(const StepFrame& frame, bool* waits) { return owner_->OnFrame(this, frame, waits); }
-  // Fills the next frame for the worker; false when there is none now: StepListener says when to ask again.
+  // Fills in the next frame for the worker. Returns false if there is none now: StepListener says when to ask again.
   bool NextReply(StepReplyFrame* reply) { return owner_->NextReply(this, reply); }
-  // The message of a reply is sent and has that many bytes.
+  // Counts the message of a reply that is sent, in bytes.
   void CountSent(int64_t bytes) { owner_->CountSent(*this, bytes); }
-  // The values at the step of the token that NextReply returned last, and the estimates of top-k compression.
+  // Return the values at the step of the token that NextReply returned last, and the estimates of top-k compression.
   std::shared_ptr<const PublishedValues> values() const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(mutex_);
     return delivery_->values();
@@ -64,8 +66,8 @@ class StepConnection {
     MutexLock lock(mutex_);
     return delivery_->estimates();
   }
-  // The stream is gone; the worker's token is free. Idempotent. The listener is not called afterwards,
-  // except by calls that are under way.
+  // Closes the connection, because the stream is gone, and frees the worker's token. Idempotent. The listener is not
+  // called afterwards, except by calls that are in progress.
   void Close() { owner_->Close(this); }
 
  private:
@@ -89,9 +91,9 @@ class StepConnection {
         listener_(std::move(listener)),
         delivery_(std::move(delivery)) {}
 
-  // Tells the analysis that the owner, who holds its lock, holds mutex_.
+  // Tells the analysis that the owner, which holds its lock, holds mutex_.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK(mutex_) {}
-  // For the owner. False once the connection is closed.
+  // Returns false once the connection is closed. For the owner.
   bool HasListener(const std::shared_ptr<StepListener>& listener) const {
     AssertHeld();
     return listener_ == listener;
@@ -104,15 +106,15 @@ class StepConnection {
   const StepFrameLimits frame_limits_;
   // Used by OnFrame's thread alone:
   ContributionChecker checker_;
-  // The frame that waits is the first of its contribution.
+  // True if the frame that waits is the first of its contribution.
   bool begins_ = false;
 
-  // The contribution that comes in, if the policy has it staged and it may count.
+  // The incoming contribution, if the policy has it staged and it may count.
   std::shared_ptr<StagedContribution> staged_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<StepListener> listener_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<ValueDelivery> delivery_ ABSL_PT_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
-  bool waits_ ABSL_GUARDED_BY(mutex_) = false;  // a frame does
+  bool waits_ ABSL_GUARDED_BY(mutex_) = false;  // true if a frame waits
   // GradientSettings.changes of the settings that the worker has.
   int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
   // The record of what the worker computes its token with, without step and slot; used only if arrivals are recorded.

@@ -18,7 +18,7 @@ StepMachine NewMachine(StepMachine::Options options, std::unique_ptr<StepPolicy>
   return StepMachine(options, std::move(policy), shard.step());
 }
 
-// The segments of the variables that the values are for.
+// Returns the segments of the variables that the values are for.
 std::vector<int> SegmentsOf(absl::Span<const AssignedValue> values, const ParameterLayout& layout) {
   std::vector<int> segments;
   for (size_t i = 0; i < layout.segments().size(); ++i) {
@@ -143,7 +143,7 @@ VariableSnapshot SyncReplicas::TakeSnapshotLocked() const {
 }
 
 void SyncReplicas::DropSums() {
-  // Frames that are being added hold on to the sums; without being the current ones these are never committed.
+  // Frames that are being added keep the sums alive, but only the current sums are ever committed.
   sums_.reset();
   shard_->Abort();
 }
@@ -162,7 +162,7 @@ int64_t SyncReplicas::HoldForChange() {
   int64_t boundary = 0;
   {
     MutexLock lock(&mutex_);
-    // Of several the first has set the limit.
+    // Only the first of several sets the limit.
     if (changes_.holders++ == 0) {
       Take(machine_.SetLimit(Limiter::kChange, machine_.step() - 1, options_.clock->Now()), &outbox);
     }
@@ -332,7 +332,7 @@ void SyncReplicas::FillStatus(v1::RunStatus* status) const {
     rates_.FillWorker(entry.first, worker);
     machine_.FillStatus(entry.first, now, worker);
   }
-  // The ids of sessions are random: people would find their workers in another order after each restart.
+  // Session ids are random: sorted by them, the workers would be in another order after each restart.
   std::sort(status->mutable_worker()->begin(), status->mutable_worker()->end(),
             [](const v1::WorkerStatus& a, const v1::WorkerStatus& b) { return a.name() < b.name(); });
 }

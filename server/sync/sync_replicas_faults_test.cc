@@ -1,4 +1,4 @@
-// What a worker may do wrong: each fault is answered by an error that names it, and the run continues unchanged.
+// Tests the faults of a worker: each is answered by an error that names it, and the run continues unchanged.
 #include <functional>
 #include <limits>
 #include <string>
@@ -24,7 +24,7 @@ constexpr int64_t kGeneration = 5;
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
 
-// One worker with the token for slots [0,2) of step 1.
+// A run with one worker, which has the token for slots [0,2) of step 1.
 struct TestRun {
   TestRun() {
     config::v1::OptimizerConfig optimizer;

@@ -1,4 +1,4 @@
-// Who gets which tokens, and what becomes of contributions.
+// Tests which workers get which tokens, and the results of contributions.
 #include "lockstep/server/sync/sync_replicas.h"
 
 #include <algorithm>
@@ -330,7 +330,7 @@ TEST_F(SyncReplicasTest, AnUnresponsiveWorkerDelaysTheRunOnce) {
     ASSERT_TRUE(good->token()) << "step " << step;
     ASSERT_TRUE(good->Push().ok());
   }
-  // One that reads at last takes part again.
+  // A worker that finally reads takes part again.
   deaf->Drain();
   sync_->Tick();
   deaf->Drain();

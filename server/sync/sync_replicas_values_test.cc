@@ -1,4 +1,4 @@
-// How a run ends, what a snapshot holds, and how values, gradients and bytes pass.
+// Tests how a run ends, what a snapshot holds, and how values, gradients and bytes are passed.
 #include <cmath>
 #include <limits>
 #include <memory>

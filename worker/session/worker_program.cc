@@ -68,7 +68,7 @@ void Declare(Flags* flags, CommandLine* command_line) {
   command_line->AddFlag("log_format", "FORMAT", kLogFormatHelp, &flags->log_format);
 }
 
-// What TF_CONFIG says, where no flag does.
+// Takes from TF_CONFIG what no flag sets.
 absl::Status ReadTfConfig(Flags* flags) {
   if (!flags->master.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const TfConfig config, TfConfigOfEnvironment());
@@ -100,7 +100,7 @@ TrainingWorker::Options WorkerOptions(const Flags& flags) {
   return options;
 }
 
-// A worker and what it must not outlive: a stop may still call both while the main thread drops them.
+// A worker and its client, which it must not outlive: a stop may still call both while the main thread drops them.
 struct RunningWorker {
   RunningWorker(const TrainingWorker::Options& options, std::unique_ptr<ChiefClient> chief)
       : client(std::move(chief)), worker(options, client.get()) {}

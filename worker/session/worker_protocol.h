@@ -8,16 +8,16 @@
 
 namespace lockstep {
 
-// How a session, or the attempt to open one, ended.
+// The end of a session, or of the attempt to open one.
 struct SessionEnd {
   absl::Status status;
-  // Another session would end the same way: the run is over, or the error is the worker's own.
+  // True if another session would end the same way: the run is over, or the error is the worker's own.
   bool final = false;
-  // Only the stream has ended, because the worker gave its block back. The session stays open.
+  // True if only the stream has ended, because the worker gave its block back. The session stays open.
   bool given_back = false;
 };
 
-// What a worker does next on its Step stream. Pure: takes what happened, returns what is to be done; no lock, no clock,
+// Decides what a worker does next on its Step stream. Pure: takes events and returns their effects; no lock, no clock,
 // no I/O. Not thread-safe. An event that a phase does not list is the caller's error and ends the program.
 //
 //   phase       event                                  next phase  effects
@@ -47,32 +47,33 @@ class WorkerProtocol {
   struct Effects {
     enum class Next { kNothing, kAwaitToken, kCompute, kEnd };
     Next next = Next::kNothing;
-    // Before `next`: a goodbye to the chief.
+    // Disconnect from the chief, before `next`.
     bool leave = false;
-    // The session has brought something.
+    // The session has made progress.
     bool progress = false;
-    // What is being computed is not wanted, unless its contribution has begun to leave.
+    // Drop the block that is being computed, unless its contribution has begun to leave.
     bool drop = false;
-    // The stream's CancelWait, or Cancel.
+    // Call CancelWait, or Cancel, of the stream.
     bool cancel_wait = false;
     bool cancel = false;
     SessionEnd end;
   };
 
   Effects OnOpen();
-  // Another stream of the same session is open, after a block was given back.
+  // Handles the opening of another stream of the same session, after a block was given back.
   Effects OnReopen();
   Effects OnToken();
-  // The run is over; `message` is empty if it went well.
+  // Handles the end of the run. `message` is empty if it succeeded.
   Effects OnFinished(const std::string& message);
-  // The wait for a token failed. A chief that ends the stream itself (Aborted: it gave up the step, for example) has
-  // taken the block before.
+  // Handles a failed wait for a token. A chief that ends the stream itself (Aborted: it gave up the step, for example)
+  // has taken the block before.
   Effects OnError(absl::Status status);
-  // The program is busy, so other workers are to compute the block.
+  // Handles a block that is given back: the program is busy, so other workers must compute it.
   Effects OnGivenBack();
-  // A block was computed, or was not; `own`: the failure is the worker's, not the chief's or the stream's.
+  // Handles a block that was computed, or was not. `own` is true if the failure is the worker's, not the chief's or the
+  // stream's.
   Effects OnBlock(absl::Status status, bool own);
-  // The answer to a heartbeat; `ended`: HeartbeatReply.ended.
+  // Handles the answer to a heartbeat. `ended` is HeartbeatReply.ended.
   Effects OnHeartbeat(const absl::Status& status, bool finished,
                       const absl::optional<std::string>& ended = absl::nullopt);
   Effects OnStop();
@@ -87,11 +88,11 @@ class WorkerProtocol {
 
   Phase phase_ = Phase::kClosed;
   int stops_ = 0;
-  // A heartbeat of this session said that the run is over.
+  // True if a heartbeat of this session reported that the run is over.
   bool finished_ = false;
-  // One of them said that it has ended for good, and how.
+  // The outcome of the run, if a heartbeat reported that it has ended permanently.
   absl::optional<std::string> ended_;
-  // A block was computed since the last token.
+  // True if a block was computed since the last token.
   bool computed_ = false;
 };
 

@@ -34,10 +34,11 @@ class CheckpointManager {
     int64_t max_to_keep = 5;
     // Called before Record writes or deletes anything; Record returns its error. May be null.
     std::function<absl::Status()> may_record;
-    // One beyond the limit is no longer listed, and kept permanently, if it was recorded at least this long after the
-    // last one so kept, or after the directory got its first. The state file has these times through restarts.
+    // A checkpoint beyond the limit is unlisted but kept permanently if it was recorded at least this long after the
+    // last checkpoint kept this way, or after the directory's first. The state file preserves these times across
+    // restarts.
     absl::Duration keep_every = absl::InfiniteDuration();
-    // Its wall time is that of the records. Null only if keep_every is infinite.
+    // Provides the wall time of the records. Null only if keep_every is infinite.
     Clock* clock = nullptr;
   };
 

@@ -33,7 +33,7 @@ class EstimateSenderTest : public ::testing::Test {
     held_ = std::make_unique<HeldEstimates>(&store_->layout(), kSlots);
   }
 
-  // One step in which element 0 of each segment of slot j's estimate grows by j + 1.
+  // Makes one step, in which element 0 of each segment of slot j's estimate grows by j + 1.
   void Step() {
     store_->BeginUpdate();
     for (size_t s = 0; s < store_->layout().segments().size(); ++s) {

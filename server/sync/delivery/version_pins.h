@@ -10,28 +10,29 @@ namespace lockstep {
 
 class StepListener;
 
-// A Step stream as the holder of pins. It may have ended: what it has not read yet still takes memory.
+// A Step stream that holds pins. It may have ended, but what its worker has not read yet still takes memory.
 struct PinHolder {
   uint64_t session = 0;
   std::weak_ptr<StepListener> stream;
 };
 
-// The streams that keep versions of the values alive: by replies that are not read, or because their workers compute
-// with the chief's memory. Finds the streams that must end for old versions to be few. A pin lives until the last copy
-// of what Pin returned is gone, whatever has become of its stream. Not thread-safe; what Pin returns may be dropped on
+// Records the streams that keep versions of the values alive, by unread replies or because their workers compute with
+// the chief's memory. Finds the streams that must end to limit the number of old versions. A pin lives until the last
+// copy of the pointer that Pin returned is gone, even if its stream has ended. Not thread-safe; pins may be dropped on
 // any thread, and may outlive this.
 class VersionPins {
  public:
-  // Of old versions so many may be kept, however many keep each.
+  // `max_old` is the number of old versions that may be kept, by any number of streams each.
   explicit VersionPins(size_t max_old) : max_old_(max_old) {}
 
-  // Keeps `memory`, which belongs to `version`, for a stream.
+  // Keeps `memory`, which belongs to `version`, alive for a stream.
   std::shared_ptr<const void> Pin(int64_t version, const PinHolder& holder, std::shared_ptr<const void> memory);
 
-  // The current version has other memory from now on: what was pinned of it before counts as an older version.
+  // Notes that the current version has new memory from now on: earlier pins of it count as an older version.
   void OnCurrentReplaced() { ++replaced_; }
 
-  // The streams that keep a version older than `current` and than the newest `max_old` of these. Each once, by session.
+  // Returns the streams that keep a version older than `current` and older than the newest `max_old` old versions. Each
+  // appears once, ordered by session.
   std::vector<PinHolder> FindExcess(int64_t current);
 
  private:
@@ -46,7 +47,7 @@ class VersionPins {
   const size_t max_old_;
   int64_t replaced_ = 0;
   std::vector<Record> records_;
-  // Of records_, to drop the expired ones before it grows further.
+  // Size of records_ at which expired records are dropped.
   size_t drop_at_ = 64;
 };
 

@@ -16,17 +16,17 @@
 namespace lockstep {
 
 // Checks the contribution whose frames arrive over one stream: they belong together, fit the model, name each slot and
-// segment once, in order, and are whole at the end. What it has passed may be summed without another look. Knows
-// nothing of tokens, nor of the step's other contributions. Errors are InvalidArgument and name the object and the
+// segment once, in order, and are complete at the end. Contributions that pass may be summed without further checks.
+// Knows nothing about tokens or the step's other contributions. Errors are InvalidArgument and name the object and the
 // numbers that disagree.
-// Life: Begin, CheckFrame for every frame, CheckWhole after the last one. Pure; not thread-safe.
+// Life cycle: Begin, CheckFrame for every frame, CheckWhole after the last one. Pure; not thread-safe.
 class ContributionChecker {
  public:
   struct Options {
-    // What the numbers of gradients travel as.
+    // The data type of gradients on the wire.
     v1::DataType gradients = v1::DT_FLOAT;
-    // Gradients travel as the differences of each slot's gradient from its estimate (top-k compression): a piece is
-    // one segment of one slot.
+    // If true, gradients travel as the differences of each slot's gradient from its estimate (top-k compression), and a
+    // piece is one segment of one slot.
     bool sparse = false;
   };
 
@@ -35,28 +35,28 @@ class ContributionChecker {
 
   // Forgets the previous contribution.
   void Begin(int64_t step, const SlotBlock& block);
-  // The contribution's next frame. When it is not `wanted`, as its step is over, only the order of things is checked
-  // and nothing is kept.
+  // Checks the contribution's next frame. If it is not `wanted` because its step is over, only the order is checked and
+  // nothing is kept.
   absl::Status CheckFrame(const StepFrame& frame, bool wanted);
-  // Every trainable segment has come (for each slot).
+  // Checks that every trainable segment has arrived (for each slot, if sparse).
   absl::Status CheckWhole() const;
 
-  // Every slot has reported.
+  // Returns true if every slot has reported.
   bool reported() const { return joiner_.complete(); }
-  // The checked reports of all slots, once.
+  // Returns the checked reports of all slots. Must be called once.
   std::vector<v1::SlotReport> TakeReports() { return std::move(reports_); }
 
  private:
   absl::Status CheckReports(const std::vector<v1::SlotReport>& reports, bool wanted);
-  // One whole report of a slot of the block.
+  // Checks the complete report of one slot of the block.
   absl::Status CheckReport(const v1::SlotReport& report) const;
   absl::Status CheckReported() const;
   absl::Status CheckPiece(const StepPiece& piece) const;
-  // It consists of whole segments.
+  // Checks that the piece consists of whole segments.
   absl::Status CheckDense(const StepPiece& piece) const;
-  // It is one segment's differences.
+  // Checks that the piece holds one segment's differences.
   absl::Status CheckSparse(const StepPiece& piece) const;
-  // Each segment of a checked piece comes once.
+  // Checks that each segment of a checked piece arrives once.
   absl::Status MarkPiece(const StepPiece& piece);
   int64_t pieces_of_a_segment() const { return options_.sparse ? block_.count : 1; }
 
@@ -66,14 +66,14 @@ class ContributionChecker {
   SlotBlock block_;
   ReportJoiner joiner_;
   std::vector<v1::SlotReport> reports_;
-  std::vector<bool> segments_;  // those that came; when sparse, of the first slot, of the second, ...
+  std::vector<bool> segments_;  // arrived segments; if sparse, of the first slot, of the second, ...
   int64_t num_segments_ = 0;
 };
 
-// A frame that belongs to no contribution holds nothing of one.
+// Checks that a frame that belongs to no contribution holds no part of one.
 absl::Status CheckEmpty(const StepFrame& frame);
 
-// What a frame may hold at most, in a run of `slots` slots.
+// Returns the limits of a frame in a run of `slots` slots.
 StepFrameLimits FrameLimitsOf(const ParameterLayout& layout, int64_t slots, bool sparse);
 
 }  // namespace lockstep

@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// One thing that happened to a run, as data. The comment of a kind names the fields that it uses.
+// An event of a run, as data. The comment of each kind names the fields that it uses.
 struct RunEvent {
   enum Kind {
     // The chief.
@@ -52,7 +52,7 @@ struct RunEvent {
 
   Kind kind = kFinished;
   int64_t step = 0;
-  std::string worker;  // its name and host; of kJoined its name
+  std::string worker;  // name and host; for kJoined only the name
   std::string text;
   absl::Status status;
   SlotBlock block;

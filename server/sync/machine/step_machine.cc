@@ -184,7 +184,7 @@ StepEffects StepMachine::OnTick(absl::Time now) {
     if (lease.token.batch) effects.events.back().text = lease.token.ToString();
     worker.OnLeaseEnded();
     Update(lease.session, worker);
-    // Reading on shows whether the worker is still there.
+    // Further reading shows whether the worker is still there.
     const bool waits_for_place = staging_.waits(lease.session);
     if (waits_for_place) staging_.Drop(lease.session);
     if (admission_.waits(lease.session)) {
@@ -283,7 +283,7 @@ absl::optional<int64_t> StepMachine::OnStaged(uint64_t session, absl::Time now) 
 }
 
 void StepMachine::Fail(const absl::Status& failure, StepEffects* effects) {
-  if (failure.ok() || state_ == State::kFailed || state_ == State::kFinished) return;  // several may meet the same loss
+  if (failure.ok() || state_ == State::kFailed || state_ == State::kFinished) return;  // several frames may fail alike
   state_ = State::kFailed;
   effects->failure = failure;
 }
@@ -336,11 +336,11 @@ StepEffects StepMachine::OnRoomForSnapshot(absl::Time now) {
 void StepMachine::Proceed(absl::Time now, StepEffects* effects) {
   if (step_ >= total_steps_) {
     Complete(effects);
-    // Else whoever ends the run saves it; before its last step once that is on record.
+    // Otherwise the code that ends the run saves it; if that is before its last step, once the end is recorded.
     effects->snapshot = snapshot_due() && TakeRoom();
     return;
   }
-  // That of a step which begins anew was taken before.
+  // If the step restarts, its snapshot was already taken.
   const bool snapshot = snapshot_due() && !progress_.given_up;
   if (step_ > limit() || (snapshot && !room_)) {
     state_ = State::kHeld;
@@ -420,8 +420,8 @@ void StepMachine::EndContribution(uint64_t session, const FrameResult& result, a
   const v1::ContributionResult verdict = policy_->Judge(token);
   const absl::Duration took = now - worker.token_time();
   StepPolicy::Contribution contribution{session, worker.name(), token, nullptr, counts, took, absl::nullopt};
-  // A contribution that is wanted no more may break off, and one that does not is compared even then. One that the end
-  // of the input breaks off has nothing to compare.
+  // A contribution that is no longer wanted may break off; if it is complete, it is still compared. One that the end of
+  // the input breaks off has nothing to compare.
   absl::Span<const uint64_t> digests;
   if (result.digests != nullptr) digests = *result.digests;
   if (token.digest && !result.input_ended && (!digests.empty() || counts)) contribution.digests = digests;
@@ -469,7 +469,7 @@ StepEffects StepMachine::OnSummed(uint64_t session, const FrameResult& result, a
   if (ends && running()) Complete(&effects);
   CommitIfComplete(now, &effects);
   if (effects.commit) {
-    // Its time counts.
+    // The time of the contribution counts.
     if (!result.end && !result.leave && result.wanted) {
       TellContribution({session, worker.name(), *worker.last_token(), nullptr, /*counts=*/true}, now);
     }
@@ -507,7 +507,7 @@ absl::optional<StepMachine::Reply> StepMachine::NextReply(uint64_t session, absl
   }
   reply.result = worker.result();
   reply.finished = state_ == State::kFinished;
-  // Who is heard of, or told the end, stands elsewhere in the policy's line.
+  // Hearing from a worker, or notifying it that the run is over, changes its place in the policy's queue.
   const bool moves = worker.silent() || reply.finished;
   if (worker.silent()) worker.OnHeard(now);  // the previous reply was taken at last
   if (reply.finished) {

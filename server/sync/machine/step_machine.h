@@ -79,14 +79,15 @@ struct StepEffects {
   absl::Status failure;
   // The contribution that has ended.
   absl::optional<Contributed> contributed;
-  // Events of the run that no other effect tells.
+  // Events of the run that no other effect reports.
   std::vector<RunEvent> events;
 };
 
-// The protocol of the synchronous step (docs/sync.md, docs/glossary.md): who may send what, who has a reply to read,
-// when a step is committed. Events and the time come in, what follows from them comes out as values. It keeps the
-// leases of tokens; which worker computes what, and what counts, is the policy's choice. A frame costs O(log N) and a
-// move in memory (FlatSet). Values and gradients pass it by. Pure: no lock, no clock, no I/O. Not thread-safe.
+// The protocol of the synchronous step (docs/sync.md, docs/glossary.md): what each worker may send, which workers have
+// a reply to read, and when a step is committed. Takes events and the time, and returns their effects as values. Keeps
+// the leases of tokens; the policy decides which worker computes what, and what counts. A frame costs O(log N) and a
+// move in memory (FlatSet). Values and gradients do not pass through it. Pure: no lock, no clock, no I/O. Not
+// thread-safe.
 //
 //   event \ state     kRunning   kHeld      kComplete  kStopped   kFailed    kFinished
 //   last commit       kComplete  -          -          -          -          -
@@ -101,69 +102,69 @@ struct StepEffects {
 //   Stop              kStopped   kStopped   (ignored)  (ignored)  (ignored)  (ignored)
 //   Finish            kFinished  kFinished  kFinished  kFinished  kFinished  kFinished
 //
-//   ¹ Nobody has a token of the step in progress whose lease runs, and no frame is being summed into it, while the
-//   limit of kChange is below step(), or EndAt has asked for the end at the next boundary. The step would wait for a
-//   worker that may never come: it is given up. When it begins anew, who had a token of it before loses the stream:
-//   what that worker was sent, or has sent in part, belongs to sums that are gone.
+//   ¹ No worker has a token of the step in progress with a running lease, and no frame is being summed into it, while
+//   the limit of kChange is below step(), or EndAt has requested the end at the next boundary. The step is given up,
+//   since it would wait for a worker that may never come. When it restarts, each worker that had a token of it loses
+//   its stream: what the worker was sent, or has sent in part, belongs to sums that are gone.
 //
-// "At limit" is also where a snapshot is due for which there is no room; both have to let a held run go on. "Last
+// "At limit" is also where a snapshot is due for which there is no room; a held run continues once both allow it. "Last
 // commit" is one that reaches the last step, or to which a slot was contributed whose report says `stop`.
 class StepMachine {
  public:
-  // Only while it is running are frames summed and tokens given. While it is held, no step is in progress. Those who
-  // ask hear that the run is over once it is finished, and nothing before.
+  // Frames are summed and tokens given only in kRunning. In kHeld, no step is in progress. A worker that asks for a
+  // token learns that the run is over only in kFinished.
   enum class State { kRunning, kHeld, kComplete, kStopped, kFailed, kFinished };
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
-  // Who may hold the run between two steps: the program that follows it, and somebody who ends it or changes it. The
-  // lowest limit counts. Of a step that has begun only kChange can make the machine give up.
+  // Parties that can hold the run between two steps: the program that follows it, and requests that end or change it.
+  // The lowest limit counts. Only kChange can make the machine give up a step that has begun.
   enum class Limiter { kFollower, kChange };
   struct Options {
     int64_t generation = 0;
     int64_t slots = 1;  // replicas_to_aggregate
-    // Partial sums that a step may hold at once, LeastPartialSums(slots) or more.
+    // Maximum number of partial sums of a step; at least LeastPartialSums(slots).
     int64_t max_partial_sums = kNoLimit;
-    // Contributions that may be staged at once, if the policy stages them.
+    // Maximum number of contributions staged at once, if the policy stages them.
     int64_t max_staged = kNoLimit;
     int64_t total_steps = 0;
     absl::Duration lease = absl::Seconds(5);
-    // A worker that takes no reply for this long loses its stream: the values that wait for it take memory.
+    // A worker that reads no reply for this long loses its stream, because the values that wait for it take memory.
     absl::Duration unread_limit = absl::Seconds(60);
-    // A snapshot is due at every multiple of this many steps, when the step that follows may begin or the run has come
-    // to its last step; 0: never.
+    // A snapshot is due at every multiple of this many steps, when the next step may begin or the run has reached its
+    // last step. If 0, never.
     int64_t snapshot_every_steps = 0;
-    // The run is held where a snapshot is due until OnRoomForSnapshot, once for each snapshot. There is room for one at
-    // first.
+    // If true, the run is held where a snapshot is due until OnRoomForSnapshot, once for each snapshot. Initially there
+    // is room for one.
     bool await_room = false;
-    // SetLimit(kFollower).
+    // The initial limit of kFollower.
     int64_t limit = kNoLimit;
   };
 
   StepMachine(const Options& options, std::unique_ptr<StepPolicy> policy, int64_t step);
 
-  // A stream of the session has opened; an earlier one is closed.
+  // Handles a new stream of the session; closes an earlier one.
   StepEffects OnConnected(uint64_t session, std::string name, absl::Time now);
-  // The session's stream has ended.
+  // Handles the end of the session's stream.
   StepEffects OnDisconnected(uint64_t session, absl::Time now);
   void OnHeartbeat(uint64_t session, absl::Time now);
-  // Some time has passed: leases end, unread streams are closed.
+  // Handles the passage of time: ends leases and closes unread streams.
   StepEffects OnTick(absl::Time now);
 
-  // A frame has come, or one that has waited is handed over again (`resumed`), which is no sign of life. Errors end the
-  // stream and leave the run as it was.
+  // Handles a frame that has arrived, or one that has waited and is passed again (`resumed`), which is no sign of life.
+  // An error ends the stream and leaves the run unchanged.
   struct FrameStart {
     bool begins = false;  // it is the first of a contribution
     bool wanted = false;  // the contribution counts: its gradients are to be summed, or staged
-    // Its gradients would take more partial sums than there may be, or no place is free for a staged contribution, or
-    // it would complete one while the run is held: nothing of it is to be used, nothing read from the worker, until
-    // StepEffects::resume names it or its stream ends. `begins` is not said again.
+    // The frame must wait: its gradients would exceed the limit of partial sums, no place is free for a staged
+    // contribution, or it would complete one while the run is held. Nothing of it may be used, and nothing read from
+    // the worker, until StepEffects::resume names it or its stream ends. `begins` is not repeated.
     bool waits = false;
   };
   absl::StatusOr<FrameStart> OnFrame(uint64_t session, const StepFrame& frame, absl::Time now, bool resumed = false);
-  // If the policy stages contributions, the session's is whole. Returns its place among those of the step if it counts,
-  // which it does from now on, whatever becomes of its stream: it is to be added to the sums, and OnSummed or
-  // OnOrphanSummed follows before another OnStaged or the end of an input. Otherwise nothing of it is used.
+  // Handles a complete staged contribution of the session. If it counts, returns its place among those of the step; it
+  // then counts even if its stream ends. The caller must add it to the sums, and call OnSummed or OnOrphanSummed before
+  // another OnStaged or the end of an input. Otherwise nothing of it is used.
   absl::optional<int64_t> OnStaged(uint64_t session, absl::Time now);
-  // The frame was checked and, if it is wanted still, summed.
+  // The result of a frame that was checked and, if still wanted, summed.
   struct FrameResult {
     bool end = false, leave = false;  // as the frame says
     bool wanted = false;              // it was summed, and its step is still in progress
@@ -176,112 +177,113 @@ class StepMachine {
     const std::vector<uint64_t>* digests = nullptr;
   };
   StepEffects OnSummed(uint64_t session, const FrameResult& result, absl::Time now);
-  // The same for a frame whose stream has ended meanwhile.
+  // Does the same for a frame whose stream has ended meanwhile.
   StepEffects OnOrphanSummed(const FrameResult& result, absl::Time now);
-  // The step is committed. `last`: a contribution to it asked for the end of the run.
+  // Handles the commit of the step. `last` is true if a contribution to it requested the end of the run.
   StepEffects OnCommitted(bool last, absl::Time now);
 
-  // The step that makes s + 1 of s begins only if s <= limit. One that has begun goes on, unless it is given up.
+  // Lets the step from s to s + 1 begin only if s <= limit. A step that has begun continues, unless it is given up.
   StepEffects SetLimit(Limiter limiter, int64_t limit, absl::Time now);
-  // Another snapshot may be taken.
+  // Notes that another snapshot may be taken.
   StepEffects OnRoomForSnapshot(absl::Time now);
-  // Takes the room for a snapshot that is not due; false when there is none, or the run has ended before its last step:
-  // a checkpoint of that step is for whoever records it.
+  // Takes the room for a snapshot that is not due. Returns false if there is none, or if the run has ended before its
+  // last step: the code that records the end saves that step.
   bool TakeRoom();
-  // The run is to end at `step`, the present one while the machine is held, or a later one; before its last step when
-  // that is given up. Ignored when it would end before.
+  // Ends the run at `step`: the present one if the machine is held, or a later one. The run ends one step earlier if
+  // its last step is given up. Ignored if the run would end before `step`.
   StepEffects EndAt(int64_t step, absl::Time now);
 
-  // What there is to tell the worker.
+  // A reply to a worker.
   struct Reply {
     v1::ContributionResult result = v1::CONTRIBUTION_NONE;  // of its last contribution
     absl::optional<StepToken> token;                        // once it has the values of the token's step
     bool takes_values = false;  // it can use values now: of its token's step, or the next ones
     bool finished = false;
   };
-  // Asked by a worker that reads; nullopt when there is nothing to say. After `finished` the worker has left.
+  // Returns the reply for a worker that reads; nullopt if there is none. After `finished` the worker has left.
   absl::optional<Reply> NextReply(uint64_t session, absl::Time now);
-  // A reply is being sent; if with its token, `values_step` is the step of the values that the token comes with.
+  // Notes that a reply is being sent. If it has a token, `values_step` is the step of the values that the token comes
+  // with.
   void OnReplySent(uint64_t session, absl::optional<int64_t> values_step);
 
-  // No further step is committed, no token given; no worker is notified.
+  // Commits no further step and gives no further token. No worker is notified.
   StepEffects Stop();
   // Ends the steps as Stop does, and notifies every worker that waits, or asks later, that the run is over.
   StepEffects Finish();
 
   int64_t step() const { return step_; }
   State state() const { return state_; }
-  // A step is in progress.
+  // Returns true if a step is in progress.
   bool running() const { return state_ == State::kRunning; }
-  // The global step at which the run ends.
+  // Returns the global step at which the run ends.
   int64_t total_steps() const { return total_steps_; }
-  // The next global step at which the machine can be held, or end, as long as somebody is at the step in progress: the
-  // present one if there is none.
+  // Returns the next global step at which the machine can be held or end, unless the step in progress is given up: the
+  // present one if no step is in progress.
   int64_t next_boundary() const { return running() ? step_ + 1 : step_; }
   bool idle() const { return workers_.empty(); }
   bool connected(uint64_t session) const { return workers_.count(session) > 0; }
-  // Those who have contributed to the step in progress, or are at it: they can use the next values.
+  // Returns the sessions that have contributed to the step in progress, or are doing so: they can use the next values.
   const FlatSet<uint64_t>& contributors() const { return contributors_; }
   StepPolicy::Traits traits() const { return policy_->traits(); }
-  // StepPolicy::stream_positions, at step().
+  // Returns StepPolicy::stream_positions at step().
   std::vector<int64_t> stream_positions() const { return policy_->stream_positions(); }
-  // True if the session has a token whose lease runs.
+  // Returns true if the session has a token with a running lease.
   bool holds_lease(uint64_t session) const { return leases_.Find(session) != nullptr; }
-  // Fills what the policy has to say of the run.
+  // Fills in the policy's part of the run's status.
   void FillStatus(v1::RunStatus* status) const { policy_->FillStatus(status); }
-  // Fills what the machine knows of a connected worker.
+  // Fills in the machine's part of the status of a connected worker.
   void FillStatus(uint64_t session, absl::Time now, v1::WorkerStatus* status) const;
 
  private:
-  // Lets those that wait for admission go on: the ones for which there is room, or all if no step is in progress.
+  // Resumes contributions that wait for admission: those for which there is room, or all if no step is in progress.
   void Admit(absl::Time now, StepEffects* effects);
   // Gives free places for staged contributions to sessions that wait for one.
   void AdmitToStaging(absl::Time now, StepEffects* effects);
-  // A commit has made contributions unwanted: those of them that wait for a place wait no longer.
+  // Resumes contributions that wait for a place but are no longer wanted after a commit.
   void ReleaseUnwanted(absl::Time now, StepEffects* effects);
-  // Frees the places of workers that have sent nothing for a lease, for those that wait.
+  // Frees the places of workers that have sent nothing for the time of a lease, if others wait.
   void TakePlacesBack(absl::Time now, StepEffects* effects);
-  // Judges whether the gradients of the frame, which is wanted otherwise, may be used now.
+  // Decides whether the gradients of the frame, which is otherwise wanted, may be used now.
   void AskForRoom(uint64_t session, const StepFrame& frame, absl::Time now, FrameStart* start);
-  // The step begins anew, or is over.
+  // Ends all waits for admission, because the step restarts or is over.
   void RestartAdmission(StepEffects* effects);
-  // If nobody is at work whose contribution could make room: has the last of those that wait drop theirs, and take the
-  // place of whoever is missing.
+  // If no contribution in progress could make room, makes the last waiting worker drop its own and take the place of a
+  // missing worker.
   void EndStall(absl::Time now, StepEffects* effects);
-  // After each change of a worker.
+  // Updates the indexes and the policy after a change of a worker.
   void Update(uint64_t session, const WorkerState& worker);
   void Remove(uint64_t session);
   // Ends the session's lease, if it holds one.
   void Release(uint64_t session);
-  // The session's contribution waits for others no longer.
+  // Ends the wait of the session's contribution for others.
   void Resume(uint64_t session, absl::Time now);
-  // True if some worker computes or contributes and is not slow: what it brings may make room for those that wait.
+  // Returns true if some worker computes or contributes and is not slow: its contribution may make room for those that
+  // wait.
   bool AnyInTime(absl::Time now) const;
-  // Tells the policy, with the session's lease, which ends if the contribution counts.
+  // Reports the contribution to the policy with the session's lease, which ends if the contribution counts.
   StepPolicy::Outcome TellContribution(StepPolicy::Contribution contribution, absl::Time now);
-  // Gives out what can be given.
+  // Gives out the tokens that the policy assigns.
   void Assign(absl::Time now, StepEffects* effects);
-  // All leases end; tokens that were given and not sent are void.
+  // Ends all leases, and voids the tokens that were given but not sent.
   void VoidTokens();
-  // Notes that the sums are complete.
+  // Notes that the frame was summed, and whether the sums are complete.
   void OnSums(const FrameResult& result);
-  // Has the step committed if its sums are complete and the policy waits for nothing else; else gives out what can be
-  // given.
+  // Commits the step if its sums are complete and the policy waits for nothing else. Otherwise gives out tokens.
   void CommitOrAssign(absl::Time now, StepEffects* effects);
   void CommitIfComplete(absl::Time now, StepEffects* effects);
-  // Gives up a step that is deserted where the run is to be held, or to end.
+  // Gives up the step if it is deserted and the run must be held or must end.
   void GiveUpIfDeserted(StepEffects* effects);
-  // Lets the frames that wait for the end of a hold go on.
+  // Resumes the frames that wait for the end of a hold.
   void ResumeHeld(StepEffects* effects);
   // Ends every wait for the end of a hold or for a place, because the steps are over.
   void EndWaits(StepEffects* effects);
   // Returns true if the frame, which is part of a contribution, must wait until the run is no longer held.
   bool WaitsForHold(uint64_t session, const StepFrame& frame, bool accepted) const;
-  // The step that was given up may begin: closes those that had a token of it.
+  // Prepares the restart of a step that was given up: closes the streams of workers that had a token of it.
   void ForgetGivenUp(StepEffects* effects);
   void Fail(const absl::Status& failure, StepEffects* effects);
   int64_t limit() const { return *std::min_element(limits_.begin(), limits_.end()); }
-  // At a boundary: ends, is held, or begins the next step.
+  // Ends the run, holds it, or begins the next step. Called at a boundary.
   void Proceed(absl::Time now, StepEffects* effects);
   void Complete(StepEffects* effects);
   bool snapshot_due() const {
@@ -294,18 +296,18 @@ class StepMachine {
   const bool stages_;  // contributions
   int64_t total_steps_;
   std::array<int64_t, 2> limits_;  // by Limiter
-  // Only with await_room.
+  // True if there is room for a snapshot. Changes only with await_room.
   bool room_ = true;
   State state_;
   int64_t step_;
-  // The end was asked for at the next boundary.
+  // True if the end was requested at the next boundary.
   bool end_asked_ = false;
-  // Of the step after step_.
+  // The progress of the step after step_.
   struct Progress {
     bool summed = false;    // its sums are complete
     int summing = 0;        // frames that are being summed into it
     int64_t admitted = 0;   // staged contributions that count
-    bool given_up = false;  // it is to begin anew
+    bool given_up = false;  // it must restart
   };
   Progress progress_;
   SumAdmission admission_;

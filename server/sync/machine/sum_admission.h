@@ -13,49 +13,50 @@
 
 namespace lockstep {
 
-// Which contributions to a step may be summed now, so that the partial sums of its tree (SlotTree) stay within a bound
-// whatever the order of arrival. A contribution that is admitted arrives piece by piece: each segment may have it or
-// not, also when its sender is gone. So a state of the tree is a set of whole blocks and a set of blocks that may be
-// there, and it is safe if neither these, in the worst case for every segment, nor the slots that are left, summed one
-// after the other in their order, exceed the bound. A contribution is admitted if the state stays safe. The one to the
-// first slot that is not whole, and one that completes a pair with a whole block, always are: they change nothing.
-// Admitting costs O(log R). Pure; not thread-safe.
+// Decides which contributions to a step may be summed now, so that the partial sums of its tree (SlotTree) stay within
+// a bound for any order of arrival. An admitted contribution arrives piece by piece: each segment may have it or not,
+// even after its sender is gone. So a state of the tree is a set of whole blocks and a set of blocks that may be
+// present. The state is safe if neither these, in the worst case for every segment, nor the remaining slots, summed one
+// after the other in order, exceed the bound. A contribution is admitted if the state stays safe. A contribution to the
+// first slot that is not whole, and one that completes a pair with a whole block, are always admitted: they change
+// nothing. Admitting costs O(log R). Pure; not thread-safe.
 class SumAdmission {
  public:
   enum class Verdict { kSum, kDrop, kWait };
 
-  // `bound`: LeastPartialSums(slots) or more.
+  // `bound` is at least LeastPartialSums(slots).
   SumAdmission(int64_t slots, int64_t bound);
 
-  // The sums begin anew. Nobody waits any more: returns those that did, whose contributions to it are unwanted.
+  // Starts again with empty sums and without waiting contributions. Returns the sessions that waited, whose
+  // contributions to the old sums are unwanted.
   std::vector<uint64_t> Restart();
 
-  // What is to be done with the contribution of `session`, which holds a token for `block`. Once it is kSum or kDrop it
-  // stays so until End.
+  // Returns the verdict on the contribution of `session`, which holds a token for `block`. A verdict of kSum or kDrop
+  // does not change until End.
   Verdict Ask(uint64_t session, const SlotBlock& block);
-  // The contribution is over: it is whole (`covers`), or broken off, or its worker is gone.
+  // Ends the contribution: it is whole (`covers`), was broken off, or its worker is gone.
   void End(uint64_t session, const SlotBlock& block, bool covers);
-  // Those that waited and can be summed now.
+  // Returns the sessions whose contributions waited and can be summed now.
   std::vector<uint64_t> Admit();
-  // The contribution, which waits, is to be dropped: its worker does something else.
+  // Drops the contribution, which waits, so that its worker can do something else.
   void Drop(uint64_t session);
 
   bool waits(uint64_t session) const { return HasVerdict(session, Verdict::kWait); }
   bool drops(uint64_t session) const { return HasVerdict(session, Verdict::kDrop); }
   bool any_waiting() const { return !waiting_.empty(); }
   size_t num_waiting() const { return waiting_.size(); }
-  // Of those that wait, the one whose slots come last; any_waiting().
+  // Returns the waiting session whose slots come last. Requires any_waiting().
   uint64_t last_waiting() const { return std::get<2>(*(waiting_.end() - 1)); }
 
  private:
-  // What the blocks below a node of the tree may have in memory. A node is complete when one sum stands for all of it.
+  // The memory that the blocks below a node of the tree may take. A node is complete when one sum stands for all of it.
   struct Node {
     bool begun = false;  // it was admitted itself
     bool whole = false;  // it is complete for every segment
     bool may_be_complete = false;
-    // The most partial sums while it is not complete.
+    // The most partial sums while the node is not complete.
     int64_t most = 0;
-    // The same while its slots are summed in order from here on.
+    // The most partial sums while its slots are summed in order from here on.
     int64_t most_in_order = 0;
   };
   struct Contribution {
@@ -65,10 +66,10 @@ class SumAdmission {
 
   bool HasVerdict(uint64_t session, Verdict verdict) const;
   bool bounded() const { return !nodes_.empty(); }
-  // Whether the contribution is admitted.
+  // Admits the contribution if the state stays safe. Returns true if it is admitted.
   bool TryAdmit(const SlotBlock& block);
   size_t IndexOf(const SlotBlock& block) const;
-  // After a change of the node itself.
+  // Updates the node and its ancestors after a change of the node itself.
   void Update(size_t node);
   void UpdateNode(size_t node);
   static std::tuple<int64_t, int64_t, uint64_t> OrderOf(uint64_t session, const SlotBlock& block) {
@@ -82,7 +83,7 @@ class SumAdmission {
   std::vector<Node> nodes_;
   absl::flat_hash_map<uint64_t, Contribution> contributions_;  // by session
   FlatSet<std::tuple<int64_t, int64_t, uint64_t>> waiting_;    // first slot, slots, session
-  // A block has become whole since the last Admit.
+  // True if a block has become whole since the last Admit.
   bool room_ = false;
 };
 

@@ -65,7 +65,7 @@ class Step {
     return session;
   }
   bool waits(uint64_t session) const { return senders_.at(session).waits; }
-  // One more piece; the last ends it.
+  // Sends one more piece of the contribution; the last one ends it.
   void Send(uint64_t session) {
     Sender& sender = senders_.at(session);
     ASSERT_FALSE(sender.waits);
@@ -195,7 +195,7 @@ TEST(SumAdmissionTest, DeathsAndCopiesLeaveNobodyWaiting) {
       }
       ASSERT_FALSE(HasFatalFailure()) << seed;
     }
-    // What is missing is computed slot by slot, in order.
+    // Compute the missing slots one by one, in order.
     SendAll(&step, &random);
     while (!step.done()) {
       const uint64_t session = step.Begin({step.first_uncovered(), 1}, &random);

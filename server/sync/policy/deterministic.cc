@@ -13,12 +13,13 @@ SlotAudit::Options AuditOptions(const DeterministicPolicy::Options& options) {
   return audit;
 }
 
-// A step waits at least this long for an audited copy: a processor that is busy for a moment must not lose one.
+// The minimum time that a step waits for an audited copy: a processor that is busy for a moment must not lose one.
 constexpr absl::Duration kLeastAuditWait = absl::Milliseconds(250);
-// A step that takes this many times as long as usual takes any worker. One that nobody computes need only take as long.
+// A step that takes this many times as long as usual accepts any worker. If no worker computes it, the usual time is
+// enough.
 constexpr double kLate = 4;
 
-// So many slow workers that no slot is left for are looked at for each event.
+// Maximum number of slow workers without a slot to examine for each event.
 constexpr size_t kMostLate = 4;
 
 }  // namespace
@@ -103,7 +104,7 @@ void DeterministicPolicy::AssignRank(WorkerLedger::Rank rank, const Team& team, 
   const bool free = team.equal || team.idle || rank != WorkerLedger::kBackup;
   const bool single = team.workers > slots_ || rank == WorkerLedger::kBackup;
   const size_t most_idle = !team.equal && rank == WorkerLedger::kPart ? kMostLate : static_cast<size_t>(-1);
-  std::vector<uint64_t> idle;  // computed themselves what there is to compute once more, or are too slow
+  std::vector<uint64_t> idle;  // have computed what needs a copy themselves, or are too slow
   while (idle.size() < most_idle &&
          ((free && queue_.AnyFree()) || queue_.AnyBackup(single, now) || audit_.Lacks(team.auditors))) {
     const auto next = ledger_.TakeNext(rank);
@@ -199,7 +200,7 @@ void DeterministicPolicy::CloseStep(const TokenLeases& leases) {
   std::vector<uint64_t> passed = computing;
   for (const Covered& covered : covered_) passed.push_back(covered.session);
   const std::vector<uint64_t> behind = ledger_.OnPassed(passed);
-  if (lacks) {  // it waited for somebody to begin a copy
+  if (lacks) {  // it waited for a worker to begin a copy
     late.insert(late.end(), behind.begin(), behind.end());
     late.insert(late.end(), computing.begin(), computing.end());
   }
@@ -210,7 +211,7 @@ void DeterministicPolicy::CloseStep(const TokenLeases& leases) {
   computed_.erase(std::unique(computed_.begin(), computed_.end()), computed_.end());
   const auto copies = separated_ ? static_cast<int64_t>(audit_.slots().size()) : 0;
   for (const uint64_t session : computed_) {
-    // No worker is to blame for a delay that all share, or that nobody waited for.
+    // No worker is to blame for a delay that all share, or that no other worker waited for.
     const auto shared = DelayOfOthers(session);
     const absl::Duration took = *ended_ - *began_ - shared.value_or(absl::ZeroDuration());
     const bool waited_for = shared && std::find(late.begin(), late.end(), session) != late.end();

@@ -16,17 +16,17 @@
 
 namespace lockstep {
 
-// The policy whose weights depend on nothing that workers do: every slot of a step is computed, by whom does not
-// matter. Slots are given out in blocks; a token goes first to those that took part in the newest step, to a worker
-// that is held back by its startup delay only if all are, and to one that does not read its replies only if there is
-// nobody else. A slow worker gets the slots that it ends before the others would have made the step without it; one
-// that gets none computes copies (WorkerLedger). Audited slots are given out alone, to two workers, and a step waits
-// for both copies as long as SlotAudit says. Assigning costs O(log R + log N) for each token. Pure; not thread-safe.
+// The policy whose weights do not depend on what workers do: every slot of a step is computed, by any worker. Slots are
+// given out in blocks. Workers that took part in the newest step get tokens first. A worker held back by its startup
+// delay gets one only if all are, and one that does not read its replies only if there is no other. A slow worker gets
+// the slots that it finishes before the others would have made the step without it; one that gets none computes copies
+// (WorkerLedger). Audited slots are given out alone, to two workers, and a step waits for both copies as long as
+// SlotAudit says. Assigning costs O(log R + log N) for each token. Pure; not thread-safe.
 class DeterministicPolicy : public StepPolicy {
  public:
   struct Options {
     SlotQueue::Options queue;
-    // Its slots are those of the queue.
+    // The number of slots is that of the queue.
     SlotAudit::Options audit;
   };
 
@@ -37,11 +37,11 @@ class DeterministicPolicy : public StepPolicy {
   void Remove(uint64_t session) override { ledger_.Remove(session); }
   Assignments Assign(const TokenLeases& leases, absl::Time now) override;
   void OnReleased(const TokenLease& lease, bool expired) override;
-  // From then on the first slots of the step come first, since the others wait for them.
+  // Gives out the first slots of the step first from then on, since the others wait for them.
   void OnSuspended(const TokenLease* lease) override;
   void OnResumed(const TokenLease& lease) override { queue_.Resume(lease); }
   bool IsSlow(const TokenLease& lease, absl::Time now) const override { return queue_.IsSlow(lease, now); }
-  // Copies have the same bits: one of a step that is over is harmless.
+  // Copies have the same bits, so one of a step that is over is harmless.
   v1::ContributionResult Judge(const StepToken& token) const override {
     return token.step == step_ ? v1::CONTRIBUTION_ACCEPTED : v1::CONTRIBUTION_DUPLICATE;
   }
@@ -53,31 +53,31 @@ class DeterministicPolicy : public StepPolicy {
   void FillStatus(v1::RunStatus* status) const override;
 
  private:
-  // The slots of the contribution's block are covered.
+  // Marks the slots of the contribution's block as covered.
   void Cover(const Contribution& contribution, absl::Time now);
-  // Those that may get tokens at a moment.
+  // The workers that may get tokens at a moment.
   struct Team {
     int64_t workers = 0;   // that share the slots
     int64_t auditors = 0;  // whose copies a step may wait for
-    // Every rank is treated as the first: there is no fast worker, or none has made the step in time.
+    // True if every rank is treated as the first: there is no fast worker, or none has made the step in time.
     bool equal = false;
-    // The step is computed by nobody, and the fast workers are busy with an earlier step.
+    // True if no worker computes the step, and the fast workers are busy with an earlier one.
     bool idle = false;
   };
-  // How many may compute a copy of an audited slot. Two copies that differ are worth waiting for any worker: the third
-  // one names the host that errs.
+  // Returns the number of workers that may compute a copy of an audited slot. If two copies differ, any worker is worth
+  // waiting for: the third copy identifies the host that errs.
   int64_t CountAuditors(absl::Time now);
   Team FindTeam(const TokenLeases& leases, absl::Time now);
-  // Gives tokens to those of a rank that wait, as long as there is something for them.
+  // Gives tokens to the waiting workers of a rank, as long as there is something for them.
   void AssignRank(WorkerLedger::Rank rank, const Team& team, const TokenLeases& leases, absl::Time now,
                   Assignments* assignments);
-  // What the worker is to compute; nullopt when there is nothing for it.
+  // Takes what the worker computes next; nullopt if there is nothing for it.
   absl::optional<Assignment> Take(const WorkerLedger::Next& next, WorkerLedger::Rank rank, const Team& team,
                                   const TokenLeases& leases, absl::Time now);
-  // Returns the delay of the first block that another worker brought, or how late another began to wait for a token:
-  // what the session did not cause. nullopt: no other worker could have computed anything.
+  // Returns the delay that the session did not cause: that of the first block that another worker contributed, or how
+  // late another worker began to wait for a token. Returns nullopt if no other worker could have computed anything.
   absl::optional<absl::Duration> DelayOfOthers(uint64_t session) const;
-  // The step in progress, which began at began_, was made.
+  // Reports the completed step, which began at began_, to the ledger.
   void CloseStep(const TokenLeases& leases);
   // Begins `step`, or begins it again.
   void StartStep(int64_t step);
@@ -88,24 +88,24 @@ class DeterministicPolicy : public StepPolicy {
   SlotQueue queue_;
   WorkerLedger ledger_;
   SlotAudit audit_;
-  // When tokens of this step were first asked for.
+  // The time when tokens of this step were first requested.
   absl::optional<absl::Time> opened_;
-  // When the first token of this step was given, and when it could be committed.
+  // The time when the first token of this step was given, and when the step could be committed.
   absl::optional<absl::Time> began_, ended_;
-  // The sessions that were given free slots of it.
+  // The sessions that were given free slots of the step.
   std::vector<uint64_t> computed_;
-  // A block of it that a worker brought, perhaps before its contribution has ended.
+  // A block of the step that a worker contributed, perhaps before its contribution has ended.
   struct Covered {
     uint64_t session = 0;
-    // How much longer than usual it took, from the token on; nullopt without a lease.
+    // The time that it took beyond the usual, from the token on; nullopt without a lease.
     absl::optional<absl::Duration> delay;
   };
   std::vector<Covered> covered_;
-  // The session that brought something last.
+  // The session that contributed last.
   uint64_t last_ = 0;
   // True if this step leases its audited slots singly, because there is a second worker to compare with.
   bool separated_ = false;
-  // In this step a contribution has waited for those to earlier slots.
+  // True if in this step a contribution has waited for those to earlier slots.
   bool first_slots_first_ = false;
 };
 

@@ -27,7 +27,7 @@ class DeterministicPolicyTest : public ::testing::Test {
       policy_->Update(session, worker);
     }
   }
-  // What a machine does with assignments; returns their blocks by session.
+  // Carries out assignments as a machine does. Returns their blocks by session.
   std::map<uint64_t, SlotBlock> Assign(absl::Time now = kStart) {
     std::map<uint64_t, SlotBlock> blocks;
     for (const auto& assignment : policy_->Assign(leases_, now)) {
@@ -47,7 +47,7 @@ class DeterministicPolicyTest : public ::testing::Test {
     policy_->OnContribution({session, "worker", token, lease ? &*lease : nullptr, /*counts=*/true, took, absl::nullopt},
                             now);
   }
-  // What a machine does with leases that end; returns their sessions.
+  // Ends leases as a machine does. Returns their sessions.
   std::vector<uint64_t> Expire(absl::Time now) {
     std::vector<uint64_t> sessions;
     for (const TokenLease& lease : leases_.Expire(now)) {
@@ -61,7 +61,7 @@ class DeterministicPolicyTest : public ::testing::Test {
     policy_->Remove(session);
   }
 
-  // The worker contributes to its token, as fast as `took` says.
+  // Contributes to the worker's token, as fast as `took` says.
   void Contribute(uint64_t session, absl::Time now, absl::Duration took) {
     WorkerState& worker = workers_.at(session);
     const StepToken token = *worker.last_token();
@@ -185,7 +185,7 @@ TEST_F(DeterministicPolicyTest, WhenAllAreSilentEachGetsItsShare) {
   for (const auto& entry : blocks) EXPECT_EQ(entry.second.count, 1);
 }
 
-// What it had sent was enough to commit the step.
+// The worker has sent enough to commit the step.
 TEST_F(DeterministicPolicyTest, AnUnfinishedContributionDoesNotCount) {
   Start(/*slots=*/4, /*workers=*/2);
   ASSERT_EQ(Assign().size(), 2u);
@@ -269,7 +269,7 @@ TEST_F(DeterministicPolicyTest, AuditedSlotsAreLeasedAloneAndTwice) {
     EXPECT_EQ(assignment.token.block.count, 1);
     if (assignment.token.digest) with_digest.push_back(assignment.token.block.first);
   }
-  // Eight workers for eight slots: nobody is left for a second copy.
+  // With eight workers for eight slots, none is left for a second copy.
   std::sort(with_digest.begin(), with_digest.end());
   EXPECT_EQ(with_digest, audited);
   EXPECT_FALSE(policy_->Complete(/*summed=*/true, kStart));

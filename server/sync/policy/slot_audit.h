@@ -14,35 +14,35 @@
 
 namespace lockstep {
 
-// Which slots of a step are computed by two workers, what both computed, and what follows when it is not the same
-// (docs/sync.md). An audited slot is drawn from (seed, step, slot). It wants two copies, and a third one of another
-// worker once two differ. Copies of other slots that happen to be computed twice are compared, too, and so are those
-// that come while the next step is in progress. Pure; not thread-safe.
+// Chooses the slots of a step that two workers compute, compares their copies, and decides what follows from a
+// difference (docs/sync.md). An audited slot is drawn from (seed, step, slot). It needs two copies, and a third one by
+// another worker once two differ. Copies of other slots that happen to be computed twice are compared as well, and so
+// are those that arrive while the next step is in progress. Pure; not thread-safe.
 class SlotAudit {
  public:
   struct Options {
-    // Without it nothing is audited or compared.
+    // If false, nothing is audited or compared.
     bool enabled = false;
     double fraction = 0;
     uint64_t seed = 0;
     int64_t slots = 1;
-    // A difference fails the run.
+    // If true, a difference fails the run.
     bool fails = false;
     // The variables of a copy's digests.
     std::vector<std::string> variables;
   };
-  // What one worker computed for a slot.
+  // The result of one worker for a slot.
   struct Copy {
     uint64_t session = 0;
     std::string worker;  // for people, with its host
     std::vector<uint64_t> digests;
   };
   struct Outcome {
-    // Not OK: the copy has not as many digests as there are variables.
+    // Not OK if the numbers of digests and variables differ.
     absl::Status status;
-    // For the log: of many differences a few.
+    // Differences for the log, only a few of many.
     std::vector<std::string> warnings;
-    // The run cannot continue.
+    // Not OK if the run cannot continue.
     absl::Status failure;
   };
 
@@ -53,21 +53,21 @@ class SlotAudit {
   const std::vector<int64_t>& slots() const { return slots_; }
   bool Audits(int64_t slot) const;
 
-  // The session begins to compute a copy of an audited slot.
+  // Notes that the session begins to compute a copy of an audited slot.
   void OnLeased(int64_t slot, uint64_t session);
-  // It computes none any more.
+  // Notes that the session no longer computes one.
   void OnReleased(uint64_t session);
-  // It has computed one, of this step or an earlier one, audited or not.
+  // Compares a copy that a session has computed, of this step or an earlier one, audited or not.
   Outcome OnCopy(int64_t step, int64_t slot, Copy copy);
 
-  // While `workers` take part: an audited slot of which the session is to compute a copy; whether there is one for some
-  // session.
+  // Returns an audited slot of which the session should compute a copy while `workers` take part.
   absl::optional<int64_t> Choose(uint64_t session, int64_t workers) const;
+  // Returns true if there is such a slot for some session.
   bool Lacks(int64_t workers) const;
-  // Two copies of a slot of this step differ, and a third one has to say which of them is wrong.
+  // Returns true if two copies of a slot of this step differ, and a third one must decide which of them is wrong.
   bool disputed() const;
-  // The sums of the step are complete: whether it still waits for copies. At most `patience` from the first time that
-  // it does, or since a copy came.
+  // Returns true if the step, whose sums are complete, still waits for copies: for at most `patience` since the first
+  // such call, or since a copy arrived.
   bool Waits(int64_t workers, absl::Duration patience, absl::Time now);
   // Calls `visit` with each session that computes a copy which the step would wait for.
   template <typename Visit>
@@ -77,16 +77,16 @@ class SlotAudit {
       for (const uint64_t session : copies.computing) visit(session);
     }
   }
-  // Copies of the step differ, and the run is to fail: why.
+  // Returns the difference between copies of the step, if it must fail the run.
   absl::Status CheckCommit() const;
   void StartStep(int64_t step);
-  // The step in progress begins anew, perhaps with other values: its copies count no more.
+  // Forgets the copies of the step in progress, which restarts, perhaps with other values.
   void RestartStep();
 
   void FillStatus(v1::AuditStatus* status) const;
 
  private:
-  // A slot of which a copy was begun or came.
+  // A slot of which a copy was begun or has arrived.
   struct Slot {
     std::set<uint64_t> computing;
     std::vector<Copy> copies;
@@ -98,18 +98,18 @@ class SlotAudit {
   using Slots = std::map<int64_t, Slot>;
 
   void Draw();
-  // Another copy is wanted that nobody computes yet, and that a worker without one could.
+  // Returns true if another copy is needed that no worker computes yet, and that a worker without one could compute.
   bool Lacks(int64_t slot, const Slot& copies, int64_t workers) const;
-  // How the slot's newest copy differs from the first one; empty when it does not.
+  // Describes how the slot's newest copy differs from the first one; empty if it does not.
   std::string Difference(int64_t step, int64_t slot, const Slot& copies) const;
-  // Whom the three copies outvote.
+  // Describes which worker the three copies outvote.
   static std::string Verdict(const std::vector<Copy>& copies);
 
   const Options options_;
   int64_t step_;
   std::vector<int64_t> slots_;
   Slots present_, previous_;
-  // Since when the step has waited for the next copy.
+  // The time since which the step has waited for the next copy.
   absl::optional<absl::Time> waiting_since_;
   v1::AuditStatus status_;
 };

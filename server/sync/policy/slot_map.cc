@@ -163,11 +163,11 @@ void UnfinishedBlocks::OnCovered(const SlotBlock& block, const SlotMap& slots) {
     if (slots.IsCovered({it->first.first, it->first.second})) Erase(it);
     return next;
   };
-  // The block, what lies in it, and what begins with it.
+  // The block, those within it, and those that begin with it.
   for (auto it = blocks_.lower_bound({block.first, 0}); it != blocks_.end() && it->first.first < block.end();) {
     it = erase_covered(it);
   }
-  // What it lies in.
+  // The blocks that contain it.
   for (int64_t width = 2; width < 2 * slots.slots(); width *= 2) {
     const int64_t first = block.first / width * width;
     const auto it = blocks_.find({first, std::min(width, slots.slots() - first)});

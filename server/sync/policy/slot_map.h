@@ -15,29 +15,29 @@
 
 namespace lockstep {
 
-// Which slots of a step are free, being computed, or covered. All blocks are nodes of the tree over the slots. Finding
-// a free block costs O(log R); marking one costs that for each of its slots. Pure; not thread-safe.
+// Tracks which slots of a step are free, being computed, or covered. All blocks are nodes of the tree over the slots.
+// Finding a free block costs O(log R); marking one costs that for each of its slots. Pure; not thread-safe.
 class SlotMap {
  public:
   explicit SlotMap(int64_t slots);
 
-  // All slots become free, and none is separate.
+  // Makes all slots free and none separate.
   void Clear();
-  // No free block of several slots has this one.
+  // Excludes this slot from free blocks of several slots.
   void Separate(int64_t slot);
-  // A worker begins to compute the block (`by` 1), or no longer does (-1).
+  // Counts a worker that begins to compute the block (`by` = 1) or no longer computes it (-1).
   void CountCopies(const SlotBlock& block, int by);
   void Cover(const SlotBlock& block);
 
   int64_t slots() const { return slots_; }
   // A free slot is neither covered nor being computed.
   bool AnyFree() const;
-  // Of all slots of the block.
+  // Return true if all slots of the block are free, or covered.
   bool IsFree(const SlotBlock& block) const;
   bool IsCovered(const SlotBlock& block) const;
-  // The first slot that is not covered.
+  // Returns the first slot that is not covered.
   absl::optional<int64_t> FirstUncovered() const;
-  // The first free block of `size` slots, a power of two, cut at R.
+  // Returns the first free block of `size` slots, a power of two, cut at R.
   absl::optional<SlotBlock> FindFree(int64_t size) const;
 
  private:
@@ -47,14 +47,15 @@ class SlotMap {
     int copies = 0;
   };
   struct Node {
-    // Slots of the largest free node below, or of this one itself. What lies beyond R counts as free, and as covered.
+    // Number of slots of the largest free node below, or of this one itself. Slots beyond R count as free and as
+    // covered.
     int64_t largest_free = 0;
     int64_t uncovered = 0;
     bool separate = false;  // a slot below is
   };
-  // The smallest node that holds the block.
+  // Returns the smallest node that holds the block.
   size_t IndexOf(const SlotBlock& block, int64_t* width) const;
-  // After a change of a slot.
+  // Updates the tree after a change of a slot.
   void Update(int64_t slot);
   void UpdateNode(size_t node, int64_t width);
   void UpdateLeaf(int64_t slot);
@@ -65,32 +66,32 @@ class SlotMap {
   std::vector<Node> nodes_;  // the root is 1, the children of n are 2n and 2n + 1
 };
 
-// The blocks that are being computed and not covered, and which of them deserves one more copy (a backup): one of which
-// there is a single copy, which was begun a moment ago or should have ended, or one whose newest copy is slow. Every
-// call costs O(log R) for each copy that it is about, and a move in memory (FlatSet). Pure; not thread-safe.
+// The blocks that are being computed and not covered. Chooses the one that deserves one more copy (a backup): a block
+// with a single copy, which was begun a moment ago or should have ended, or a block whose newest copy is slow. Every
+// call costs O(log R) for each copy involved, and a move in memory (FlatSet). Pure; not thread-safe.
 class UnfinishedBlocks {
  public:
-  // When a copy is slow: when it is older than `block` and `slot` for each of its slots. Without values: never.
+  // The age after which a copy is slow: `block`, plus `slot` for each of its slots. By default no copy is slow.
   struct SlowAfter {
     absl::Duration block = absl::InfiniteDuration();
     absl::Duration slot = absl::ZeroDuration();
-    // How long a slot usually takes; infinite as long as that is not known.
+    // The usual time for a slot; infinite until it is known.
     absl::Duration usual_slot = absl::InfiniteDuration();
   };
 
-  // A copy is begun, or ends without covering its block.
+  // Adds a copy that begins, or removes one that ends without covering its block.
   void Add(const SlotBlock& block, absl::Time issued);
   void Remove(const SlotBlock& block, absl::Time issued);
-  // Drops what `slots`, in which `block` has just been covered, says is covered.
+  // Drops the blocks that are covered in `slots`, where `block` has just been covered.
   void OnCovered(const SlotBlock& block, const SlotMap& slots);
   void Clear();
 
   // Returns when the newest copy of the block was begun; nullopt if there is none.
   absl::optional<absl::Time> NewestCopy(const SlotBlock& block) const;
-  // Whether Choose, with `single`, would return something.
+  // Returns true if Choose with `single` would return something.
   bool AnyDue(absl::Time now, const SlowAfter& slow_after) const;
-  // The block whose first copy is oldest, of those that are slow, and, with `single`, of those with a single copy. A
-  // copy that begins when the first one is half done would end too late, and keep its worker from the next step.
+  // Returns the block whose first copy is oldest among those that are slow and, if `single`, those with a single copy.
+  // A copy that begins when the first one is half done would end too late, and keep its worker from the next step.
   absl::optional<SlotBlock> Choose(bool single, absl::Time now, const SlowAfter& slow_after) const;
 
  private:
@@ -106,11 +107,11 @@ class UnfinishedBlocks {
   void Erase(Blocks::iterator block);
 
   Blocks blocks_;
-  // One that was erased, to be used again.
+  // An erased node, to be reused.
   Blocks::node_type spare_;
-  // By the time of the only copy.
+  // Blocks with a single copy, by its time.
   Order single_;
-  // By the time of the newest copy; for each number of slots, since what is slow depends on it.
+  // Blocks by the time of the newest copy, for each number of slots, because the age of a slow copy depends on it.
   std::map<int64_t, Order> newest_;  // some may be empty
 };
 

@@ -10,7 +10,7 @@ constexpr double kNewWeight = 0.2;
 // A measurement counts for at most this many times the average: one long pause does not hide a worker that hangs.
 constexpr double kMostNew = 20;
 
-// The largest power of two that is at most n; n >= 1.
+// Returns the largest power of two that is at most n; n >= 1.
 int64_t FloorPowerOfTwo(int64_t n) {
   int64_t power = 1;
   while (power * 2 <= n) power *= 2;
@@ -28,7 +28,7 @@ absl::optional<SlotBlock> SlotQueue::FreeBlock(int64_t workers, int64_t most,
                                                const absl::optional<SlotBlock>& preferred) const {
   if (most < 1) return absl::nullopt;
   const int64_t share = ShareOf(workers);
-  // One worker alone takes everything in one block, even when R is no power of two.
+  // A single worker takes everything in one block, even if R is no power of two.
   int64_t size = FloorPowerOfTwo(share);
   if (share == options_.slots && size < options_.slots) size *= 2;
   if (most < options_.slots) size = std::min(size, FloorPowerOfTwo(most));

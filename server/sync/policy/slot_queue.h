@@ -12,13 +12,13 @@
 
 namespace lockstep {
 
-// Which slots of the current step are to be computed next. Slots are free, being computed or covered; the leases of
-// those that are being computed are the machine's (TokenLeases), which reports each that ends.
-//  - With fewer workers than slots a worker gets a larger aligned block.
+// Chooses the slots of the current step to compute next. Slots are free, being computed or covered. The machine keeps
+// the leases of those being computed (TokenLeases), and reports each that ends.
+//  - If there are fewer workers than slots, a worker gets a larger aligned block.
 //  - When a lease ends, its slots are free again.
-//  - With no slot free, a worker gets a second copy of an unfinished block (a backup) when there are
-//    more workers than slots, or when every copy of it takes `slow_factor` times as long as others took; before
-//    anything was timed, `slow_factor` leases, however many slots it has.
+//  - If no slot is free, a worker gets a second copy of an unfinished block (a backup) if there are more workers than
+//    slots, or if every copy of it takes `slow_factor` times as long as others took. Before anything is measured, that
+//    is `slow_factor` leases for any number of slots.
 // Every call but StartStep and TakeFirstCopy costs O(log R + log N) for each slot that it gives, frees or covers, and a
 // move in memory (UnfinishedBlocks). Pure; not thread-safe.
 class SlotQueue {
@@ -26,32 +26,33 @@ class SlotQueue {
   struct Options {
     int64_t slots = 1;  // replicas_to_aggregate
     absl::Duration lease = absl::Seconds(5);
-    // A block that took longer than this many times the usual time for each slot is given out again. Nothing is usual
-    // before the first contribution; then it is this many leases, so that a worker that hangs while it is heard of
-    // does not keep the first step for ever.
+    // A block that takes longer than this many times the usual time for each slot is given out again. Before the first
+    // contribution, the limit is this many leases, so that a worker that hangs while its heartbeats continue does not
+    // block the first step forever.
     double slow_factor = 4;
   };
 
   explicit SlotQueue(const Options& options)
       : options_(options), slots_(options.slots), slow_after_({options.slow_factor * options.lease}) {}
 
-  // All slots become free.
+  // Makes all slots free.
   void StartStep();
   // Gives the slot out in a block of its own, in this step.
   void Separate(int64_t slot) { slots_.Separate(slot); }
 
-  // Returns what a worker is to compute from now on, while `workers` take part; nullopt if there is nothing to do: a
-  // block of free slots, of `most` at most, and another copy of one that is computed; with `single`, of one that nobody
-  // else computes. `preferred`, the block that the worker had last, is taken when it is as good as any: its batches may
-  // be prepared.
+  // TakeFree and TakeBackup return the block that a worker computes next while `workers` take part; nullopt if there is
+  // none. TakeFree returns at most `most` free slots. It prefers `preferred`, the worker's last block, if that is as
+  // good as any, because its batches may be prepared. TakeBackup returns another copy of a slow block or, if `single`,
+  // of one that only one worker computes.
   absl::optional<SlotBlock> TakeFree(int64_t workers, int64_t most, absl::Time now,
                                      const absl::optional<SlotBlock>& preferred);
   absl::optional<SlotBlock> TakeBackup(bool single, absl::Time now);
-  // The same for the step's first slot that is not covered: a free block that begins with it, and another copy of the
-  // smallest block with it if every copy is slow and none of `leases` on it waits. O(N).
+  // TakeFirst and TakeFirstCopy do the same for the step's first slot that is not covered. TakeFirst returns a free
+  // block that begins with it; TakeFirstCopy another copy of the smallest block with it, if every copy is slow and none
+  // of `leases` on it waits. O(N).
   absl::optional<SlotBlock> TakeFirst(int64_t workers, absl::Time now);
   absl::optional<SlotBlock> TakeFirstCopy(const TokenLeases& leases, absl::Time now);
-  // Another copy of this block.
+  // Takes another copy of this block.
   void TakeCopy(const SlotBlock& block, absl::Time now) { Add(block, now); }
 
   // Returns false if TakeFree and TakeBackup would return nothing, whatever the worker and the number of workers.
@@ -65,13 +66,14 @@ class SlotQueue {
     return now > lease.issued + SlowAfter(lease.token.block.count);
   }
 
-  // The contribution of the lease is there and waits until those of others are: its block is given to nobody else
-  // because of it. Resume: it waits no longer.
+  // Suspend notes that the contribution of the lease has arrived and waits for others, so that it causes no backup of
+  // its block. Resume ends the wait.
   void Suspend(const TokenLease& lease) { unfinished_.Remove(lease.token.block, lease.issued); }
   void Resume(const TokenLease& lease);
-  // The block was contributed: its slots are covered. `lease`, its worker's, has then ended; null if it ended before.
+  // Marks the slots of a contributed block as covered. `lease`, that of its worker, ends with this call; null if it
+  // ended before.
   void Cover(const SlotBlock& block, const TokenLease* lease, absl::Time now);
-  // The lease has ended, and its block was not contributed.
+  // Releases the block of a lease that has ended without a contribution.
   void Release(const TokenLease& lease);
 
  private:
@@ -84,7 +86,7 @@ class SlotQueue {
   const Options options_;
   SlotMap slots_;
   UnfinishedBlocks unfinished_;
-  // How long a slot usually takes: a moving average over contributions; zero before the first. And from it:
+  // The usual time for a slot, a moving average over contributions; zero before the first. slow_after_ derives from it.
   double usual_slot_seconds_ = 0;
   UnfinishedBlocks::SlowAfter slow_after_;
 };

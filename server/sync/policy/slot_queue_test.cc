@@ -142,7 +142,7 @@ TEST(SlotQueueTest, ReissuesAnUntimedBlockAfterLeases) {
   EXPECT_FALSE(queue.Take(2, 2, kStart + absl::Seconds(20)).has_value()) << "the first step may be slow";
   EXPECT_EQ(queue.Take(2, 2, kStart + absl::Seconds(20.1)), (SlotBlock{0, 4})) << "four leases";
   EXPECT_FALSE(queue.Take(3, 3, kStart + absl::Seconds(30)).has_value()) << "the second copy is not slow yet";
-  // What is timed counts from then on.
+  // Measured times count from then on.
   queue.Cover({0, 4}, 2, kStart + absl::Seconds(20.5));
   queue.StartStep();
   ASSERT_EQ(queue.Take(1, 2, kStart + absl::Seconds(30)), (SlotBlock{0, 2}));
@@ -242,7 +242,7 @@ TEST(SlotQueueTest, AnythingIsDueWhenSomebodyCouldGetAToken) {
   EXPECT_TRUE(queue.AnythingDue(kStart));
 }
 
-// What is free and what may have a backup, worked out from the leases alone at every call.
+// A plain model of the queue, which derives free blocks and backups from the leases alone at every call.
 class PlainQueue {
  public:
   explicit PlainQueue(int64_t slots) : covered_(slots, false) {}

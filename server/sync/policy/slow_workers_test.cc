@@ -1,5 +1,5 @@
-// What a slow or hung worker costs a run: the machine and its policy, with workers that are models, event by event on a
-// simulated clock.
+// Tests what a slow or hung worker costs a run: the machine and its policy run event by event on a simulated clock,
+// with modelled workers.
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -21,11 +21,12 @@ namespace {
 constexpr int64_t kGeneration = 1;
 constexpr absl::Duration kLease = absl::Seconds(5);
 constexpr absl::Duration kSlot = absl::Milliseconds(10);
-// For each token, however many slots it has: a round trip.
+// A round trip for each token, for any number of slots.
 constexpr absl::Duration kToken = absl::Microseconds(200);
 const absl::Time kStart = absl::FromUnixSeconds(1000);
 
-// When work that begins at a time and takes a good worker so long is done; infinite if never.
+// Returns the time at which work is done, given its begin and the time that a good worker takes for it; infinite if
+// never.
 using Speed = std::function<absl::Time(absl::Time, absl::Duration)>;
 
 Speed Steady(double part) {
@@ -73,7 +74,7 @@ class ModelledRun {
     At(now_ + kTick, [this] { Tick(); });
   }
 
-  // Until so many steps are made and so much time has passed.
+  // Runs until this many steps are made and this much time has passed.
   void Run(int64_t steps, absl::Duration time) {
     const absl::Time limit = now_ + absl::Hours(1);
     while (machine_->step() < steps || now_ < kStart + time) {
@@ -93,7 +94,7 @@ class ModelledRun {
     machine_->FillStatus(&status);
     return status.audit();
   }
-  // Slots that the worker has computed first.
+  // Returns the number of slots that the worker was the first to compute.
   int64_t slots_of(uint64_t session) { return new_slots_[session]; }
   void set_speed(uint64_t session, Speed speed) { speeds_[session - 1] = std::move(speed); }
   absl::Time now() const { return now_; }
@@ -106,14 +107,14 @@ class ModelledRun {
   }
   void Tick() {
     ++ticks_;
-    // Heartbeats come whatever the computing thread does.
+    // Heartbeats continue whatever the computing thread does.
     if (ticks_ % 10 == 0) {
       for (uint64_t session = 1; session <= speeds_.size(); ++session) machine_->OnHeartbeat(session, now_);
     }
     Take(machine_->OnTick(now_));
     At(now_ + kTick, [this] { Tick(); });
   }
-  // One that has a reply reads it, and computes what it is told to.
+  // Lets a worker read its reply, if it has one, and compute its token.
   void Read(uint64_t session) {
     const auto reply = machine_->NextReply(session, now_);
     if (!reply || !reply->token) return;

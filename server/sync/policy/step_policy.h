@@ -18,20 +18,21 @@
 
 namespace lockstep {
 
-// Who computes what, which contributions count, and when a step is over. The machine knows the protocol of each worker,
-// keeps the leases of tokens, and leaves all choices to this: it asks Assign, Judge and Complete, and reports the rest.
-// `deterministic` gives out each slot of a step until it is covered; `first_arrivals` takes the first R contributions
-// that are not stale; `async` makes a step of every contribution. Pure: no lock, no clock, no I/O; the time never goes
-// back. Not thread-safe.
+// Decides which worker computes what, which contributions count, and when a step is over. The machine knows the
+// protocol of each worker and keeps the leases of tokens, but leaves all choices to the policy: it calls Assign, Judge
+// and Complete, and reports everything else. `deterministic` gives out each slot of a step until it is covered;
+// `first_arrivals` takes the first R contributions that are not stale; `async` makes a step of every contribution.
+// Pure: no lock, no clock, no I/O; the time never goes back. Not thread-safe.
 class StepPolicy {
  public:
   // Properties of the policy, constant during a run.
   struct Traits {
-    // A contribution is summed while it streams in, since all contributions to what a token names have the same bits:
-    // half of one does no harm. Otherwise each is staged, and counts as a whole or not at all. Its token then names one
-    // slot, and it becomes the slot of its place among the step's contributions that count.
+    // If true, a contribution is summed while it streams in: all contributions to what a token names have the same
+    // bits, so half of one does no harm. Otherwise each is staged, and counts as a whole or not at all. Its token then
+    // names one slot, and the contribution becomes the slot given by its place among the step's contributions that
+    // count.
     bool sums_while_streaming = true;
-    // A commit voids all tokens, since a contribution to an earlier step never counts.
+    // If true, a commit voids all tokens, since a contribution to an earlier step never counts.
     bool commit_voids_tokens = true;
   };
   struct Assignment {
@@ -46,65 +47,68 @@ class StepPolicy {
     // The session's lease, which ends after this call; OnReleased is not called if the contribution counts. Null if it
     // ended before.
     const TokenLease* lease = nullptr;
-    // All of it is in the sums of the step in progress: no other worker needs to contribute what the token names.
+    // True if all of it is in the sums of the step in progress: no other worker needs to contribute what the token
+    // names.
     bool counts = false;
-    // How long it took since the token was given; nullopt if its worker has not ended it, but the sums are complete.
+    // The time since the token was given; nullopt if the sums are complete before its worker has ended it.
     absl::optional<absl::Duration> took;
     // The digests of its gradients, by trainable variable, if the token asked for them.
     absl::optional<absl::Span<const uint64_t>> digests;
   };
   struct Outcome {
-    // Not OK: the digests are malformed. The contribution is refused.
+    // Not OK if the digests are malformed: the contribution is refused.
     absl::Status status;
     std::vector<std::string> warnings;
-    // Not OK: the run cannot continue, because two workers computed different things, and it is to fail then.
+    // Not OK if the run cannot continue, because two workers computed different results and this must fail the run.
     absl::Status failure;
   };
 
   virtual ~StepPolicy() = default;
 
   virtual Traits traits() const = 0;
-  // The worker is there, or has changed.
+  // Adds a worker, or notes that it has changed.
   virtual void Update(uint64_t session, const WorkerState& worker) = 0;
-  // The worker is gone, and its lease, if any, was released before.
+  // Removes a worker, whose lease, if any, was released before.
   virtual void Remove(uint64_t session) = 0;
 
-  // Tokens for those that wait, in order of preference; the machine gives each of them to its worker with a lease, and
-  // calls Update. `leases` are those of the tokens given before.
+  // Returns tokens for waiting workers, in order of preference. The machine gives each of them to its worker with a
+  // lease, and calls Update. `leases` are those of the tokens given before.
   using Assignments = absl::InlinedVector<Assignment, 2>;
   virtual Assignments Assign(const TokenLeases& leases, absl::Time now) = 0;
-  // The lease has ended without a contribution that counts, and its token is void. `expired`: its worker was silent.
+  // Called when the lease has ended without a contribution that counts, and its token is void. `expired` is true if its
+  // worker was silent.
   virtual void OnReleased(const TokenLease& lease, bool expired) {}
-  // A contribution is there, and waits until sums have room for it (SumAdmission); `lease` is null if its lease ended
-  // before, or it waits already. OnResumed: it waits no longer.
+  // OnSuspended is called when a contribution has arrived and waits until sums have room for it (SumAdmission); `lease`
+  // is null if its lease ended before, or if it waits already. OnResumed ends the wait.
   virtual void OnSuspended(const TokenLease* lease) {}
   virtual void OnResumed(const TokenLease& lease) {}
-  // The worker takes longer than usual: no contribution waits for what it may bring.
+  // Returns true if the worker takes longer than usual, so that no contribution waits for what it may contribute.
   virtual bool IsSlow(const TokenLease& lease, absl::Time now) const { return false; }
 
-  // Decides whether a contribution to the token counts, before anything of it is summed. Returns CONTRIBUTION_ACCEPTED
-  // or the result to send to the worker. One that counts is still a CONTRIBUTION_DUPLICATE if nothing of it was new. If
-  // contributions are staged, the answer when it is whole decides, and OnContribution follows.
+  // Decides whether a contribution to the token counts, before any of it is summed. Returns CONTRIBUTION_ACCEPTED or
+  // the result to send to the worker. One that counts is still a CONTRIBUTION_DUPLICATE if none of it was new. If
+  // contributions are staged, the verdict on the complete one decides, and OnContribution follows.
   virtual v1::ContributionResult Judge(const StepToken& token) const = 0;
-  // A contribution has ended, whether it counts or not, or the sums are complete before its end. One that Judge accepts
-  // and that does not count came while the run was held: its batch is to be given out again.
+  // Called when a contribution has ended, whether it counts or not, or when the sums are complete before its end. If
+  // Judge accepts it but it does not count, it came while the run was held, and its batch must be given out again.
   virtual Outcome OnContribution(const Contribution& contribution, absl::Time now) = 0;
-  // The input has no batch for the session's token; OnContribution was called before. Returns true if the run ends.
-  // Called if contributions are staged; otherwise the run always ends.
+  // Called if the input has no batch for the session's token, after OnContribution. Returns true if the run ends. Only
+  // called if contributions are staged; otherwise the run always ends.
   virtual bool OnInputEnded(uint64_t session) { return true; }
-  // Returns whether the step can be committed; `summed`: every sum of what was contributed to it is complete.
+  // Returns true if the step can be committed. `summed` is true if every sum of its contributions is complete.
   virtual bool Complete(bool summed, absl::Time now) = 0;
-  // Returns why a complete step must not be committed.
+  // Returns an error if a complete step must not be committed.
   virtual absl::Status CheckCommit() const { return absl::OkStatus(); }
-  // `step` updates are applied. `leases` are those at the commit, which ends them if it voids tokens.
+  // Called when `step` updates are applied. `leases` are those at the commit, which ends them if it voids tokens.
   virtual void OnCommit(int64_t step, const TokenLeases& leases) = 0;
   // Discards all contributions to the step in progress, which begins again. No token is left.
   virtual void RestartStep() = 0;
 
-  // The next position of each input stream, as the checkpoint of the last step keeps them. Empty without streams.
+  // Returns the next position of each input stream, as the checkpoint of the last step keeps them. Empty without
+  // streams.
   virtual std::vector<int64_t> stream_positions() const { return {}; }
 
-  // Fills what was compared, if anything is.
+  // Fills in the results of comparisons, if there are any.
   virtual void FillStatus(v1::RunStatus* status) const {}
 };
 

@@ -12,13 +12,14 @@ constexpr double kNewWeight = 0.05;
 // A worker's first measurements, the first of which is long, count for more.
 constexpr double kFirstWeight = 0.2;
 constexpr int64_t kNew = 16;
-// One long pause makes no worker slower than this many times the fastest, so that it is soon found to be fast again.
+// A measurement counts for at most this many times the fastest worker's, so that after one long pause a worker is soon
+// found to be fast again.
 constexpr double kSlowest = 20;
 // A slow worker must be ahead of the others by this part of their time.
 constexpr double kInTime = 0.9;
-// With this credit a worker gets a full share during the first kTrial of each kTrialEvery contributions in a row
-// that say it is slow. On a busy machine a few of any worker's do, and a worker that shares a step with others takes
-// longer for a slot than one that computes a whole block.
+// With this credit a worker gets a full share during the first kTrial of each kTrialEvery contributions in a row that
+// say it is slow. On a busy machine a few of any worker's contributions do, and a worker that shares a step with others
+// takes longer for a slot than one that computes a whole block.
 constexpr double kGoodCredit = WorkerLedger::kMostCredit / 2;
 constexpr int64_t kTrial = 32, kTrialEvery = 8 * kTrial;
 
@@ -59,7 +60,7 @@ void WorkerLedger::Update(uint64_t session, const WorkerState& worker) {
   next.awaits_token = worker.awaits_token();
   next.silent = worker.silent();
   next.left = worker.phase() == WorkerState::Phase::kLeft;
-  // One that was started in spite of its delay stays so.
+  // A worker that was started in spite of its delay stays started.
   next.not_before_step = std::min(entry.not_before_step, worker.not_before_step());
   next.contributed_step = worker.contributed_step();
   if (next.awaits_token) next.passed = false;
@@ -71,11 +72,11 @@ void WorkerLedger::Update(uint64_t session, const WorkerState& worker) {
   }
   if (added.second || entry.heard != worker.heard()) {
     next.heard = worker.heard();
-    // Unless it has lapsed, it is watched.
+    // It is already watched unless it has lapsed.
     if (added.second || entry.lapsed) lapses_.Watch(session, next.heard + patience_);
     next.lapsed = false;
   }
-  // As after most frames, only the time may have changed; but one taken out of line goes back.
+  // After most frames only the time has changed. A worker that was taken out of line must go back, however.
   const bool same = !added.second && !next.waiting && next.StandsAs(entry);
   if (!added.second && !same) Leave(session, entry);
   const bool took_part = !added.second && TakesPart(entry);
@@ -229,7 +230,7 @@ void WorkerLedger::DropLapsed(absl::Time now) {
   while (const auto session = lapses_.PopDue(now)) {
     Entry& entry = entries_.at(*session);
     const absl::Time lapse = entry.heard + patience_;
-    if (lapse > now) {  // it was heard of since
+    if (lapse > now) {  // it was heard from since
       lapses_.Watch(*session, lapse);
       continue;
     }

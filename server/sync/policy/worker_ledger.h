@@ -17,17 +17,17 @@
 
 namespace lockstep {
 
-// Judges every worker by its contributions: who takes part in the steps, who is the next to get a token, how many slots
-// a slow worker may take, and whose copies a step waits for.
+// Judges every worker by its contributions: whether it takes part in the steps, when it gets a token, how many slots it
+// may take if it is slow, and whether a step waits for its copies.
 //  - A worker takes part from its startup delay on. While it computes, it must have been heard from within `patience`,
-//    and no step may have been committed without what it computes; a fast one has one more step to come back. A silent
-//    one did not take its last token.
+//    and no step may have been committed without what it computes; a fast worker has one more step to come back. A
+//    silent worker did not take its last token.
 //  - Its speed is a moving average over its contributions. A worker without one counts as fast.
 //  - Its credit is what the run has gained by it, in steps of the run without it. A step that takes longer than that
-//    costs credit, and every step grants kAllowance. A worker in debt computes backups alone, and nothing waits for it:
-//    over any number of steps it costs the run no more than the allowance and what it was granted at first.
-// Speeds and times choose who computes, never what. Amortized, every change costs O(log N) and a move in memory
-// (FlatSet). Pure; not thread-safe.
+//    costs credit, and every step grants kAllowance. A worker in debt only computes backups, and nothing waits for it:
+//    over any number of steps it costs the run no more than the allowance and its first credit.
+// Speeds and times determine which worker computes, never what. Amortized, every change costs O(log N) and a move in
+// memory (FlatSet). Pure; not thread-safe.
 class WorkerLedger {
  public:
   // kFull: gets an equal share. kPart: takes slots that it finishes before the others would. kBackup: computes copies
@@ -44,52 +44,54 @@ class WorkerLedger {
 
   void Update(uint64_t session, const WorkerState& worker);
   void Remove(uint64_t session);
-  // The global step.
+  // Sets the global step.
   void SetStep(int64_t step);
-  // When nobody takes part but workers that their startup delay holds back wait, the first of those no longer is: else
-  // the run would wait for itself, or for one that has left, is not heard of or is silent.
+  // If no worker takes part but some wait that are held back by their startup delay, starts the first of these.
+  // Otherwise the run would wait for itself, or for a worker that has left, is not heard from or is silent.
   void StartOneIfNobodyTakesPart(absl::Time now);
 
-  // A contribution of this many slots has ended, `took` after its token was given.
+  // Notes that a contribution of this many slots has ended, `took` after its token was given.
   void OnContributed(uint64_t session, int64_t slots, absl::Duration took);
-  // The worker's lease has ended: it does not take part before it waits for a token.
+  // Excludes the worker, whose lease has ended, until it waits for a token.
   void OnLeaseEnded(uint64_t session);
-  // A step was committed while these sessions computed for it; ignores those that wait for a token. Returns those that
-  // have computed for an earlier one since before the step.
+  // Notes that a step was committed while these sessions computed for it; ignores those that wait for a token. Returns
+  // the sessions that have computed for an earlier step since before this one.
   std::vector<uint64_t> OnPassed(const std::vector<uint64_t>& sessions);
-  // A step was committed `took` after it began, in which the worker had a part. `last`: others waited for it.
-  // `copies`: slots that were to be computed twice.
+  // Notes that a step in which the worker had a part was committed `took` after it began. `last` is true if others
+  // waited for the worker. `copies` is the number of slots that had to be computed twice.
   void OnStep(uint64_t session, absl::Duration took, bool last, int64_t copies);
 
-  // How many take part, of this rank; at the speeds of the moment.
+  // Returns the number of workers of this rank that take part, at the present speeds.
   int64_t Count(Rank rank, absl::Time now);
   int64_t CountAll(absl::Time now) { return Count(kFull, now) + Count(kPart, now) + Count(kBackup, now); }
-  // How many take part and are not in debt: a step may wait for copies of theirs.
+  // Returns the number of workers that take part and are not in debt: a step may wait for their copies.
   int64_t CountTrusted(absl::Time now);
-  // How many have started and are heard of, whatever they compute and owe. O(N).
+  // Returns the number of workers that have started and are heard from, whatever they compute and owe. O(N).
   int64_t CountAlive(absl::Time now);
-  // How long a step takes the fast workers; infinite as long as that is not known.
+  // Returns the time that a step takes the fast workers; infinite until it is known.
   absl::Duration usual_step() const { return usual_step_; }
   // Returns the fastest worker's time for a slot; zero until it is known.
   absl::Duration usual_slot() const { return absl::Seconds(fastest_); }
 
-  // True if one of this rank waits for a token.
+  // Returns true if a worker of this rank waits for a token.
   bool Waits(Rank rank) const { return !waiting_[rank].empty(); }
-  // Returns since when another worker that is not silent has waited for a token. It looks at the first of each rank.
+  // Returns the time since which another worker that is not silent has waited for a token. Examines only the first of
+  // each rank.
   absl::optional<absl::Time> OtherWaitsSince(uint64_t session) const;
-  // Takes the next that waits for a token out of line: first those that contributed to the newest step, which have the
-  // values already or are being sent them.
+  // Takes the next waiting worker out of line: first those that contributed to the newest step, which have the values
+  // already or are being sent them.
   struct Next {
     uint64_t session = 0;
-    // Its last token that was not extra.
+    // The block and the step of its last token that was not extra.
     absl::optional<SlotBlock> last_block;
     int64_t last_step = -1;
     bool trusted = true;
   };
   absl::optional<Next> TakeNext(Rank rank);
-  // There was nothing for it: back into line.
+  // Puts a worker for which there was nothing back into line.
   void PutBack(uint64_t session);
-  // How many slots a worker of kPart ends before the others would have made the step, `elapsed` after it began.
+  // Returns the number of slots that a worker of kPart finishes before the others would have made the step, `elapsed`
+  // after it began.
   int64_t SlotsInTime(uint64_t session, absl::Duration elapsed) const;
 
  private:
@@ -101,19 +103,19 @@ class WorkerLedger {
     int64_t contributed_step = -1;
     absl::optional<SlotBlock> last_block;
     int64_t last_step = -1;
-    // Not heard of within the patience.
+    // True if it was not heard from within the patience.
     bool lapsed = false;
     bool passed = false;  // as OnLeaseEnded and OnPassed say
-    // Its place among those that are not silent.
+    // Its rank while it is not silent.
     Rank place = kFull;
     bool trusted = true;
     double slot_seconds = 0;  // 0: not known
     int64_t contributions = 0;
-    // Its newest contributions in a row after which it counted as slow.
+    // Number of its newest contributions in a row after which it counted as slow.
     int64_t slow_contributions = 0;
     double credit = kFirstCredit;
     int64_t credit_step = 0;
-    // How long a step takes without this worker.
+    // The time that a step takes without this worker.
     double seconds_without = kUnlimited;
 
     Rank rank() const { return silent ? kSilent : place; }
@@ -129,17 +131,18 @@ class WorkerLedger {
   bool TakesPart(const Entry& entry) const {
     return HasStarted(entry) && !entry.left && (entry.awaits_token || (!entry.lapsed && !entry.passed));
   }
-  // Into the counts and lines below, or out of them.
+  // Enter adds the worker to the counts and lines below, and Leave removes it.
   void Enter(uint64_t session, const Entry& entry);
   void Leave(uint64_t session, const Entry& entry);
   void SetPassed(uint64_t session, Entry* entry);
-  // What ranks follow from has changed.
+  // Notes a change that may affect ranks.
   void Touch() { ++changes_; }
   void DropLapsed(absl::Time now);
-  // Ranks everybody, once there were about as many changes as there are workers.
+  // Ranks all workers, once there were more changes than a quarter of their number.
   void RankAll();
   double Credit(const Entry& entry) const;
-  // `capacity`: of all that take part and are not in debt, in workers that take `fastest` seconds for a slot.
+  // `capacity` is that of all workers that take part and are not in debt, in workers that take `fastest` seconds for a
+  // slot.
   void RankOne(double fastest, double capacity, Entry* entry) const;
 
   const int64_t slots_;

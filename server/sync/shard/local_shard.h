@@ -12,16 +12,16 @@
 namespace lockstep {
 
 struct LocalShardOptions {
-  // The norms of updates are gathered at every multiple; 0: never.
+  // The norms of updates are gathered at every multiple of this many steps. If 0, never.
   int64_t norms_every_steps = 0;
-  // An update that is not finite is skipped at its commit. Until then it is not known to be one, so no segment is final
+  // If true, an update that is not finite is skipped at its commit. Only then is it known, so no segment is final
   // earlier.
   bool skips_non_finite = false;
-  // ContributionSet::Options.
+  // See ContributionSet::Options.
   bool applies_sum = false;
 };
 
-// All variables of a run, in this process. Threads: as StepShard says.
+// Keeps all variables of a run in this process. Threads: see StepShard.
 class LocalShard : public StepShard {
  public:
   // `store` must be initialized and outlive this; `slots` is replicas_to_aggregate.
@@ -56,7 +56,7 @@ class LocalShard : public StepShard {
   class Sums;
   struct Shelf;
 
-  // Empty ones, that come back when their last owner lets go of them.
+  // Returns empty sums, which are reused when their last owner releases them.
   std::shared_ptr<Sums> NewSums();
 
   VariableStore* const store_;
@@ -64,7 +64,7 @@ class LocalShard : public StepShard {
   const LocalShardOptions options_;
   const std::shared_ptr<Shelf> shelf_;
   std::vector<int> segment_order_;
-  // Those of the update in progress; null when there is none.
+  // The sums of the update in progress; null if there is none.
   std::shared_ptr<Sums> sums_;
 };
 

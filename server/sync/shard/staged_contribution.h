@@ -12,9 +12,9 @@
 
 namespace lockstep {
 
-// One worker's contribution, kept apart until it is whole: then it counts for every variable, or for none. It takes
-// frames as sums do, and copies their gradients, which takes as much memory as the trainable variables. For one thread
-// at a time.
+// The contribution of one worker, kept separate until it is whole: it then counts for every variable, or for none.
+// Accepts frames as sums do, and copies their gradients, which takes as much memory as the trainable variables. For one
+// thread at a time.
 class StagedContribution : public StepSums {
  public:
   void AddReports(absl::Span<const v1::SlotReport> reports) override;
@@ -24,8 +24,8 @@ class StagedContribution : public StepSums {
   absl::optional<NonFinite> FindNonFinite(const SlotBlock& block) const override { return absl::nullopt; }
   size_t num_finished_segments() const override { return 0; }
 
-  // Adds all of it, which was computed for one slot, to the sums as their slot `slot`. Returns whether any gradient was
-  // new.
+  // Adds the whole contribution, which was computed for one slot, to the sums as their slot `slot`. Returns true if any
+  // gradient was new.
   bool AddTo(int64_t slot, StepSums* sums);
 
  private:

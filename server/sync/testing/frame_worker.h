@@ -23,7 +23,7 @@ namespace lockstep {
 v1::ModelSpec FrameModel();
 constexpr int64_t kFrameModelSegments = 4;
 
-// The policy of a run at step 0 with so many slots, without an audit.
+// Returns the policy of a run at step 0 with this many slots, without an audit.
 std::unique_ptr<StepPolicy> FramePolicy(int64_t slots, absl::Duration lease = absl::Seconds(5));
 
 // A worker for tests that speaks frames to a StepConnection, one call at a time, and keeps the replies. Its
@@ -34,56 +34,56 @@ class FrameWorker {
   using Connector = std::function<std::shared_ptr<StepConnection>(std::shared_ptr<StepListener>)>;
 
   FrameWorker(uint64_t session, int64_t generation, const Connector& connect);
-  // Closes.
+  // Closes the connection.
   ~FrameWorker();
 
   // Asks for a token without a contribution.
   absl::Status Ask(int64_t startup_delay_steps = 0);
   // Takes all replies that are there.
   void Drain();
-  // The whole contribution for the token that came last, in one frame; then Drain.
+  // Sends the whole contribution for the newest token in one frame, then calls Drain.
   absl::Status Push();
-  // The same for any token.
+  // Does the same for any token.
   absl::Status Push(const v1::Token& token);
   absl::Status Leave();
-  // From now on its gradients of "big" differ from those of the others by their last bit, as a bad processor's.
+  // Makes its gradients of "big" differ from those of the others in the last bit from now on, like a bad processor's.
   void Err() { errs_ = true; }
-  // The contribution was sent by Send.
+  // Forgets the token, whose contribution was sent by Send.
   void ForgetToken() { token_.reset(); }
 
-  // A frame for the block of `token`, with the session's numbers and nothing else.
+  // Returns a frame for the block of `token`, with the session's numbers and nothing else.
   StepFrame NewFrame(const v1::Token& token) const;
   void AddReports(StepFrame* frame) const;
-  // The gradient of elements [offset, offset + elements) of a variable, as the token of `frame` wants it.
+  // Adds the gradient of elements [offset, offset + elements) of a variable, as the token of `frame` requires it.
   void AddPiece(int64_t variable, int64_t offset, int64_t elements, StepFrame* frame);
   void AddAllPieces(StepFrame* frame);
-  // The frame may wait: then it is sent again by Resume, and nothing else before.
+  // Sends a frame. If it waits, it is sent again by Resume, and nothing else may be sent before.
   absl::Status Send(const StepFrame& frame);
   bool waits() const { return waiting_.has_value(); }
-  // Sends the frame that waits if the chief wants it; else false.
+  // Sends the frame that waits if the chief wants it. Returns false otherwise.
   bool Resume();
   StepConnection* connection() { return connection_.get(); }
 
-  // What came since the last Push or Ask.
+  // The token, the results and the end that arrived since the last Push or Ask.
   const absl::optional<v1::Token>& token() const { return token_; }
   const std::vector<v1::ContributionResult>& fates() const { return fates_; }
   bool finished() const { return finished_; }
   const std::string& finish_message() const { return finish_message_; }
-  // Element of a variable in the newest step whose values came completely, and that step.
+  // Return an element of a variable in the newest step whose values arrived completely, and that step.
   float value(int variable, int64_t element) const;
   int64_t values_step() const;
-  // The numbers of pieces that came for each step.
+  // Returns the numbers of pieces that arrived for each step.
   const std::map<int64_t, int>& pieces() const { return pieces_; }
 
-  // Those of the last token that had any.
+  // Returns the settings of the newest token that had any.
   const absl::optional<v1::GradientSettings>& settings() const { return settings_; }
-  // Of the last token.
+  // Returns the memory of the newest token's values.
   const absl::optional<v1::SharedMemoryHandle>& values_memory() const { return values_memory_; }
 
-  // From the chief's calls of the listener.
+  // Return the number of OnReplyReady calls, and the status of OnClosed.
   int rings() const;
   absl::Status closed() const;
-  // The chief has also given up what this worker has not read.
+  // Returns true if the chief has also given up what this worker has not read.
   bool cancelled() const;
 
  private:

@@ -11,12 +11,12 @@
 
 namespace lockstep {
 
-// When to look at which session again. For deadlines most of which are moved before they are reached: the owner keeps
-// the deadlines, moves them as it likes, and watches a session again when it was looked at too early. Pure; not
+// Schedules when to check each session. For deadlines most of which are moved before they are reached: the owner keeps
+// the deadlines, moves them as it likes, and watches a session again if it was checked too early. Pure; not
 // thread-safe.
 class DeadlineQueue {
  public:
-  // PopDue returns the session at `time`, or at an earlier one that is pending.
+  // Makes PopDue return the session at `time`, or at an earlier time that is pending.
   void Watch(uint64_t session, absl::Time time) {
     const auto added = times_.try_emplace(session, time);
     if (added.second) order_.insert({time, session});
@@ -27,7 +27,7 @@ class DeadlineQueue {
     order_.erase({it->second, session});
     times_.erase(it);
   }
-  // A session whose time is not after `now`; it is no longer watched. The earliest first.
+  // Returns a session whose time is not after `now`, the earliest first, and no longer watches it.
   absl::optional<uint64_t> PopDue(absl::Time now) {
     if (order_.empty() || order_.front().first > now) return absl::nullopt;
     const uint64_t session = order_.front().second;

@@ -8,7 +8,7 @@
 namespace lockstep {
 
 // An ordered set of small values in one piece of memory, which it keeps when it shrinks: a set that changes with every
-// frame takes none. A change moves what lies behind it, so it is for a few thousand elements at most. Pure; not
+// frame allocates none. A change moves all elements behind it, so it is for a few thousand elements at most. Pure; not
 // thread-safe.
 template <typename T>
 class FlatSet {
@@ -25,7 +25,7 @@ class FlatSet {
     const auto it = Find(element);
     if (it != elements_.end() && *it == element) elements_.erase(it);
   }
-  // Inserts it or erases it.
+  // Inserts or erases the element.
   void Set(const T& element, bool in) { in ? insert(element) : erase(element); }
   void clear() { elements_.clear(); }
 
@@ -35,15 +35,15 @@ class FlatSet {
   }
   bool empty() const { return elements_.empty(); }
   size_t size() const { return elements_.size(); }
-  // In ascending order.
+  // Iterators in ascending order.
   const_iterator begin() const { return elements_.begin(); }
   const_iterator end() const { return elements_.end(); }
   const T& front() const { return elements_.front(); }
 
  private:
-  // Where the element is, or would be.
+  // Returns the position of the element, or where to insert it.
   const_iterator Find(const T& element) const {
-    // Most are added at the end.
+    // Most elements are added at the end.
     if (elements_.empty() || elements_.back() < element) return elements_.end();
     return std::lower_bound(elements_.begin(), elements_.end(), element);
   }

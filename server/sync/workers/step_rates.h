@@ -14,8 +14,8 @@
 
 namespace lockstep {
 
-// What people are shown of the steps: counters and rates of the run and of each connected worker. Rates are since a
-// mark that moves on every few seconds, so that they are recent ones. Pure; not thread-safe.
+// The counters and rates of the run and of each connected worker that status shows. Rates are measured since a mark
+// that moves every few seconds, so that they are recent. Pure; not thread-safe.
 class StepRates {
  public:
   StepRates(int64_t step, absl::Time now);
@@ -23,18 +23,18 @@ class StepRates {
   void AddWorker(uint64_t session, const WorkerIdentity& identity);
   void RemoveWorker(uint64_t session) { workers_.erase(session); }
 
-  // A message of this many bytes. That of a worker that is gone counts for the run.
+  // Counts a message of this many bytes. One of a worker that is gone counts for the run.
   void OnReceived(uint64_t session, int64_t bytes);
   void OnSent(uint64_t session, int64_t bytes);
   void OnContributed(uint64_t session, v1::ContributionResult result, absl::Duration took);
-  // A frame was refused; counted like a contribution that is rejected.
+  // Counts a refused frame like a rejected contribution.
   void OnRejected(uint64_t session);
-  // The update from the global step began.
+  // Notes the learning rate of the update that begins.
   void OnBegun(float learning_rate) { learning_rate_ = learning_rate; }
   void OnCommitted(double mean_loss) { loss_ = mean_loss; }
-  // The step that was committed last only counts. Returns how many there were.
+  // Counts a step that changed nothing. Returns the number of such steps.
   int64_t OnSkipped() { return ++skipped_; }
-  // To be called now and then.
+  // Must be called now and then.
   void MoveMarks(int64_t step, absl::Time now);
 
   // Fills global_step, loss, the rates and the counters.
@@ -49,7 +49,7 @@ class StepRates {
     int64_t bytes_received = 0;
     int64_t bytes_sent = 0;
   };
-  // Null when it is gone.
+  // Returns null if the worker is gone.
   v1::WorkerStatus* Find(uint64_t session);
 
   std::map<uint64_t, v1::WorkerStatus> workers_;

@@ -7,17 +7,19 @@ namespace lockstep {
 
 // A program's additions to the report of a block's first slot.
 struct BlockAdditions {
-  // The run is to end when the block's step is committed.
+  // True if the run must end when the block's step is committed.
   bool stop = false;
 };
 
-// Sees the blocks of a worker, and decides about them. Called by the thread of TrainingWorker::Run, but for OnRunOver.
+// Observes the blocks of a worker, and decides about them. Called by the thread of TrainingWorker::Run, except for
+// OnRunOver.
 class BlockObserver {
  public:
   virtual ~BlockObserver() = default;
 
-  // A session is open, with a stream: the first one, or after the one before was lost. `goes_on`: that one was with the
-  // same life of the chief, which ended it itself, as it does if the worker holds values of too many steps.
+  // Called when a session with a stream is open: the first one, or after the previous one was lost. `goes_on` is true
+  // if that was with the same incarnation of the chief, which ended it itself, as it does if the worker holds values of
+  // too many steps.
   virtual void OnSession(bool goes_on) = 0;
   enum class Decision {
     kCompute,
@@ -31,13 +33,13 @@ class BlockObserver {
   // Called after a block was given back. Blocks until the program wants another one, or the run is over. Returns false
   // if a stop was requested.
   virtual bool AwaitDemand() = 0;
-  // The block was computed and sent. Mean over its slots.
+  // Called when the block was computed and sent. `mean_loss` is over its slots.
   virtual void AfterBlock(const v1::Token& token, double mean_loss) = 0;
-  // The block was aborted, or could not be sent.
+  // Called when the block was aborted, or could not be sent.
   virtual void OnBlockLost() {}
   // Receives the result of the block that was announced last.
   virtual void OnResult(v1::ContributionResult result) = 0;
-  // The chief says that the run is over: nobody wants the block in progress. Called from any thread.
+  // Called when the chief reports that the run is over: the block in progress is not wanted. Called from any thread.
   virtual void OnRunOver() = 0;
 };
 

@@ -44,7 +44,7 @@ class Sink : public GradientSink {
   std::vector<int> order;
 };
 
-// What becomes of (3, -4) and (0, 12, 0), whose norms are 5, 12 and together 13.
+// Returns the transformed gradients (3, -4) and (0, 12, 0), whose norms are 5, 12 and together 13.
 std::vector<std::vector<float>> Transformed(const std::string& config) {
   Sink sink;
   const auto transforms = GradientTransforms::Create(Parse(config), ThreeVariables(), &sink);

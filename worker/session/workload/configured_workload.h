@@ -14,19 +14,19 @@ namespace lockstep {
 struct WorkloadOptions {
   // Must outlive the workload.
   FileSystem* fs = FileSystem::Real();
-  // 0: cluster.compute_threads of the configuration.
+  // If 0, cluster.compute_threads of the configuration.
   int compute_threads = 0;
-  // Where the indexes of CSV, libsvm and TFRecord files are kept; empty: they are rebuilt at every start.
+  // Directory of the indexes of CSV, libsvm and TFRecord files. If empty, they are rebuilt at every start.
   std::string index_directory;
   Executor* executor = Executor::Threads();  // must outlive the task
-  // Batches are prepared in a thread of their own.
+  // If true, batches are prepared in a thread of their own.
   bool prefetch = true;
 };
 
-// How many threads compute a model: at least one.
+// Returns the number of threads that compute a model, at least one.
 int ComputeThreads(const config::v1::RunSpec& config, const WorkloadOptions& options);
 
-// The input (split "train") and the model that a configuration describes.
+// Loads the input (split "train") and the model that a configuration describes.
 // Errors: those of OpenDataset, CreateBatchSource and CreateModel.
 absl::StatusOr<Workload> LoadWorkload(const config::v1::RunSpec& config, const WorkloadOptions& options);
 

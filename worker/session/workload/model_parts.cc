@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// The same bytes for equal messages.
+// Serializes a message. Equal messages have the same bytes.
 std::string Bytes(const google::protobuf::Message& message) {
   std::string bytes;
   google::protobuf::io::StringOutputStream stream(&bytes);

@@ -9,10 +9,10 @@
 
 namespace lockstep {
 
-// What a worker's gradients are a function of besides the variables, their values and the data, for
-// OpenSessionRequest.model_part: the model's own parts, its name and parameters if it is a registered one, the
-// version of the image decoder if the split "train" has images, and what the configuration has the worker do: how a
-// batch is put together, random numbers, multipliers, clips, compression.
+// Returns digests of everything that a worker's gradients depend on besides the variables, their values and the data,
+// for OpenSessionRequest.model_part: the model's own parts, its name and parameters if it is a registered one, the
+// version of the image decoder if the split "train" has images, and the worker's part of the configuration: how a batch
+// is put together, random numbers, multipliers, clips, compression.
 std::vector<v1::NamedDigest> ModelParts(const config::v1::RunSpec& config, const Model& model);
 
 }  // namespace lockstep

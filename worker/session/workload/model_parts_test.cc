@@ -84,7 +84,7 @@ TEST(ModelPartsTest, WhatChangesNoGradientIsInNone) {
   }
 }
 
-// A model of somebody's own, with a version.
+// A custom model with a version.
 class VersionedModel : public TinyModel {
  public:
   explicit VersionedModel(std::string version) : TinyModel(nullptr, nullptr), version_(std::move(version)) {}

@@ -17,15 +17,17 @@
 
 namespace lockstep {
 
-// What a worker computes with, made from the run's configuration.
+// The input and the model of a worker, made from the run's configuration.
 struct Workload {
   // Null if the model finds its input by the slot's key. It then gets empty batches, and returns OutOfRange from
   // ComputeGradients, before OnLoss, where the input ends.
   std::unique_ptr<BatchSource> batches;
   std::unique_ptr<Model> model;
-  // Identifies what the batches are made of: the chief compares it with the run's. Absent: they are read from nowhere.
+  // Identifies the data of the batches, which the chief compares with the run's. Absent if they are not read from
+  // anywhere.
   absl::optional<v1::DataDigest> data;
-  // What computes, if the model is not made of Lockstep's own arithmetic; all workers of a run need the same.
+  // The framework that computes, if the model does not use Lockstep's own arithmetic; all workers of a run need the
+  // same.
   absl::optional<v1::Framework> framework;
 };
 
