@@ -147,7 +147,7 @@ MOVED_HEADERS = {
     "server/rpc/step_route.h": "server/rpc/step/step_call.h",
     "server/rpc/step_wire.h": "server/rpc/step/step_wire.h",
     "server/rpc/unary_call.h": "server/rpc/call/unary_call.h",
-    "server/rpc/visitors.h": "server/rpc/call/visitors.h",
+    "server/rpc/visitors.h": "server/rpc/call/unauthenticated_calls.h",
     "server/rpc/worker_memory.h": "server/rpc/step/step_frame_receiver.h",
     "server/supervisor/address_file.h": "server/process/address_file.h",
     "server/supervisor/chief_process.h": "server/process/chief_host.h",

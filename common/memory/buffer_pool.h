@@ -15,7 +15,7 @@ class BufferPool {
  public:
   // Keeps at most `max_spare` unused buffers. If `shared`, other processes may map them (AlignedBuffer::Shared).
   BufferPool(size_t bytes, size_t max_spare, bool shared = false)
-      : shelf_(std::make_shared<Shelf>(bytes, max_spare, shared)) {}
+      : free_list_(std::make_shared<FreeList>(bytes, max_spare, shared)) {}
 
   // Not initialized.
   std::shared_ptr<AlignedBuffer> Get();
@@ -27,8 +27,8 @@ class BufferPool {
   size_t num_spare() const;
 
  private:
-  struct Shelf {
-    Shelf(size_t bytes, size_t max_spare, bool shared) : bytes(bytes), max_spare(max_spare), shared(shared) {}
+  struct FreeList {
+    FreeList(size_t bytes, size_t max_spare, bool shared) : bytes(bytes), max_spare(max_spare), shared(shared) {}
     std::shared_ptr<AlignedBuffer> NewBuffer() const;
 
     const size_t bytes;
@@ -37,7 +37,7 @@ class BufferPool {
     Mutex mutex;
     Buffers spare ABSL_GUARDED_BY(mutex);
   };
-  const std::shared_ptr<Shelf> shelf_;
+  const std::shared_ptr<FreeList> free_list_;
 };
 
 }  // namespace lockstep

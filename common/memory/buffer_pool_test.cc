@@ -40,7 +40,7 @@ TEST(BufferPoolTest, KeepsAtMostSoManySpareBuffers) {
   EXPECT_EQ(pool.num_spare(), 1u);
 }
 
-TEST(BufferPoolTest, FillsItsShelf) {
+TEST(BufferPoolTest, FillsItsFreeList) {
   BufferPool pool(10000, /*max_spare=*/2);
   const auto owned = pool.Get();
   owned->data()[0] = 'x';

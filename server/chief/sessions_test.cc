@@ -417,7 +417,7 @@ TEST_F(SessionsTest, RefusesAModelBeyondTheControlGroup) {
   EXPECT_TRUE(OpenSession("a").ok());
 }
 
-TEST_F(SessionsTest, AStartThatFailedInTheMiddleIsMadeAnew) {
+TEST_F(SessionsTest, AStartThatFailsMidwayCanBeRetried) {
   ASSERT_TRUE(Start().ok());
   const int64_t before = fs_.operations();
   ASSERT_TRUE(OpenSession("a").ok());

@@ -40,16 +40,17 @@ SessionOpener::Options OpenerOptions(Executor* executor) {
   return options;
 }
 
-Visitors::Options VisitorsOptions() {
-  Visitors::Options options;
-  options.most = ChiefMethods::kMaxVisitors;
+UnauthenticatedCalls::Options UnauthenticatedCallsOptions() {
+  UnauthenticatedCalls::Options options;
+  options.most = ChiefMethods::kMaxUnauthenticatedCalls;
   return options;
 }
 
-Watchers::Options WatcherOptions(Chief* chief, PeerAuthority* authority, Visitors* visitors, Executor* executor) {
+Watchers::Options WatcherOptions(Chief* chief, PeerAuthority* authority, UnauthenticatedCalls* unauthenticated_calls,
+                                 Executor* executor) {
   Watchers::Options options;
   options.chief = chief;
-  options.visitors = visitors;
+  options.unauthenticated_calls = unauthenticated_calls;
   options.executor = executor;
   options.watch_peer = [authority](const CallPeer& peer, std::weak_ptr<RevocableCall> call) {
     authority->Watch(peer, std::move(call));
@@ -61,7 +62,7 @@ PeriodicTask::Options SweepOptions(Executor* executor) {
   PeriodicTask::Options options;
   options.clock = Clock::Real();
   options.executor = executor;
-  options.name = "visitors";
+  options.name = "evict-calls";
   options.period = absl::Milliseconds(250);
   return options;
 }
@@ -71,15 +72,15 @@ PeriodicTask::Options SweepOptions(Executor* executor) {
 ChiefMethods::ChiefMethods(Chief* chief, PeerAuthority* authority, Executor* executor)
     : chief_(chief),
       authority_(authority),
-      visitors_(VisitorsOptions()),
+      unauthenticated_calls_(UnauthenticatedCallsOptions()),
       opener_(OpenerOptions(executor),
               [chief](const v1::OpenSessionRequest& request, const std::string& peer) {
                 return chief->sessions()->OpenSession(request, peer);
               }),
       canaries_(/*threads=*/1, executor),
-      watchers_(WatcherOptions(chief, authority, &visitors_, executor)),
+      watchers_(WatcherOptions(chief, authority, &unauthenticated_calls_, executor)),
       sweeps_(SweepOptions(executor), [this] {
-        visitors_.Sweep();
+        unauthenticated_calls_.Sweep();
         authority_->Sweep();
       }) {
   // Most methods only look at the chief's state. ReadVariables also copies 1 MiB, and AddSummary
@@ -111,13 +112,13 @@ std::map<std::string, CallAcceptor::Handler> ChiefMethods::Handlers(grpc::Server
   std::map<std::string, CallAcceptor::Handler> handlers;
   for (const auto& entry : unary_) {
     handlers[entry.first] = [this, method = &entry.second](std::unique_ptr<IncomingCall> call) {
-      UnaryCall::Start(std::move(call), method, &visitors_);
+      UnaryCall::Start(std::move(call), method, &unauthenticated_calls_);
     };
   }
   StepCall::Options step;
   step.queue = queue;
   step.chief = chief_;
-  step.visitors = &visitors_;
+  step.unauthenticated_calls = &unauthenticated_calls_;
   step.silence_limit = silence_limit;
   step.max_message_bytes = kMaxMessageBytes;
   step.executor = executor;

@@ -15,7 +15,7 @@
 #include "lockstep/server/rpc/admission/peer_authority.h"
 #include "lockstep/server/rpc/admission/session_opener.h"
 #include "lockstep/server/rpc/call/unary_call.h"
-#include "lockstep/server/rpc/call/visitors.h"
+#include "lockstep/server/rpc/call/unauthenticated_calls.h"
 #include "lockstep/server/rpc/watch/watch_call.h"
 
 namespace lockstep {
@@ -28,7 +28,7 @@ class ChiefMethods {
   static constexpr size_t kMaxMessageBytes = 8 << 20;
   // Maximum size of a ReadVariables request.
   static constexpr size_t kMaxReadBytes = 64 << 10;
-  static constexpr size_t kMaxVisitors = 64;
+  static constexpr size_t kMaxUnauthenticatedCalls = 64;
   // Maximum number of GetCanaryValues calls that wait: a worker that joins makes one at a time.
   static constexpr size_t kMaxCanaryCalls = 2048;
 
@@ -45,14 +45,14 @@ class ChiefMethods {
  private:
   Chief* const chief_;
   PeerAuthority* const authority_;
-  Visitors visitors_;
+  UnauthenticatedCalls unauthenticated_calls_;
   SessionOpener opener_;
   // Draws the values of GetCanaryValues, which takes some milliseconds for each reply. A worker with a large model
   // calls it a thousand times, and these calls must not occupy the threads of the Step streams.
   ThreadPool canaries_;
   std::map<std::string, UnaryCall::Method> unary_;  // constant after construction
   Watchers watchers_;
-  PeriodicTask sweeps_;  // the last member: it uses the visitors
+  PeriodicTask sweeps_;  // the last member: it uses the others
 };
 
 }  // namespace lockstep

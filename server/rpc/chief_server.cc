@@ -47,7 +47,7 @@ constexpr int kFrameBytes = 1 << 20;
 // again for the buffers of their connections, and for each slot two workers with twice a message. Beyond this limit
 // gRPC reads less at a time, closes connections without calls, and then ends calls, perhaps a worker's, which
 // reconnects.
-constexpr size_t kVisitorsBytes = 2 * ChiefMethods::kMaxVisitors * ChiefMethods::kMaxMessageBytes;
+constexpr size_t kUnauthenticatedBytes = 2 * ChiefMethods::kMaxUnauthenticatedCalls * ChiefMethods::kMaxMessageBytes;
 constexpr size_t kSlotBytes = 4 * ChiefMethods::kMaxMessageBytes;
 
 // The number of workers that read input streams is known only when they connect.
@@ -78,7 +78,7 @@ void SetOptions(const ChiefServer::Options& options, int64_t slots, grpc::Server
   builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMilliseconds);
   SetServerKeepalive(builder);
   builder->SetResourceQuota(
-      grpc::ResourceQuota("chief").Resize(kVisitorsBytes + static_cast<size_t>(slots) * kSlotBytes));
+      grpc::ResourceQuota("chief").Resize(kUnauthenticatedBytes + static_cast<size_t>(slots) * kSlotBytes));
 }
 
 bool IsUnixSocket(int socket) {

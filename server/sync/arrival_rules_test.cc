@@ -159,7 +159,7 @@ TEST_F(ArrivalRulesTest, StaleReportNeitherEndsNorSpoilsTheRun) {
     Spoil(report);
     Stop(report);
   });
-  EXPECT_THAT(workers_[2]->fates(), ElementsAre(v1::CONTRIBUTION_STALE));
+  EXPECT_THAT(workers_[2]->results(), ElementsAre(v1::CONTRIBUTION_STALE));
   EXPECT_EQ(completions_, 0);
   EXPECT_EQ(sync_->step(), 1);
   Push(0);

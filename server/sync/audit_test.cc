@@ -203,7 +203,7 @@ TEST_F(AuditTest, BackupsAreComparedWithoutAWait) {
   EXPECT_EQ(commits_.size(), 1u) << "the faster one wins";
   worker(2).Err();
   ASSERT_TRUE(worker(2).Push().ok());
-  EXPECT_THAT(worker(2).fates(), ElementsAre(v1::CONTRIBUTION_DUPLICATE));
+  EXPECT_THAT(worker(2).results(), ElementsAre(v1::CONTRIBUTION_DUPLICATE));
   EXPECT_EQ(Status().differences(), 1) << "a step later";
 }
 

@@ -42,7 +42,7 @@ class GivenUpStepsTest : public SyncReplicasFixture {
   }
 };
 
-TEST_F(GivenUpStepsTest, TheStepBeginsAnewToTheSameBits) {
+TEST_F(GivenUpStepsTest, TheRestartedStepYieldsTheSameBits) {
   Start(2);
   auto whole = Connect(1);
   ASSERT_TRUE(whole->Ask().ok());

@@ -134,8 +134,8 @@ TEST_P(PinnedVersionsTest, AWorkerThatWakesUpLateComesBackWithANewStream) {
   }
   EXPECT_TRUE(absl::IsAborted(hung_[0].worker->Push(hung_[0].token))) << "what it has computed is not taken";
   EXPECT_TRUE(hung_[4].worker->Push(hung_[4].token).ok()) << "the stream of this one is open";
-  ASSERT_EQ(hung_[4].worker->fates().size(), 1u);
-  EXPECT_EQ(hung_[4].worker->fates()[0], v1::CONTRIBUTION_DUPLICATE);
+  ASSERT_EQ(hung_[4].worker->results().size(), 1u);
+  EXPECT_EQ(hung_[4].worker->results()[0], v1::CONTRIBUTION_DUPLICATE);
   hung_[4].worker->connection()->Close();
   hung_[0].worker = Connect(0);
   ASSERT_TRUE(hung_[0].worker->Ask().ok());

@@ -105,8 +105,8 @@ TEST_F(SharedValuesTest, TheValuesOfAFrozenWorkerStayWhileOthersGoOn) {
   }
   // It wakes up, learns that it was late, and continues with the current values.
   ASSERT_TRUE(frozen->Push(late).ok());
-  EXPECT_EQ(frozen->fates().size(), 1u);
-  EXPECT_EQ(frozen->fates()[0], v1::CONTRIBUTION_DUPLICATE);
+  EXPECT_EQ(frozen->results().size(), 1u);
+  EXPECT_EQ(frozen->results()[0], v1::CONTRIBUTION_DUPLICATE);
 }
 
 TEST_F(SharedValuesTest, AWorkerHoldsItsVersionWhileSending) {

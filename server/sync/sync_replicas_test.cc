@@ -32,7 +32,7 @@ TEST_F(SyncReplicasTest, AStepIsAppliedWhenAllSlotsAreIn) {
   ASSERT_TRUE(b->Ask().ok());
   EXPECT_FALSE(b->token()) << "all slots are given";
   ASSERT_TRUE(a->Push().ok());
-  EXPECT_THAT(a->fates(), ElementsAre(v1::CONTRIBUTION_ACCEPTED));
+  EXPECT_THAT(a->results(), ElementsAre(v1::CONTRIBUTION_ACCEPTED));
   EXPECT_EQ(BlockOf(*a), (SlotBlock{0, 1}));
   b->Drain();
   EXPECT_EQ(BlockOf(*b), (SlotBlock{1, 1}));
@@ -129,7 +129,7 @@ TEST_F(SyncReplicasTest, AnExpiredLeaseGivesItsSlotsToAnother) {
   EXPECT_EQ(store_->values()->as<float>()[0], AfterStep0(2));
   ASSERT_TRUE(b->Push().ok());
   a->Drain();
-  EXPECT_THAT(a->fates(), ElementsAre(v1::CONTRIBUTION_DUPLICATE)) << "told with what comes next";
+  EXPECT_THAT(a->results(), ElementsAre(v1::CONTRIBUTION_DUPLICATE)) << "told with what comes next";
   EXPECT_TRUE(a->token());
 }
 
@@ -140,7 +140,7 @@ TEST_F(SyncReplicasTest, ALateSoleContributionCounts) {
   clock_.Advance(kLease * 3);
   sync_->Tick();
   ASSERT_TRUE(a->Push().ok());
-  EXPECT_THAT(a->fates(), ElementsAre(v1::CONTRIBUTION_ACCEPTED));
+  EXPECT_THAT(a->results(), ElementsAre(v1::CONTRIBUTION_ACCEPTED));
   EXPECT_EQ(sync_->step(), 1);
 }
 
@@ -178,14 +178,14 @@ TEST_F(SyncReplicasTest, ADuplicateIsReportedHoweverLate) {
   StartStepOne({a.get(), b.get(), c.get(), d.get()});
   EXPECT_EQ(BlockOf(*c), BlockOf(*a)) << "more workers than slots compute backups";
   ASSERT_TRUE(a->Push().ok());
-  EXPECT_THAT(a->fates(), IsEmpty()) << "there is nothing to send yet";
+  EXPECT_THAT(a->results(), IsEmpty()) << "there is nothing to send yet";
   ASSERT_TRUE(c->Push().ok());
   ASSERT_TRUE(b->Push().ok());
   a->Drain();
   c->Drain();
-  EXPECT_THAT(a->fates(), ElementsAre(v1::CONTRIBUTION_ACCEPTED));
-  EXPECT_THAT(c->fates(), ElementsAre(v1::CONTRIBUTION_DUPLICATE));
-  EXPECT_THAT(b->fates(), ElementsAre(v1::CONTRIBUTION_ACCEPTED));
+  EXPECT_THAT(a->results(), ElementsAre(v1::CONTRIBUTION_ACCEPTED));
+  EXPECT_THAT(c->results(), ElementsAre(v1::CONTRIBUTION_DUPLICATE));
+  EXPECT_THAT(b->results(), ElementsAre(v1::CONTRIBUTION_ACCEPTED));
   v1::RunStatus status;
   sync_->FillStatus(&status);
   EXPECT_EQ(status.accepted(), 3);
@@ -201,7 +201,7 @@ TEST_F(SyncReplicasTest, AContributionToAStepThatIsOverIsADuplicate) {
   const v1::Token stale = *b->token();
   for (int i = 0; i < 3; ++i) ASSERT_TRUE(a->Push().ok());
   ASSERT_TRUE(b->Push(stale).ok());
-  EXPECT_THAT(b->fates(), ElementsAre(v1::CONTRIBUTION_DUPLICATE));
+  EXPECT_THAT(b->results(), ElementsAre(v1::CONTRIBUTION_DUPLICATE));
   EXPECT_EQ(b->token()->step(), 3);
   EXPECT_EQ(b->values_step(), 3);
 }
@@ -415,7 +415,7 @@ TEST_F(SyncReplicasTest, AJumpOfTheClockCostsOnlyTokens) {
   ASSERT_TRUE(b->Push().ok());
   EXPECT_EQ(sync_->step(), 2);
   ASSERT_TRUE(a->Push().ok());
-  EXPECT_THAT(a->fates(), ElementsAre(v1::CONTRIBUTION_DUPLICATE));
+  EXPECT_THAT(a->results(), ElementsAre(v1::CONTRIBUTION_DUPLICATE));
   EXPECT_EQ(a->values_step(), 2);
   EXPECT_EQ(a->value(0, 0), AfterStep0(2) * 3);
 }
@@ -446,7 +446,7 @@ TEST_F(SyncReplicasTest, ContributionsWaitForRoomAndTheSumsAreTheSame) {
   for (FrameWorker* worker : workers) {
     EXPECT_FALSE(worker->waits());
     worker->Drain();
-    EXPECT_THAT(worker->fates(), ElementsAre(v1::CONTRIBUTION_ACCEPTED));
+    EXPECT_THAT(worker->results(), ElementsAre(v1::CONTRIBUTION_ACCEPTED));
     EXPECT_EQ(worker->value(0, 0), AfterStep0(kSlots) * 3);
   }
 }
@@ -566,7 +566,7 @@ TEST_F(StagedContributionsTest, EveryPushIsAnUpdateIfThePolicySaysSo) {
   const auto a = ConnectWithToken(1), b = ConnectWithToken(2);
   ASSERT_TRUE(a->Push().ok());
   ASSERT_TRUE(b->Push().ok());
-  EXPECT_THAT(b->fates(), ElementsAre(v1::CONTRIBUTION_ACCEPTED)) << "its token is of step 0";
+  EXPECT_THAT(b->results(), ElementsAre(v1::CONTRIBUTION_ACCEPTED)) << "its token is of step 0";
   EXPECT_EQ(commits_.size(), 2u);
   EXPECT_THAT(Values(), ElementsAre(-2, -2));
 }
@@ -590,7 +590,7 @@ TEST_F(StagedContributionsTest, AStaleContributionIsDroppedWhole) {
   ASSERT_TRUE(SendHalf(late.get()).ok());
   ASSERT_TRUE(a->Push().ok());
   ASSERT_TRUE(SendRest(late.get()).ok());
-  EXPECT_THAT(late->fates(), ElementsAre(v1::CONTRIBUTION_DUPLICATE));
+  EXPECT_THAT(late->results(), ElementsAre(v1::CONTRIBUTION_DUPLICATE));
   EXPECT_EQ(commits_.size(), 1u);
   EXPECT_THAT(Values(), ElementsAre(-1, -1));
 }
@@ -601,7 +601,7 @@ TEST_F(StagedContributionsTest, AContributionMayOutlastACommit) {
   ASSERT_TRUE(SendHalf(late.get()).ok());
   ASSERT_TRUE(a->Push().ok());
   ASSERT_TRUE(SendRest(late.get()).ok());
-  EXPECT_THAT(late->fates(), ElementsAre(v1::CONTRIBUTION_ACCEPTED));
+  EXPECT_THAT(late->results(), ElementsAre(v1::CONTRIBUTION_ACCEPTED));
   EXPECT_EQ(commits_.size(), 2u);
   EXPECT_THAT(Values(), ElementsAre(-101, -2));
 }

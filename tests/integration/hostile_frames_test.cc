@@ -308,9 +308,10 @@ TEST(HostileFramesTest, AHalfContributionCostsALeaseAtMost) {
   while (run.chief()->GetStatus().global_step() < FaultInjectedRun::kHeldStep + 2) std::this_thread::yield();
   // A late contribution is dropped, and is not an error.
   ASSERT_TRUE(stream->Write(rest));
-  while (stranger.fates().empty() && stranger.ReadToken(stream.get(), &token)) {
+  while (stranger.results().empty() && stranger.ReadToken(stream.get(), &token)) {
   }
-  EXPECT_EQ(stranger.fates().count(v1::CONTRIBUTION_DUPLICATE) + stranger.fates().count(v1::CONTRIBUTION_ACCEPTED), 1u);
+  EXPECT_EQ(stranger.results().count(v1::CONTRIBUTION_DUPLICATE) + stranger.results().count(v1::CONTRIBUTION_ACCEPTED),
+            1u);
   context.TryCancel();
   run.ExpectSameWeights();
 }

@@ -235,7 +235,7 @@ void ExceedReports(Target* target) {
   EXPECT_THAT(large.error_message(), HasSubstr("bytes; at most"));
 }
 
-void ExceedVisitors(Target* target) {
+void ExceedUnauthenticatedCalls(Target* target) {
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
   std::vector<std::unique_ptr<ProtoOnlyWorker::Stream>> streams;
   for (int i = 0; i < 65; ++i) {
@@ -394,7 +394,8 @@ const Probe kProbes[] = {
     {"the first frame of a Step stream", 8, ExceedFirstFrame},
     {"a later frame", 64, ExceedFrame},
     {"the reports of a contribution, in whatever parts", 64, ExceedReports},
-    {"calls at once that name no session: unary calls, Step streams before their first frame", 16, ExceedVisitors},
+    {"calls at once that name no session: unary calls, Step streams before their first frame", 16,
+     ExceedUnauthenticatedCalls},
     {"calls at once on a connection", 8, ExceedCalls},
     {"calls of a connection that exist, ended ones that are not destroyed yet included", 32, ExceedLivingCalls},
     {"headers of a request", 8, ExceedHeaders},

@@ -31,7 +31,7 @@ void ExpectTheSameBits(const config::v1::RunSpec& config) {
   ProtoOnlyWorker stranger(cluster.address(), "proto_only_worker", 1);
   ASSERT_NO_FATAL_FAILURE(stranger.Open());
   ASSERT_NO_FATAL_FAILURE(Train(&cluster, &stranger));
-  EXPECT_EQ(stranger.fates()[v1::CONTRIBUTION_ACCEPTED], config.training().steps());
+  EXPECT_EQ(stranger.results()[v1::CONTRIBUTION_ACCEPTED], config.training().steps());
   EXPECT_EQ(cluster.Digest().value_or("none"), TrainAndDigest(options, 2).value_or("no reference"));
 }
 
@@ -89,7 +89,7 @@ TEST(WireTest, AChiefListensOnSeveralAddresses) {
   ASSERT_NO_FATAL_FAILURE(by_port.Open());
   ASSERT_NO_FATAL_FAILURE(by_name.Open());
   ASSERT_NO_FATAL_FAILURE(Train(&cluster, &by_name));
-  EXPECT_EQ(by_name.fates()[v1::CONTRIBUTION_ACCEPTED], 5);
+  EXPECT_EQ(by_name.results()[v1::CONTRIBUTION_ACCEPTED], 5);
 }
 
 }  // namespace

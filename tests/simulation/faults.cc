@@ -240,25 +240,25 @@ void Impostor(Life* life) { life->StartImpostor(); }
 void Deaf(Life* life) { life->StartDeaf(); }
 void Reader(Life* life) { life->StartReader(); }
 
-void AskWorker(Life* life, Wish wish) {
+void AskWorker(Life* life, ProgramAction action) {
   Process* const worker = life->AnyWorker();
   if (worker == nullptr) return;
-  life->judge()->OnEndWanted(wish);
-  life->world()->Ask(worker, wish);
+  life->judge()->OnEndWanted(action);
+  life->world()->Ask(worker, action);
 }
-void WorkerWantsEnd(Life* life) { AskWorker(life, Wish::kEnd); }
-void BlockWantsEnd(Life* life) { AskWorker(life, Wish::kEndWithBlock); }
+void WorkerWantsEnd(Life* life) { AskWorker(life, ProgramAction::kEnd); }
+void BlockWantsEnd(Life* life) { AskWorker(life, ProgramAction::kEndWithBlock); }
 void ProgramWantsEnd(Life* life) {
   if (life->chief() == nullptr) return;
-  life->judge()->OnEndWanted(Wish::kEnd);
-  life->world()->Ask(life->chief(), Wish::kEnd);
+  life->judge()->OnEndWanted(ProgramAction::kEnd);
+  life->world()->Ask(life->chief(), ProgramAction::kEnd);
 }
 void ProgramAssigns(Life* life) {
   life->judge()->OnAssignmentWanted();
-  if (life->chief() != nullptr) life->world()->Ask(life->chief(), Wish::kAssign);
+  if (life->chief() != nullptr) life->world()->Ask(life->chief(), ProgramAction::kAssign);
 }
 void ProgramChanges(Life* life) {
-  if (life->chief() != nullptr) life->world()->Ask(life->chief(), Wish::kChange);
+  if (life->chief() != nullptr) life->world()->Ask(life->chief(), ProgramAction::kChange);
 }
 // The requests are concurrent, each from its own thread.
 void ProgramChangesAndAssigns(Life* life) {
@@ -283,10 +283,10 @@ void ProgramAssignsAndDies(Life* life) {
 // The program restores a checkpoint with variables that its hooks set, and shows the hooks the same step again.
 void ProgramDiesAfterItsHooksAssign(Life* life) { life->KillAfterAssignmentByHook(); }
 void WantSomething(Life* life) {
-  std::vector<void (*)(Life*)> wishes;
-  if (life->plan().rules.followed) wishes = {ProgramChanges, ProgramAssigns};
-  if (life->plan().may_be_ended) wishes.insert(wishes.end(), {WorkerWantsEnd, WorkerWantsEnd});
-  if (!wishes.empty()) life->random()->Pick(wishes)(life);
+  std::vector<void (*)(Life*)> actions;
+  if (life->plan().rules.followed) actions = {ProgramChanges, ProgramAssigns};
+  if (life->plan().may_be_ended) actions.insert(actions.end(), {WorkerWantsEnd, WorkerWantsEnd});
+  if (!actions.empty()) life->random()->Pick(actions)(life);
 }
 void LoseWorkers(Life* life) {
   const uint64_t kind = life->random()->Below(4);

@@ -53,7 +53,9 @@ class Judge {
   // A thread of the program may set variables.
   void OnAssignmentWanted() { assignment_wanted_ = true; }
   // The end of the run may be requested from now on.
-  void OnEndWanted(Wish wish) { (wish == Wish::kEndWithBlock ? end_wanted_with_block_ : end_wanted_) = true; }
+  void OnEndWanted(ProgramAction action) {
+    (action == ProgramAction::kEndWithBlock ? end_wanted_with_block_ : end_wanted_) = true;
+  }
   void OnStartupDelay(const Process* worker, int64_t steps) { startup_delays_[worker] = steps; }
 
   // Events that the processes show.

@@ -216,7 +216,7 @@ v1::StepRequest ProtoOnlyWorker::AskForToken() const {
 bool ProtoOnlyWorker::ReadToken(Stream* stream, v1::Token* token) {
   while (stream->Read(&reply_)) {
     TakeValues(reply_);
-    if (reply_.result() != v1::CONTRIBUTION_NONE) ++fates_[reply_.result()];
+    if (reply_.result() != v1::CONTRIBUTION_NONE) ++results_[reply_.result()];
     if (reply_.finished() || testing::Test::HasFatalFailure()) return false;
     if (!reply_.has_token()) continue;
     *token = reply_.token();

@@ -48,7 +48,7 @@ class ProtoOnlyWorker {
   const v1::ModelSpec& model() const { return open_.model(); }
   // The reply that ReadToken read last.
   const v1::StepReply& reply() const { return reply_; }
-  std::map<v1::ContributionResult, int>& fates() { return fates_; }
+  std::map<v1::ContributionResult, int>& results() { return results_; }
 
  private:
   // Calls OpenSession until the chief has the model that another worker has declared.
@@ -69,7 +69,7 @@ class ProtoOnlyWorker {
   v1::StepReply reply_;
   // By step. Values of the next step may arrive before a token of this step.
   std::map<int64_t, std::vector<AlignedBuffer>> values_;
-  std::map<v1::ContributionResult, int> fates_;
+  std::map<v1::ContributionResult, int> results_;
   bool alone_ = true;
 };
 

@@ -192,7 +192,7 @@ class GraphActionsTrainTest : public ::testing::Test {
     StepResult result;
     result.global_step = step;
     result.loss = loss;
-    result.fate = v1::CONTRIBUTION_ACCEPTED;
+    result.outcome = v1::CONTRIBUTION_ACCEPTED;
     return result;
   }
 

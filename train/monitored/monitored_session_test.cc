@@ -160,7 +160,7 @@ TEST_F(MonitoredSessionTest, ListensAfterARecoveryWhereItDidBefore) {
 }
 
 // MS-08, MS-09: without a logdir the run starts over.
-TEST_F(MonitoredSessionTest, BeginsAnewWithoutCheckpoints) {
+TEST_F(MonitoredSessionTest, StartsOverWithoutCheckpoints) {
   options_.session.logdir.clear();
   hook_.Fail("before", 4, absl::AbortedError("restarted"));
   const auto session = Create();

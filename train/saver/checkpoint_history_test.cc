@@ -66,7 +66,7 @@ TEST(CheckpointHistoryTest, AListThatIsTooLongShrinksToTheLimitAtOnce) {
   EXPECT_THAT(history.TakeDoomed(), ElementsAre("s1", "s2", "s3"));
 }
 
-TEST(CheckpointHistoryTest, WhatIsPutBackIsTakenAgainUnlessItIsSavedAnew) {
+TEST(CheckpointHistoryTest, TakesWhatWasPutBackUnlessItIsSavedAgain) {
   CheckpointHistory history(1, absl::Hours(10000), kStart);
   history.PutBack("s1");
   history.PutBack("s2");

@@ -165,7 +165,7 @@ absl::StatusOr<StepResult> ChiefSession::Run(const TrainOp&) {
   StepResult result;
   result.global_step = commit.step();
   result.loss = commit.mean_loss();
-  result.fate = v1::CONTRIBUTION_ACCEPTED;
+  result.outcome = v1::CONTRIBUTION_ACCEPTED;
   result.skipped = commit.skipped();
   return result;
 }

@@ -24,7 +24,7 @@ TEST(RecoveryPolicyTest, WaitsLongerEachTimeAndGivesUp) {
   EXPECT_THAT(given_up.message(), HasSubstr("given up after 3 further sessions without a step: gone"));
 }
 
-TEST(RecoveryPolicyTest, CountsAnewAfterAStep) {
+TEST(RecoveryPolicyTest, RestartsItsCountAfterAStep) {
   RecoveryOptions options;
   options.max_attempts = 1;
   RecoveryPolicy policy(options);

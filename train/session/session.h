@@ -30,7 +30,7 @@ struct StepResult {
   double loss = 0;
   // On a worker, the verdict on the block, or NONE if the chief set variables or settings before it sent one. On the
   // chief, always ACCEPTED.
-  v1::ContributionResult fate = v1::CONTRIBUTION_NONE;
+  v1::ContributionResult outcome = v1::CONTRIBUTION_NONE;
   // On the chief, true if a value was not finite and, with training.skip_non_finite, the step counted and changed
   // nothing else.
   bool skipped = false;

@@ -135,7 +135,7 @@ absl::StatusOr<StepResult> WorkerSession::Run(const TrainOp&) {
     if (!state_.result) return WhyNot();
     result = *state_.result;
     state_.last_step = result.global_step;
-    send_stop = state_.stop_travels && result.fate != v1::CONTRIBUTION_ACCEPTED;
+    send_stop = state_.stop_travels && result.outcome != v1::CONTRIBUTION_ACCEPTED;
   }
   if (send_stop) {
     // The slot keeps its first report, which was perhaps another worker's. If the request fails now, the next block
@@ -223,7 +223,7 @@ void WorkerSession::OnResult(v1::ContributionResult result) {
   MutexLock lock(&mutex_);
   if (!state_.computed) return;
   state_.result = std::exchange(state_.computed, absl::nullopt);
-  state_.result->fate = result;
+  state_.result->outcome = result;
   changed_.SignalAll();
 }
 

@@ -69,7 +69,7 @@ TEST_F(WorkerSessionTest, RunsBlocksAndLearnsWhatBecameOfThem) {
     if (absl::IsOutOfRange(result.status())) break;
     ASSERT_TRUE(result.ok()) << result.status();
     EXPECT_EQ(result->global_step, *step + 1);
-    EXPECT_EQ(result->fate, v1::CONTRIBUTION_ACCEPTED);
+    EXPECT_EQ(result->outcome, v1::CONTRIBUTION_ACCEPTED);
     EXPECT_GT(result->loss, 0);
     ++blocks;
   }
@@ -209,7 +209,7 @@ class LongWorkerSessionTest : public WorkerSessionTest {
           if (absl::IsOutOfRange(result.status())) return;
           ASSERT_TRUE(result.ok()) << result.status();
           ++blocks;
-          if (result->fate == v1::CONTRIBUTION_NONE) ++untold;
+          if (result->outcome == v1::CONTRIBUTION_NONE) ++untold;
         }
       });
     };

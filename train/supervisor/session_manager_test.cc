@@ -182,7 +182,7 @@ TEST_F(SessionManagerTest, RecoversWhatTheLogdirHas) {
 }
 
 // SM-11
-TEST_F(SessionManagerTest, RecoversWithTheLocalStateMadeAnew) {
+TEST_F(SessionManagerTest, RecoversWithNewLocalState) {
   WriteState();
   manager_.ready_for_local_init = UninitializedVariables;
   manager_.local_init = SetLocal();

@@ -31,7 +31,7 @@ StepResult FakeSession::Update(int64_t step) const {
   StepResult result;
   result.global_step = step;
   result.loss = options_.loss(step);
-  result.fate = v1::CONTRIBUTION_ACCEPTED;
+  result.outcome = v1::CONTRIBUTION_ACCEPTED;
   return result;
 }
 

@@ -15,10 +15,11 @@ constexpr size_t kLongMessageBytes = 32 << 10;
 
 }  // namespace
 
-void UnaryCall::Start(std::unique_ptr<IncomingCall> incoming, const Method* method, Visitors* visitors) {
-  std::shared_ptr<UnaryCall> call(new UnaryCall(std::move(incoming), method, visitors));
+void UnaryCall::Start(std::unique_ptr<IncomingCall> incoming, const Method* method,
+                      UnauthenticatedCalls* unauthenticated_calls) {
+  std::shared_ptr<UnaryCall> call(new UnaryCall(std::move(incoming), method, unauthenticated_calls));
   call->self_ = call;
-  visitors->Enter(call);
+  unauthenticated_calls->Enter(call);
   call->call_->stream.Read(&call->message_, call.get());
 }
 
@@ -30,7 +31,7 @@ bool UnaryCall::IsLong() const {
 void UnaryCall::OnEvent(bool ok) {
   const std::shared_ptr<UnaryCall> self = self_;
   if (state_ == State::kFinishing) {
-    visitors_->Leave(this);
+    unauthenticated_calls_->Leave(this);
     self_.reset();
   } else if (!ok) {
     Answer(absl::InvalidArgumentError("the call has no message"));
@@ -71,9 +72,9 @@ void UnaryCall::Handle() {
   slices.clear();
   message_.Clear();
   state_ = State::kHandling;
-  if (method_.lasting) visitors_->Leave(this);
+  if (method_.lasting) unauthenticated_calls_->Leave(this);
   method_.handler(std::move(request), call_->peer, [self = self_](const absl::StatusOr<std::string>& reply) {
-    if (self->method_.lasting) self->visitors_->Enter(self);
+    if (self->method_.lasting) self->unauthenticated_calls_->Enter(self);
     self->Answer(reply);
   });
 }

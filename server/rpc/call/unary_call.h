@@ -17,13 +17,13 @@
 #include "lockstep/server/rpc/call/call_peer.h"
 #include "lockstep/server/rpc/call/completion_tag.h"
 #include "lockstep/server/rpc/call/incoming_call.h"
-#include "lockstep/server/rpc/call/visitors.h"
+#include "lockstep/server/rpc/call/unauthenticated_calls.h"
 
 namespace lockstep {
 
 // A unary call on the server's completion queue. Owns itself until the answer is sent. Threads: one at a time, either
 // the thread of the operation that has ended or the handler's thread; OnEvicted on any thread.
-class UnaryCall final : public CompletionTag, public Visitor, public std::enable_shared_from_this<UnaryCall> {
+class UnaryCall final : public CompletionTag, public EvictableCall, public std::enable_shared_from_this<UnaryCall> {
  public:
   // Called with the bytes of the reply, or with an error.
   using Done = std::function<void(absl::StatusOr<std::string>)>;
@@ -40,7 +40,8 @@ class UnaryCall final : public CompletionTag, public Visitor, public std::enable
   };
 
   // The pointers must outlive the call.
-  static void Start(std::unique_ptr<IncomingCall> call, const Method* method, Visitors* visitors);
+  static void Start(std::unique_ptr<IncomingCall> call, const Method* method,
+                    UnauthenticatedCalls* unauthenticated_calls);
 
   void OnEvent(bool ok) override;
   bool IsLong() const override;
@@ -49,15 +50,15 @@ class UnaryCall final : public CompletionTag, public Visitor, public std::enable
  private:
   enum class State { kReading, kHandling, kFinishing };
 
-  UnaryCall(std::unique_ptr<IncomingCall> call, const Method* method, Visitors* visitors)
-      : call_(std::move(call)), method_(*method), visitors_(visitors) {}
+  UnaryCall(std::unique_ptr<IncomingCall> call, const Method* method, UnauthenticatedCalls* unauthenticated_calls)
+      : call_(std::move(call)), method_(*method), unauthenticated_calls_(unauthenticated_calls) {}
 
   void Handle();
   void Answer(const absl::StatusOr<std::string>& reply);
 
   const std::unique_ptr<IncomingCall> call_;
   const Method& method_;
-  Visitors* const visitors_;
+  UnauthenticatedCalls* const unauthenticated_calls_;
   grpc::ByteBuffer message_;
   State state_ = State::kReading;
   std::shared_ptr<UnaryCall> self_;  // while an operation is pending or the handler works

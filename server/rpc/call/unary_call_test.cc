@@ -33,8 +33,8 @@ class Service {
   }
 };
 
-Visitors::Options AtMost(size_t most) {
-  Visitors::Options options;
+UnauthenticatedCalls::Options AtMost(size_t most) {
+  UnauthenticatedCalls::Options options;
   options.most = options.most_young = most;
   return options;
 }
@@ -48,7 +48,7 @@ class UnaryCallTest : public ::testing::Test {
       std::map<std::string, CallAcceptor::Handler> handlers;
       for (const auto& entry : methods_) {
         handlers[entry.first] = [this, method = &entry.second](std::unique_ptr<IncomingCall> call) {
-          UnaryCall::Start(std::move(call), method, &visitors_);
+          UnaryCall::Start(std::move(call), method, &unauthenticated_calls_);
         };
       }
       server_ = std::make_unique<LoopbackServer>(std::move(handlers));
@@ -64,7 +64,7 @@ class UnaryCallTest : public ::testing::Test {
   }
 
   Service service_;
-  Visitors visitors_{AtMost(1)};
+  UnauthenticatedCalls unauthenticated_calls_{AtMost(1)};
   std::map<std::string, UnaryCall::Method> methods_;
   std::unique_ptr<LoopbackServer> server_;
 };

@@ -55,7 +55,7 @@ void StepCall::Start(const Options& options, std::unique_ptr<IncomingCall> incom
     call->self_ = call;
   }
   // Enter before reading: the call leaves when it has read a session.
-  options.visitors->Enter(call);
+  options.unauthenticated_calls->Enter(call);
   if (options.watch) options.watch(call->route_.call()->peer, call);
   call->Pump([](StepPump* pump) { return pump->OnStarted(); });
 }
@@ -95,7 +95,7 @@ void StepCall::OnOperationEnded(Operation operation, bool ok) {
       route_.OnWritten();
       return Pump([ok](StepPump* pump) { return pump->OnWritten(ok); });
     case kFinish:
-      options_.visitors->Leave(this);
+      options_.unauthenticated_calls->Leave(this);
       return Pump([](StepPump* pump) { return pump->OnFinished(); });
     case kStreamRead:
       return OnStreamRead(ok);
@@ -176,7 +176,7 @@ absl::Status StepCall::TakeFrame(bool* leave, bool* waits) {
   *leave = frame.leave;
   if (!receiver_.connected()) {
     ASSIGN_OR_RETURN(auto connection, receiver_.Connect(frame, shared_from_this()));
-    options_.visitors->Leave(this);
+    options_.unauthenticated_calls->Leave(this);
     {
       MutexLock lock(&mutex_);
       connection_ = std::move(connection);

@@ -21,7 +21,7 @@
 #include "lockstep/server/rpc/call/completion_tag.h"
 #include "lockstep/server/rpc/call/incoming_call.h"
 #include "lockstep/server/rpc/call/revocable_call.h"
-#include "lockstep/server/rpc/call/visitors.h"
+#include "lockstep/server/rpc/call/unauthenticated_calls.h"
 #include "lockstep/server/rpc/step/ring_step_wire.h"
 #include "lockstep/server/rpc/step/step_frame_receiver.h"
 #include "lockstep/server/rpc/step/step_pump.h"
@@ -78,7 +78,7 @@ class StepRoute {
 // reports that the stream is over. Threads: any thread of the queue, one for each operation that ends, the thread of a
 // ring, and the chief's threads as a listener. Only the timer is called with the lock held.
 class StepCall : public StepListener,
-                 public Visitor,
+                 public EvictableCall,
                  public RevocableCall,
                  public std::enable_shared_from_this<StepCall> {
  public:
@@ -86,7 +86,7 @@ class StepCall : public StepListener,
     // All must outlive the calls.
     grpc::ServerCompletionQueue* queue = nullptr;
     Chief* chief = nullptr;
-    Visitors* visitors = nullptr;
+    UnauthenticatedCalls* unauthenticated_calls = nullptr;
     // A stream ends if its first frame takes longer, and an ended call is cancelled if a reply is not read for longer.
     absl::Duration silence_limit = absl::Seconds(10);
     // Limit for messages that do not arrive over gRPC.

@@ -101,7 +101,7 @@ void Watchers::End() {
 }
 
 void WatchCall::Begin() {
-  options_.visitors->Enter(shared_from_this());
+  options_.unauthenticated_calls->Enter(shared_from_this());
   {
     MutexLock lock(&mutex_);
     self_ = shared_from_this();
@@ -116,7 +116,7 @@ void WatchCall::OnRequest(bool ok) {
   request_.Clear();
   times_ = request.times();
   if (status.ok()) status = watchers_->Enter(shared_from_this());
-  options_.visitors->Leave(this);
+  options_.unauthenticated_calls->Leave(this);
   {
     MutexLock lock(&mutex_);
     state_ = status.ok() ? State::kIdle : State::kFinishing;

@@ -21,7 +21,7 @@
 #include "lockstep/server/rpc/call/completion_tag.h"
 #include "lockstep/server/rpc/call/incoming_call.h"
 #include "lockstep/server/rpc/call/revocable_call.h"
-#include "lockstep/server/rpc/call/visitors.h"
+#include "lockstep/server/rpc/call/unauthenticated_calls.h"
 
 namespace lockstep {
 
@@ -32,8 +32,8 @@ class WatchCall;
 class Watchers {
  public:
   struct Options {
-    Chief* chief = nullptr;        // must outlive this, like all pointers
-    Visitors* visitors = nullptr;  // holds a call until its request has been read
+    Chief* chief = nullptr;                                 // must outlive this, like all pointers
+    UnauthenticatedCalls* unauthenticated_calls = nullptr;  // holds a call until its request has been read
     Executor* executor = nullptr;
     Clock* clock = Clock::Real();
     absl::Duration period = absl::Seconds(1);
@@ -74,7 +74,7 @@ class Watchers {
 // A call of WatchRun. Owns itself until it is finished. While no operation is pending, it waits for the watchers' next
 // period. Thread-safe.
 class WatchCall final : public CompletionTag,
-                        public Visitor,
+                        public EvictableCall,
                         public RevocableCall,
                         public std::enable_shared_from_this<WatchCall> {
  public:

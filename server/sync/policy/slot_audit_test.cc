@@ -52,7 +52,7 @@ TEST_F(SlotAuditTest, AHostThatAlwaysErrsDoesNotFillTheLog) {
             "step 1004, slot 0: the gradient of kernel by worker-11 differs from that by worker-10");
 }
 
-TEST_F(SlotAuditTest, AStepThatBeginsAnewHasNoCopies) {
+TEST_F(SlotAuditTest, ARestartedStepHasNoCopies) {
   audit_.OnLeased(0, 10);
   audit_.OnCopy(4, 0, Copy(10, 5));
   EXPECT_TRUE(audit_.Waits(2, kPatience, kStart));

@@ -36,7 +36,7 @@ class LocalShard::Sums : public StepSums {
 };
 
 // The sums of steps that are over, to be used again: making them takes longer than a small step adds.
-struct LocalShard::Shelf {
+struct LocalShard::FreeList {
   // A frame of a step that is over may still hold its sums when the next step but one begins.
   static constexpr size_t kMaxSpare = 2;
   Mutex mutex;
@@ -44,17 +44,17 @@ struct LocalShard::Shelf {
 };
 
 LocalShard::LocalShard(VariableStore* store, int64_t slots, const LocalShardOptions& options)
-    : store_(store), slots_(slots), options_(options), shelf_(std::make_shared<Shelf>()) {
+    : store_(store), slots_(slots), options_(options), free_list_(std::make_shared<FreeList>()) {
   for (size_t i = 0; i < layout().segments().size(); ++i) segment_order_.push_back(static_cast<int>(i));
 }
 
 std::shared_ptr<LocalShard::Sums> LocalShard::NewSums() {
   std::unique_ptr<Sums> sums;
   {
-    MutexLock lock(&shelf_->mutex);
-    if (!shelf_->spare.empty()) {
-      sums = std::move(shelf_->spare.back());
-      shelf_->spare.pop_back();
+    MutexLock lock(&free_list_->mutex);
+    if (!free_list_->spare.empty()) {
+      sums = std::move(free_list_->spare.back());
+      free_list_->spare.pop_back();
     }
   }
   if (sums == nullptr) {
@@ -62,11 +62,11 @@ std::shared_ptr<LocalShard::Sums> LocalShard::NewSums() {
   } else {
     sums->set().Restart();
   }
-  return std::shared_ptr<Sums>(sums.release(), [shelf = shelf_](Sums* returned) {
+  return std::shared_ptr<Sums>(sums.release(), [free_list = free_list_](Sums* returned) {
     std::unique_ptr<Sums> owned(returned);
     if (!owned->complete()) owned->set().ReleaseMemory();
-    MutexLock lock(&shelf->mutex);
-    if (shelf->spare.size() < Shelf::kMaxSpare) shelf->spare.push_back(std::move(owned));
+    MutexLock lock(&free_list->mutex);
+    if (free_list->spare.size() < FreeList::kMaxSpare) free_list->spare.push_back(std::move(owned));
   });
 }
 

@@ -54,7 +54,7 @@ class LocalShard : public StepShard {
 
  private:
   class Sums;
-  struct Shelf;
+  struct FreeList;
 
   // Returns empty sums, which are reused when their last owner releases them.
   std::shared_ptr<Sums> NewSums();
@@ -62,7 +62,7 @@ class LocalShard : public StepShard {
   VariableStore* const store_;
   const int64_t slots_;
   const LocalShardOptions options_;
-  const std::shared_ptr<Shelf> shelf_;
+  const std::shared_ptr<FreeList> free_list_;
   std::vector<int> segment_order_;
   // The sums of the update in progress; null if there is none.
   std::shared_ptr<Sums> sums_;

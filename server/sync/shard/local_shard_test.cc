@@ -162,7 +162,7 @@ TEST_F(LocalShardTest, ASkippedUpdateCountsAndChangesNothingElse) {
   EXPECT_NE(shard.values(), values);
 }
 
-TEST_F(LocalShardTest, AnUpdateThatWasGivenUpBeginsAnew) {
+TEST_F(LocalShardTest, AnUpdateThatWasGivenUpCanRestart) {
   auto sums = shard_->Begin(0);
   Contribute(sums.get(), 1, {1, 2, 3});
   EXPECT_TRUE(sums->complete());

@@ -80,7 +80,7 @@ FrameWorker::~FrameWorker() { connection_->Close(); }
 
 absl::Status FrameWorker::Ask(int64_t startup_delay_steps) {
   token_.reset();
-  fates_.clear();
+  results_.clear();
   StepFrame frame = NewFrame(v1::Token());
   frame.startup_delay_steps = startup_delay_steps;
   frame.end = true;
@@ -96,7 +96,7 @@ absl::Status FrameWorker::Push() {
 
 absl::Status FrameWorker::Push(const v1::Token& token) {
   token_.reset();
-  fates_.clear();
+  results_.clear();
   StepFrame frame = NewFrame(token);
   AddReports(&frame);
   AddAllPieces(&frame);
@@ -163,7 +163,7 @@ void FrameWorker::AddAllPieces(StepFrame* frame) {
 void FrameWorker::Drain() {
   StepReplyFrame reply;
   while (connection_->NextReply(&reply)) {
-    if (reply.result != v1::CONTRIBUTION_NONE) fates_.push_back(reply.result);
+    if (reply.result != v1::CONTRIBUTION_NONE) results_.push_back(reply.result);
     for (const StepPiece& piece : reply.values) {
       auto& flat = values_[reply.values_step];
       flat.resize(layout_.flat_elements());

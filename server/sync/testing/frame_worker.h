@@ -66,7 +66,7 @@ class FrameWorker {
 
   // The token, the results and the end that arrived since the last Push or Ask.
   const absl::optional<v1::Token>& token() const { return token_; }
-  const std::vector<v1::ContributionResult>& fates() const { return fates_; }
+  const std::vector<v1::ContributionResult>& results() const { return results_; }
   bool finished() const { return finished_; }
   const std::string& finish_message() const { return finish_message_; }
   // Return an element of a variable in the newest step whose values arrived completely, and that step.
@@ -101,7 +101,7 @@ class FrameWorker {
   absl::optional<StepFrame> waiting_;
   absl::optional<v1::SharedMemoryHandle> values_memory_;
   absl::optional<v1::GradientSettings> settings_;
-  std::vector<v1::ContributionResult> fates_;
+  std::vector<v1::ContributionResult> results_;
   bool finished_ = false;
   bool errs_ = false;
   std::string finish_message_;

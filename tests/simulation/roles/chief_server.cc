@@ -19,16 +19,16 @@ namespace {
 
 constexpr int kStepThreads = 2;
 // Small limits, so that strangers can push others out, and within the time of a life.
-constexpr size_t kMaxVisitors = 8;
+constexpr size_t kMaxUnauthenticatedCalls = 8;
 constexpr absl::Duration kSilenceLimit = absl::Seconds(1);
 // Replies that a client may leave unread before a write to it waits.
 constexpr int64_t kWindow = 2;
 constexpr size_t kMaxUnaryBytes = 4096;
 constexpr size_t kMaxSessionBytes = 1 << 20;
 
-Visitors::Options VisitorsOptions(Process* process) {
-  Visitors::Options options;
-  options.most = kMaxVisitors;
+UnauthenticatedCalls::Options UnauthenticatedCallsOptions(Process* process) {
+  UnauthenticatedCalls::Options options;
+  options.most = kMaxUnauthenticatedCalls;
   options.patience = absl::ZeroDuration();
   options.clock = process->clock();
   return options;
@@ -61,14 +61,14 @@ int64_t LastStepOf(const Chief& chief) {
 // A Step stream. Carries out the effects of its StepPump, as StepCall does.
 class SimulatedChiefServer::StepStreamCall : public ServerCall,
                                              public StepListener,
-                                             public Visitor,
+                                             public EvictableCall,
                                              public std::enable_shared_from_this<StepStreamCall> {
  public:
   StepStreamCall(SimulatedChiefServer* server, std::shared_ptr<Call> call)
       : server_(server), call_(std::move(call)), receiver_(server->chief_) {}
 
   void Start() {
-    server_->visitors_.Enter(shared_from_this());
+    server_->unauthenticated_calls_.Enter(shared_from_this());
     Pump([](StepPump* pump) { return pump->OnStarted(); });
   }
 
@@ -139,7 +139,7 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
       call_->broken = true;
       TryRead();
       Enqueue([](StepPump* pump) { return pump->OnFinished(); });
-      server_->visitors_.Leave(this);
+      server_->unauthenticated_calls_.Leave(this);
     }
     if (effects.cancel_call) {
       call_->Finish(absl::CancelledError("CANCELLED"));
@@ -207,7 +207,7 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
     if (!receiver_.connected()) {
       ASSIGN_OR_RETURN(auto connection, receiver_.Connect(decoded.frame, shared_from_this()));
       call_->place = ++server_->streams_;
-      server_->visitors_.Leave(this);
+      server_->unauthenticated_calls_.Leave(this);
       connection_ = std::move(connection);
       Pump([](StepPump* pump) { return pump->OnConnected(); });
     }
@@ -276,7 +276,7 @@ SimulatedChiefServer::SimulatedChiefServer(Process* process, Chief* chief, std::
       chief_(chief),
       address_(std::move(address)),
       observer_(observer),
-      visitors_(VisitorsOptions(process)),
+      unauthenticated_calls_(UnauthenticatedCallsOptions(process)),
       opener_(OpenerOptions(process), [chief](const v1::OpenSessionRequest& request, const std::string& peer) {
         return chief->sessions()->OpenSession(request, peer);
       }) {

@@ -12,7 +12,7 @@
 #include "absl/status/statusor.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/rpc/admission/session_opener.h"
-#include "lockstep/server/rpc/call/visitors.h"
+#include "lockstep/server/rpc/call/unauthenticated_calls.h"
 #include "lockstep/tests/simulation/world/network.h"
 #include "lockstep/tests/simulation/world/process.h"
 
@@ -59,7 +59,7 @@ class SimulatedChiefServer : public CallHandler {
   Chief* const chief_;
   const std::string address_;
   const ReplyObserver* const observer_;
-  Visitors visitors_;
+  UnauthenticatedCalls unauthenticated_calls_;
   SessionOpener opener_;
   int64_t streams_ = 0;  // whose first frame has come
   bool listens_ = false;

@@ -232,12 +232,12 @@ class RunningProgram {
   }
 
   void RequestStop() { stop_.Request(); }
-  void OnWish(Wish wish) {
+  void OnAction(ProgramAction action) {
     if (session_ == nullptr) return;
     Random* const random = process_->world()->random();
     const absl::Status status = session_->Use([&](train::Session* session) -> absl::Status {
-      if (wish == Wish::kEnd) return session->RequestStop("the program wants it");
-      if (wish == Wish::kChange) {
+      if (action == ProgramAction::kEnd) return session->RequestStop("the program wants it");
+      if (action == ProgramAction::kChange) {
         const RunChanges::Settings settings = DrawSettings(random->Next());
         RETURN_IF_ERROR(ChangeTo(role_.chief.config, settings, session));
         if (!process_->ghost()) role_.on_changed(process_, settings);
@@ -355,7 +355,7 @@ int RunProgram(Process* process, const ProgramRole& role) {
     });
     program.RequestStop();
   });
-  process->SetWish([&program](Wish wish) { program.OnWish(wish); });
+  process->SetActionHandler([&program](ProgramAction action) { program.OnAction(action); });
   absl::Status status = program.Run();
   LOG(INFO) << "the program: " << status;
   if (!process->ghost() && status.ok() && program.ended_at()) role.on_hooks_end(process, *program.ended_at());

@@ -91,7 +91,7 @@ class WatchingHook : public train::Hook {
  public:
   WatchingHook(Process* process, const WorkerRole* role) : process_(process), role_(*role) {}
 
-  void OnWish(Wish wish) { wish_ = wish; }
+  void OnAction(ProgramAction action) { action_ = action; }
 
   std::string name() const override { return "watch"; }
   absl::Status AfterCreateSession(train::Session&) override {
@@ -103,7 +103,7 @@ class WatchingHook : public train::Hook {
     if (process_->world()->random()->Chance(0.2)) {
       for (const char* variable : {"a", "counter"}) context.Fetch(variable);
     }
-    return Request(Wish::kEndWithBlock, &context.session());
+    return Request(ProgramAction::kEndWithBlock, &context.session());
   }
   absl::Status AfterRun(train::RunContext& context, const train::RunValues& run) override {
     const int64_t made = run.result.global_step;
@@ -115,13 +115,13 @@ class WatchingHook : public train::Hook {
     std::vector<train::NamedTensor> fetched;
     for (const auto& entry : run.fetched) fetched.push_back(entry.second);
     if (!fetched.empty() && !process_->ghost()) role_.on_read(process_, run.fetched_step, fetched);
-    return Request(Wish::kEnd, &context.session());
+    return Request(ProgramAction::kEnd, &context.session());
   }
 
  private:
-  absl::Status Request(Wish wish, train::Session* session) {
-    if (wish_ != wish) return absl::OkStatus();
-    wish_ = absl::nullopt;
+  absl::Status Request(ProgramAction action, train::Session* session) {
+    if (action_ != action) return absl::OkStatus();
+    action_ = absl::nullopt;
     const absl::Status requested = session->RequestStop("a hook of a worker wants it");
     LOG(INFO) << "asked for the end: " << requested;
     return absl::OkStatus();
@@ -132,7 +132,7 @@ class WatchingHook : public train::Hook {
 
   Process* const process_;
   const WorkerRole& role_;
-  absl::optional<Wish> wish_;
+  absl::optional<ProgramAction> action_;
   int64_t step_ = 0;   // of the newest BeforeRun
   int64_t last_ = -1;  // of the newest AfterRun in this session
 };
@@ -165,8 +165,8 @@ int RunWorker(Process* process, const WorkerRole& role) {
   auto client = connector.Connect(ParseMasterAddress(role.master).value()).value();
   const auto worker = std::make_shared<RunningWorker>(WorkerOptions(process, role), std::move(client));
   process->SetStop([worker] { worker->worker.RequestStop(); });
-  process->SetWish([worker, process](Wish wish) {
-    if (wish == Wish::kEndWithBlock) return worker->observer.EndWithNextBlock();
+  process->SetActionHandler([worker, process](ProgramAction action) {
+    if (action == ProgramAction::kEndWithBlock) return worker->observer.EndWithNextBlock();
     // The call may outlive the worker if it gets no answer.
     process->executor()
         ->Start("asks for the end",
@@ -184,7 +184,7 @@ int RunWorkerProgram(Process* process, const WorkerRole& role) {
   train::StopSignal stop;
   WatchingHook hook(process, &role);
   process->SetStop([&stop] { stop.Request(); });
-  process->SetWish([&hook](Wish wish) { hook.OnWish(wish); });
+  process->SetActionHandler([&hook](ProgramAction action) { hook.OnAction(action); });
   train::MonitoredSessionOptions options = ProgramOptions(process, role, &stop);
   options.hooks = {&hook};
   const absl::Status status = train::WithSession(train::MonitoredSession::Create(std::move(options)),

@@ -77,11 +77,11 @@ void Process::SetStop(std::function<void()> on_stop) {
   if (stopped_at_ != kNever || ghost()) HandleStop();
 }
 
-void Process::SetWish(std::function<void(Wish)> on_wish) { on_wish_ = std::move(on_wish); }
+void Process::SetActionHandler(std::function<void(ProgramAction)> on_action) { on_action_ = std::move(on_action); }
 
 void Process::ClearStop() {
   on_stop_ = nullptr;
-  on_wish_ = nullptr;
+  on_action_ = nullptr;
   while (handling_ > 0) world_->scheduler()->WaitFor(this, kNever);
 }
 
@@ -99,13 +99,13 @@ void Process::OnSignal() {
   if (on_stop_) world_->scheduler()->Start(&group_, "signals", [this] { HandleStop(); });
 }
 
-void Process::OnWish(Wish wish) {
-  if (!alive() || !on_wish_) return;
-  world_->scheduler()->Start(&group_, "wish", [this, wish] {
-    const std::function<void(Wish)> on_wish = on_wish_;
-    if (!on_wish) return;
+void Process::OnAction(ProgramAction action) {
+  if (!alive() || !on_action_) return;
+  world_->scheduler()->Start(&group_, "action", [this, action] {
+    const std::function<void(ProgramAction)> on_action = on_action_;
+    if (!on_action) return;
     ++handling_;
-    on_wish(wish);
+    on_action(action);
     --handling_;
     world_->scheduler()->Wake(this);
   });

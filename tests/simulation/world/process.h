@@ -39,7 +39,7 @@ struct Exit {
 };
 
 // An action that a process's program takes by itself.
-enum class Wish { kEnd, kEndWithBlock, kAssign, kChange };
+enum class ProgramAction { kEnd, kEndWithBlock, kAssign, kChange };
 
 // A process of the operating system: its threads, its clocks, its view of the disk, and its exit. Started by World.
 // Main runs in its own thread; the process ends when main returns, or at the instant at which it is killed or calls
@@ -70,7 +70,7 @@ class Process {
   // handler runs now.
   void SetStop(std::function<void()> on_stop);
   // Sets the handler of World::Ask, which runs in a new thread each time. Called by main.
-  void SetWish(std::function<void(Wish)> on_wish);
+  void SetActionHandler(std::function<void(ProgramAction)> on_action);
   // Removes both handlers, and waits until those that run have returned.
   void ClearStop();
   // The time of the first stop signal; kNever without one.
@@ -93,7 +93,7 @@ class Process {
  private:
   friend class World;
   void OnSignal();
-  void OnWish(Wish wish);
+  void OnAction(ProgramAction action);
   void HandleStop();
 
   World* const world_;
@@ -105,7 +105,7 @@ class Process {
   Instant started_ = 0;
   Instant stopped_at_ = kNever;
   std::function<void()> on_stop_;
-  std::function<void(Wish)> on_wish_;
+  std::function<void(ProgramAction)> on_action_;
   int handling_ = 0;
   absl::optional<Exit> exit_;
   std::function<void(Process*)> on_exit_;

@@ -122,12 +122,12 @@ void World::Signal(Process* process) {
   process->OnSignal();
 }
 
-void World::Ask(Process* process, Wish wish) {
-  static constexpr const char* kWishes[] = {"requests the end", "requests the end with its next block",
-                                            "sets variables", "changes settings"};
+void World::Ask(Process* process, ProgramAction action) {
+  static constexpr const char* kActions[] = {"requests the end", "requests the end with its next block",
+                                             "sets variables", "changes settings"};
   if (!process->alive()) return;
-  transcript_.Add(now(), process->name(), kWishes[static_cast<int>(wish)]);
-  process->OnWish(wish);
+  transcript_.Add(now(), process->name(), kActions[static_cast<int>(action)]);
+  process->OnAction(action);
 }
 
 void World::CutPower(Host* host, Disk* disk) {

@@ -68,7 +68,7 @@ class World {
   // A stop signal.
   void Signal(Process* process);
   // Lets the process's program take an action.
-  void Ask(Process* process, Wish wish);
+  void Ask(Process* process, ProgramAction action);
   // Kills all processes of the host without notifying their peers. `disk`, if not null, keeps its synced data and a
   // random part of the rest.
   void CutPower(Host* host, Disk* disk);

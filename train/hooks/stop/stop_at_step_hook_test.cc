@@ -100,7 +100,7 @@ TEST(StopAtStepHookTest, ARestartOfTheChiefDoesNotExtendIt) {
   }
 }
 
-TEST(StopAtStepHookTest, AfterAGoodEndAndWithAnotherNumberItCountsAnew) {
+TEST(StopAtStepHookTest, RestartsItsCountAfterAGoodEndOrANewNumber) {
   const auto first = NumSteps(10);
   HookedRun run({first.get()});
   ASSERT_TRUE(run.RunToTheEnd().ok());

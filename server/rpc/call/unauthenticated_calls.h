@@ -1,5 +1,5 @@
-#ifndef LOCKSTEP_SERVER_RPC_CALL_VISITORS_H_
-#define LOCKSTEP_SERVER_RPC_CALL_VISITORS_H_
+#ifndef LOCKSTEP_SERVER_RPC_CALL_UNAUTHENTICATED_CALLS_H_
+#define LOCKSTEP_SERVER_RPC_CALL_UNAUTHENTICATED_CALLS_H_
 
 #include <cstddef>
 #include <list>
@@ -12,10 +12,10 @@
 
 namespace lockstep {
 
-// A call without a known session (yet).
-class Visitor {
+// A call that can be evicted as long as its session is unknown.
+class EvictableCall {
  public:
-  virtual ~Visitor() = default;
+  virtual ~EvictableCall() = default;
   // Ends the call, because there are too many. Called on any thread; the call may have left already.
   virtual void OnEvicted() = 0;
 };
@@ -23,27 +23,27 @@ class Visitor {
 // The unauthenticated calls of a server. The memory of their messages is bounded by their number, since an honest call
 // is short: calls that stay beyond `patience` end, oldest first, while there are more than `most`. A thousand workers
 // that join in one moment are all served; a thousand calls that wait are not. Thread-safe.
-class Visitors {
+class UnauthenticatedCalls {
  public:
   struct Options {
     size_t most = 64;
     // Maximum number of calls of any age.
     size_t most_young = 2048;
     absl::Duration patience = absl::Seconds(1);
-    Clock* clock = Clock::Real();  // must outlive the visitors
+    Clock* clock = Clock::Real();  // must outlive this
   };
 
-  explicit Visitors(const Options& options) : options_(options) {}
+  explicit UnauthenticatedCalls(const Options& options) : options_(options) {}
 
-  void Enter(std::shared_ptr<Visitor> visitor) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Enter(std::shared_ptr<EvictableCall> call) ABSL_LOCKS_EXCLUDED(mutex_);
   // Removes a call, if it is present.
-  void Leave(const Visitor* visitor) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Leave(const EvictableCall* call) ABSL_LOCKS_EXCLUDED(mutex_);
   // Evicts calls that have become too old; must be called regularly.
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex_) { EvictExcess(); }
 
  private:
   struct Entry {
-    std::shared_ptr<Visitor> visitor;
+    std::shared_ptr<EvictableCall> call;
     absl::Time entered;
   };
   using Entries = std::list<Entry>;
@@ -53,10 +53,10 @@ class Visitors {
   const Options options_;
   Mutex mutex_;
   // Calls in the order of entering.
-  Entries visitors_ ABSL_GUARDED_BY(mutex_);
-  std::unordered_map<const Visitor*, Entries::iterator> places_ ABSL_GUARDED_BY(mutex_);
+  Entries calls_ ABSL_GUARDED_BY(mutex_);
+  std::unordered_map<const EvictableCall*, Entries::iterator> places_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace lockstep
 
-#endif  // LOCKSTEP_SERVER_RPC_CALL_VISITORS_H_
+#endif  // LOCKSTEP_SERVER_RPC_CALL_UNAUTHENTICATED_CALLS_H_

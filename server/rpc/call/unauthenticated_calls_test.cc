@@ -1,4 +1,4 @@
-#include "lockstep/server/rpc/call/visitors.h"
+#include "lockstep/server/rpc/call/unauthenticated_calls.h"
 
 #include <memory>
 #include <vector>
@@ -12,9 +12,9 @@ namespace {
 
 using ::testing::ElementsAre;
 
-class NumberedVisitor : public Visitor {
+class NumberedCall : public EvictableCall {
  public:
-  NumberedVisitor(int number, std::vector<int>* evicted) : number_(number), evicted_(evicted) {}
+  NumberedCall(int number, std::vector<int>* evicted) : number_(number), evicted_(evicted) {}
   void OnEvicted() override { evicted_->push_back(number_); }
 
  private:
@@ -22,60 +22,60 @@ class NumberedVisitor : public Visitor {
   std::vector<int>* const evicted_;
 };
 
-class VisitorsTest : public ::testing::Test {
+class UnauthenticatedCallsTest : public ::testing::Test {
  protected:
-  static Visitors::Options Limits() {
-    Visitors::Options options;
+  static UnauthenticatedCalls::Options Limits() {
+    UnauthenticatedCalls::Options options;
     options.most = 3;
     options.most_young = 5;
     options.patience = absl::Seconds(1);
     return options;
   }
-  VisitorsTest() : options_(Limits()) {
+  UnauthenticatedCallsTest() : options_(Limits()) {
     options_.clock = &clock_;
-    visitors_ = std::make_unique<Visitors>(options_);
-    for (int i = 0; i < 9; ++i) all_.push_back(std::make_shared<NumberedVisitor>(i, &evicted_));
+    calls_ = std::make_unique<UnauthenticatedCalls>(options_);
+    for (int i = 0; i < 9; ++i) all_.push_back(std::make_shared<NumberedCall>(i, &evicted_));
   }
   void Enter(int first, int last) {
-    for (int i = first; i <= last; ++i) visitors_->Enter(all_[i]);
+    for (int i = first; i <= last; ++i) calls_->Enter(all_[i]);
   }
 
   SimulatedClock clock_;
-  Visitors::Options options_;
-  std::unique_ptr<Visitors> visitors_;
+  UnauthenticatedCalls::Options options_;
+  std::unique_ptr<UnauthenticatedCalls> calls_;
   std::vector<int> evicted_;
-  std::vector<std::shared_ptr<NumberedVisitor>> all_;
+  std::vector<std::shared_ptr<NumberedCall>> all_;
 };
 
-TEST_F(VisitorsTest, AllMayStayForAMoment) {
+TEST_F(UnauthenticatedCallsTest, AllMayStayForAMoment) {
   Enter(0, 4);
   clock_.Advance(absl::Milliseconds(999));
-  visitors_->Sweep();
+  calls_->Sweep();
   EXPECT_THAT(evicted_, ElementsAre());
 }
 
-TEST_F(VisitorsTest, TheOldestOfTooManyGoWhenTheyStay) {
+TEST_F(UnauthenticatedCallsTest, TheOldestOfTooManyGoWhenTheyStay) {
   Enter(0, 3);
   clock_.Advance(absl::Milliseconds(500));
   Enter(4, 4);
   clock_.Advance(absl::Milliseconds(500));
-  visitors_->Sweep();
+  calls_->Sweep();
   EXPECT_THAT(evicted_, ElementsAre(0, 1)) << "three may stay as long as they like";
   clock_.Advance(absl::Seconds(10));
   Enter(5, 5);
   EXPECT_THAT(evicted_, ElementsAre(0, 1, 2)) << "one that comes makes the oldest go";
 }
 
-TEST_F(VisitorsTest, EvictsTheFirstOfTooManyYoungOnes) {
+TEST_F(UnauthenticatedCallsTest, EvictsTheFirstOfTooManyYoungOnes) {
   Enter(0, 6);
   EXPECT_THAT(evicted_, ElementsAre(0, 1));
 }
 
-TEST_F(VisitorsTest, ForgetsCallsThatHaveLeft) {
+TEST_F(UnauthenticatedCallsTest, ForgetsCallsThatHaveLeft) {
   Enter(0, 6);
-  visitors_->Leave(all_[3].get());
-  visitors_->Leave(all_[3].get());
-  visitors_->Leave(all_[0].get());
+  calls_->Leave(all_[3].get());
+  calls_->Leave(all_[3].get());
+  calls_->Leave(all_[0].get());
   Enter(7, 7);
   EXPECT_THAT(evicted_, ElementsAre(0, 1));
   Enter(8, 8);
