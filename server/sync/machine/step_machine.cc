@@ -305,7 +305,7 @@ void StepMachine::ForgetGivenUp(StepEffects* effects) {
   for (const auto& [session, worker] : workers_) {
     const bool was_at_it = worker.last_token() && worker.last_token()->step == step_;
     if (!was_at_it || worker.phase() == WorkerState::Phase::kLeft) continue;
-    effects->close.push_back({session, absl::AbortedError("the step was given up, and begins anew"), /*at_once=*/true});
+    effects->close.push_back({session, absl::AbortedError("the step was given up and restarts"), /*at_once=*/true});
   }
   for (const StepEffects::Close& close : effects->close) Remove(close.session);
   RestartAdmission(effects);
