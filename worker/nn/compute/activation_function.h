@@ -23,6 +23,8 @@ inline bool GradientNeedsInput(const ActivationFunction& f) { return f.kind == c
 // Converts `f` to the type that kernels take.
 inline ActivationKernel KernelOf(const ActivationFunction& f) {
   switch (f.kind) {
+    case config::v1::NONE:
+      return {ActivationType::kIdentity};
     case config::v1::RELU:
       return {ActivationType::kRelu};
     case config::v1::RELU6:
@@ -35,9 +37,11 @@ inline ActivationKernel KernelOf(const ActivationFunction& f) {
       return {ActivationType::kSigmoid};
     case config::v1::GELU:
       return {ActivationType::kGelu};
-    default:
-      return {ActivationType::kIdentity};
+    case config::v1::Activation_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case config::v1::Activation_INT_MAX_SENTINEL_DO_NOT_USE_:
+      break;
   }
+  return {ActivationType::kIdentity};  // LayerBuilder::CheckActivation refuses other numbers.
 }
 
 }  // namespace lockstep

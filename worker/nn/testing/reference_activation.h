@@ -10,6 +10,8 @@ namespace lockstep {
 // f(x) in double precision, as activation_function.h defines it.
 inline double ReferenceActivation(const ActivationFunction& f, double x) {
   switch (f.kind) {
+    case config::v1::NONE:
+      return x;
     case config::v1::RELU:
       return x > 0 ? x : 0;
     case config::v1::RELU6:
@@ -22,9 +24,11 @@ inline double ReferenceActivation(const ActivationFunction& f, double x) {
       return 1 / (1 + std::exp(-x));
     case config::v1::GELU:
       return 0.5 * x * (1 + std::tanh(std::sqrt(2 / M_PI) * (x + 0.044715 * x * x * x)));
-    default:
-      return x;
+    case config::v1::Activation_INT_MIN_SENTINEL_DO_NOT_USE_:
+    case config::v1::Activation_INT_MAX_SENTINEL_DO_NOT_USE_:
+      break;
   }
+  return std::nan("");
 }
 
 inline constexpr config::v1::Activation kAllActivations[] = {
