@@ -322,6 +322,16 @@ def added_cases():
              f"layer {{ name: 'f' flatten {{}} }} {MSE}",
              x, normal(*half(variables, x).shape), variables, simple(half))
 
+    def reshaped(v, x):
+        x = tf.reshape(x @ v["d/kernel"], (3, 2, -1, 2))
+        return tf.reshape(tf.nn.conv2d(x, v["c/kernel"], 1, "SAME"), (3, -1))
+
+    Case("reshape",
+         f"""layer {{ name: 'd' dense {{ units: 12 no_bias: true }} }}
+         layer {{ name: 'r' reshape {{ shape: 2 shape: -1 shape: 2 }} }}
+         layer {{ name: 'c' conv2d {{ filters: 3 kernel: 2 no_bias: true }} }} layer {{ name: 'f' flatten {{}} }} {MSE}""",
+         normal(3, 5), normal(3, 18), {"d/kernel": normal(5, 12), "c/kernel": normal(2, 2, 2, 3)}, simple(reshaped))
+
 
 def main():
     dense_cases()

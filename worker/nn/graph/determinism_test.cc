@@ -1,5 +1,6 @@
 // The bits of a result depend only on the arguments.
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "lockstep/kernels/testing/each_target.h"
 #include "lockstep/worker/nn/graph/graph_model.h"
 #include "lockstep/worker/nn/testing/gradient_check.h"
+#include "lockstep/worker/nn/testing/layer_kinds.h"
 
 namespace lockstep {
 namespace {
@@ -48,6 +50,15 @@ std::vector<Sample> Samples() {
        Shape{20},
        v1::DT_INT32,
        {3, 50}},
+      {"branches",
+       "layer { name: 'a' depthwise_conv2d { kernel: 3 multiplier: 5 } } layer { name: 'n' lrn {} }"
+       "layer { name: 'b' separable_conv2d { filters: 24 kernel: 3 strides: 2 activation: RELU6 } }"
+       "layer { name: 't' activation { kind: LEAKY_RELU } } layer { name: 'j' input: 'b' input: 't' concat {} }"
+       "layer { name: 'r' reshape { shape: -1 shape: 12 } } layer { name: 'g' global_average_pool {} }"
+       "layer { name: 'c' dense { units: 10 } }",
+       Shape{20, 20, 3},
+       v1::DT_FLOAT,
+       {1, 9}},
   };
 }
 
@@ -59,12 +70,16 @@ ExampleSpec SpecOf(const Sample& sample) {
   return spec;
 }
 
-std::unique_ptr<Model> MakeModel(const Sample& sample, int threads) {
+config::v1::ModelConfig ConfigOf(const Sample& sample) {
   config::v1::ModelConfig config;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(sample.config + kLoss, &config));
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(sample.config + kLoss, &config)) << sample.name;
+  return config;
+}
+
+std::unique_ptr<Model> MakeModel(const Sample& sample, int threads) {
   ModelOptions options;
   options.compute_threads = threads;
-  absl::StatusOr<std::unique_ptr<Model>> model = CreateModel(config, SpecOf(sample), options);
+  absl::StatusOr<std::unique_ptr<Model>> model = CreateModel(ConfigOf(sample), SpecOf(sample), options);
   EXPECT_EQ(model.status(), absl::OkStatus());
   return *std::move(model);
 }
@@ -79,6 +94,13 @@ std::string Results(Model* model, const Sample& sample, int64_t batch_size) {
   const absl::StatusOr<Tensor> prediction = model->Predict(variables.values(), batch);
   EXPECT_EQ(prediction.status(), absl::OkStatus());
   return absl::StrCat(sink.Bytes(), prediction->bytes());
+}
+
+// A new layer needs a place in a sample.
+TEST(DeterminismTest, SamplesHaveEachKindOfLayer) {
+  std::set<std::string> kinds;
+  for (const Sample& sample : Samples()) AddLayerKinds(ConfigOf(sample), &kinds);
+  EXPECT_EQ(kinds, AllLayerKinds());
 }
 
 TEST(DeterminismTest, ThreadsDoNotChangeTheBits) {
