@@ -1,5 +1,6 @@
 #include "lockstep/cli/page/metrics_text.h"
 
+#include <fstream>
 #include <set>
 #include <string>
 #include <vector>
@@ -68,6 +69,36 @@ TEST(MetricsTextTest, EachSeriesIsThereOnce) {
     if (absl::StartsWith(line, "#")) continue;
     EXPECT_TRUE(series.insert(std::string(line.substr(0, line.rfind(' ')))).second) << line;
   }
+}
+
+// Returns the names of the families in `text`.
+std::set<std::string> Families(const std::string& text) {
+  std::set<std::string> names;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    const std::vector<std::string> words = absl::StrSplit(line, ' ');
+    if (words.size() == 4 && words[1] == "TYPE") names.insert(words[2]);
+  }
+  return names;
+}
+
+// Returns the names in the first column of the table below "## Metrics".
+std::set<std::string> NamesOfThePage() {
+  std::ifstream page("docs/observe.md");
+  std::set<std::string> names;
+  bool within = false;
+  for (std::string line; std::getline(page, line);) {
+    if (absl::StartsWith(line, "## ")) within = line == "## Metrics";
+    if (!within || !(absl::StartsWith(line, "| lockstep_") || absl::StartsWith(line, "| process_"))) continue;
+    const std::vector<std::string> columns = absl::StrSplit(line.substr(2), " | ");
+    for (const absl::string_view name : absl::StrSplit(columns[0], ", ")) names.insert(std::string(name));
+  }
+  return names;
+}
+
+TEST(MetricsTextTest, ThePageListsEachMetric) {
+  RunView::Facts facts = ExampleFacts();
+  facts.last->mutable_status()->mutable_audit();
+  EXPECT_EQ(Families(MetricsText(facts)), NamesOfThePage());
 }
 
 TEST(MetricsTextTest, AViewWithoutAChiefHasMetricsToo) {
