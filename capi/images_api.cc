@@ -7,7 +7,7 @@
 #include "lockstep/capi/arrays.h"
 #include "lockstep/capi/kernels.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/kernels/nn/pool.h"
+#include "lockstep/kernels/images/pool.h"
 #include "lockstep/kernels/products/convolution.h"
 #include "lockstep/worker/nn/compute/conv_input_gradient.h"
 #include "lockstep/worker/nn/compute/workspace.h"

@@ -17,7 +17,7 @@ ln -s "${PWD}" "${folder}/lockstep"
 mkdir "${folder}/objects"
 flags=(-std=c++17 -O2 -ffp-contract=off -DHWY_COMPILE_ONLY_STATIC -I"${folder}" -I"${PWD}")
 sources=(tests/kernels/kernel_digests.cc
-  kernels/{products/{convolution,gemm},nn/{activation,batch_norm,depthwise,dropout,layer_norm,local_response,losses,pool},vectors/target}.cc
+  kernels/{products/{convolution,gemm},images/{depthwise,pool},nn/{activation,batch_norm,dropout,layer_norm,local_response,losses},vectors/target}.cc
   kernels/{elementwise,math,normal_numbers,normalize,philox_blocks,portable_math,portable_powf,rounding,update_rules}.cc)
 printf '%s\0' "${sources[@]/#/${PWD}/}" |
   (cd "${folder}/objects" && xargs -0 -P "$(nproc)" -n 1 aarch64-linux-gnu-g++ "${flags[@]}" -c)

@@ -12,15 +12,15 @@
 #include <vector>
 
 #include "lockstep/kernels/elementwise.h"
+#include "lockstep/kernels/images/depthwise.h"
+#include "lockstep/kernels/images/pool.h"
 #include "lockstep/kernels/math.h"
 #include "lockstep/kernels/nn/activation.h"
 #include "lockstep/kernels/nn/batch_norm.h"
-#include "lockstep/kernels/nn/depthwise.h"
 #include "lockstep/kernels/nn/dropout.h"
 #include "lockstep/kernels/nn/layer_norm.h"
 #include "lockstep/kernels/nn/local_response.h"
 #include "lockstep/kernels/nn/losses.h"
-#include "lockstep/kernels/nn/pool.h"
 #include "lockstep/kernels/normal_numbers.h"
 #include "lockstep/kernels/normalize.h"
 #include "lockstep/kernels/philox_blocks.h"

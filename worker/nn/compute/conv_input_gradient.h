@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "lockstep/kernels/nn/window_geometry.h"
+#include "lockstep/kernels/images/window_geometry.h"
 #include "lockstep/kernels/products/convolution.h"
 #include "lockstep/worker/nn/compute/compute_context.h"
 #include "lockstep/worker/nn/compute/padded_images.h"

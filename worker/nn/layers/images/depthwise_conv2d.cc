@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/kernels/nn/depthwise.h"
+#include "lockstep/kernels/images/depthwise.h"
 #include "lockstep/worker/nn/compute/activation.h"
 #include "lockstep/worker/nn/compute/bias_gradient.h"
 #include "lockstep/worker/nn/compute/workspace.h"

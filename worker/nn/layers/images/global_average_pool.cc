@@ -1,7 +1,7 @@
 #include "lockstep/worker/nn/layers/images/global_average_pool.h"
 
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/kernels/nn/pool.h"
+#include "lockstep/kernels/images/pool.h"
 
 namespace lockstep {
 namespace {

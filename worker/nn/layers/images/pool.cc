@@ -3,7 +3,7 @@
 #include <utility>
 
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/kernels/nn/pool.h"
+#include "lockstep/kernels/images/pool.h"
 #include "lockstep/worker/nn/compute/workspace.h"
 #include "lockstep/worker/nn/layers/images/window.h"
 

@@ -6,7 +6,7 @@
 #include "absl/status/statusor.h"
 #include "google/protobuf/repeated_field.h"
 #include "lockstep/config/v1/model.pb.h"
-#include "lockstep/kernels/nn/window_geometry.h"
+#include "lockstep/kernels/images/window_geometry.h"
 #include "lockstep/worker/nn/layers/layer_op.h"
 
 namespace lockstep {

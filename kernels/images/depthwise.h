@@ -1,9 +1,9 @@
-#ifndef LOCKSTEP_KERNELS_NN_DEPTHWISE_H_
-#define LOCKSTEP_KERNELS_NN_DEPTHWISE_H_
+#ifndef LOCKSTEP_KERNELS_IMAGES_DEPTHWISE_H_
+#define LOCKSTEP_KERNELS_IMAGES_DEPTHWISE_H_
 
 #include <cstdint>
 
-#include "lockstep/kernels/nn/window_geometry.h"
+#include "lockstep/kernels/images/window_geometry.h"
 
 namespace lockstep {
 
@@ -23,4 +23,4 @@ void DepthwiseKernelGradient(const WindowGeometry& geometry, int64_t count, cons
 
 }  // namespace lockstep
 
-#endif  // LOCKSTEP_KERNELS_NN_DEPTHWISE_H_
+#endif  // LOCKSTEP_KERNELS_IMAGES_DEPTHWISE_H_

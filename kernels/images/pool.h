@@ -1,9 +1,9 @@
-#ifndef LOCKSTEP_KERNELS_NN_POOL_H_
-#define LOCKSTEP_KERNELS_NN_POOL_H_
+#ifndef LOCKSTEP_KERNELS_IMAGES_POOL_H_
+#define LOCKSTEP_KERNELS_IMAGES_POOL_H_
 
 #include <cstdint>
 
-#include "lockstep/kernels/nn/window_geometry.h"
+#include "lockstep/kernels/images/window_geometry.h"
 
 namespace lockstep {
 
@@ -26,4 +26,4 @@ void MeanOfRowsGradient(int64_t rows, int64_t columns, const float* dy, float* d
 
 }  // namespace lockstep
 
-#endif  // LOCKSTEP_KERNELS_NN_POOL_H_
+#endif  // LOCKSTEP_KERNELS_IMAGES_POOL_H_

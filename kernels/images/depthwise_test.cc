@@ -1,4 +1,4 @@
-#include "lockstep/kernels/nn/depthwise.h"
+#include "lockstep/kernels/images/depthwise.h"
 
 #include <algorithm>
 #include <cmath>

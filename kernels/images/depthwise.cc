@@ -1,4 +1,4 @@
-#include "lockstep/kernels/nn/depthwise.h"
+#include "lockstep/kernels/images/depthwise.h"
 
 #include <algorithm>
 #include <type_traits>
@@ -6,7 +6,7 @@
 #include "lockstep/kernels/vectors/targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/nn/depthwise.cc"
+#define HWY_TARGET_INCLUDE "kernels/images/depthwise.cc"
 // Before the other headers of Highway.
 #include "hwy/foreach_target.h"
 #include "lockstep/kernels/vectors/strips-inl.h"

@@ -1,4 +1,4 @@
-#include "lockstep/kernels/nn/pool.h"
+#include "lockstep/kernels/images/pool.h"
 
 #include <algorithm>
 #include <cmath>

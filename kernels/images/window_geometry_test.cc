@@ -1,4 +1,4 @@
-#include "lockstep/kernels/nn/window_geometry.h"
+#include "lockstep/kernels/images/window_geometry.h"
 
 #include "gtest/gtest.h"
 

@@ -1,4 +1,4 @@
-#include "lockstep/kernels/nn/pool.h"
+#include "lockstep/kernels/images/pool.h"
 
 #include <algorithm>
 #include <type_traits>
@@ -6,7 +6,7 @@
 #include "lockstep/kernels/vectors/targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "kernels/nn/pool.cc"
+#define HWY_TARGET_INCLUDE "kernels/images/pool.cc"
 // Before the other headers of Highway.
 #include "hwy/foreach_target.h"
 #include "lockstep/kernels/vectors/strips-inl.h"
