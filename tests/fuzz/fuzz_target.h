@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-// A parser of untrusted bytes, and the properties that must hold for all inputs. Each NAME_fuzzer.cc defines one as a
-// constant, which registers itself under its name. docs/testing.md explains how to add and run targets.
+// A parser of untrusted bytes, and the properties that must hold for all inputs. Each readers/NAME_fuzzer.cc defines
+// one as a constant, which registers itself under its name. docs/testing.md explains how to add and run targets.
 class FuzzTarget {
  public:
   struct Options {
