@@ -13,7 +13,7 @@
 #include "lockstep/capi/log_forwarding.h"
 #include "lockstep/capi/run_text.h"
 #include "lockstep/capi/tls_api.h"
-#include "lockstep/cli/commands/checkpoint_argument.h"
+#include "lockstep/cli/checkpoint/checkpoint_argument.h"
 #include "lockstep/cli/report/run_status_text.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/base/version.h"

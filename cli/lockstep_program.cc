@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "lockstep/cli/checkpoint/export_command.h"
+#include "lockstep/cli/checkpoint/inspect.h"
 #include "lockstep/cli/commands/commands.h"
-#include "lockstep/cli/commands/export_command.h"
-#include "lockstep/cli/commands/inspect.h"
 #include "lockstep/cli/launcher/programs.h"
 #include "lockstep/cli/replay/replay_command.h"
 #include "lockstep/cli/setup/certs_command.h"

@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "gtest/gtest.h"
+#include "lockstep/cli/checkpoint/inspect.h"
 #include "lockstep/cli/commands/commands.h"
-#include "lockstep/cli/commands/inspect.h"
 #include "lockstep/common/checkpoint/formats/tensor_file.h"
 #include "lockstep/kernels/vectors/target.h"
 

@@ -2,12 +2,15 @@
 
 # Old path -> new path, both behind "lockstep/". CHANGELOG.md lists the public headers among them.
 MOVED_HEADERS = {
-    "cli/checkpoint_argument.h": "cli/commands/checkpoint_argument.h",
+    "cli/checkpoint_argument.h": "cli/checkpoint/checkpoint_argument.h",
     "cli/commands.h": "cli/commands/commands.h",
+    "cli/commands/checkpoint_argument.h": "cli/checkpoint/checkpoint_argument.h",
+    "cli/commands/export_command.h": "cli/checkpoint/export_command.h",
+    "cli/commands/inspect.h": "cli/checkpoint/inspect.h",
     "cli/errors.h": "cli/commands/errors.h",
-    "cli/export_command.h": "cli/commands/export_command.h",
+    "cli/export_command.h": "cli/checkpoint/export_command.h",
     "cli/input_files.h": "cli/report/input_files.h",
-    "cli/inspect.h": "cli/commands/inspect.h",
+    "cli/inspect.h": "cli/checkpoint/inspect.h",
     "cli/remote_chief.h": "cli/commands/remote_chief.h",
     "cli/run_check.h": "cli/report/run_check.h",
     "cli/run_report.h": "cli/report/run_report.h",

@@ -7,7 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
-#include "lockstep/cli/commands/export_command.h"
+#include "lockstep/cli/checkpoint/export_command.h"
 #include "lockstep/cli/commands/testing/called_command.h"
 
 namespace lockstep {

@@ -15,8 +15,8 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/cli/checkpoint/inspect.h"
 #include "lockstep/cli/commands/commands.h"
-#include "lockstep/cli/commands/inspect.h"
 #include "lockstep/common/base/process/process.h"
 
 namespace lockstep {

@@ -12,9 +12,9 @@
 #include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/cli/checkpoint/export_command.h"
+#include "lockstep/cli/checkpoint/inspect.h"
 #include "lockstep/cli/commands/commands.h"
-#include "lockstep/cli/commands/export_command.h"
-#include "lockstep/cli/commands/inspect.h"
 #include "lockstep/common/io/file_system.h"
 
 namespace lockstep {

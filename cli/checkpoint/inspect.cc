@@ -1,4 +1,4 @@
-#include "lockstep/cli/commands/inspect.h"
+#include "lockstep/cli/checkpoint/inspect.h"
 
 #include <memory>
 #include <utility>
@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
-#include "lockstep/cli/commands/checkpoint_argument.h"
+#include "lockstep/cli/checkpoint/checkpoint_argument.h"
 #include "lockstep/cli/commands/errors.h"
 #include "lockstep/cli/report/variable_table.h"
 #include "lockstep/common/base/process/process.h"

@@ -1,4 +1,4 @@
-#include "lockstep/cli/commands/checkpoint_argument.h"
+#include "lockstep/cli/checkpoint/checkpoint_argument.h"
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"

@@ -1,4 +1,4 @@
-#include "lockstep/cli/commands/export_command.h"
+#include "lockstep/cli/checkpoint/export_command.h"
 
 #include <sstream>
 

@@ -1,5 +1,5 @@
-#ifndef LOCKSTEP_CLI_COMMANDS_INSPECT_H_
-#define LOCKSTEP_CLI_COMMANDS_INSPECT_H_
+#ifndef LOCKSTEP_CLI_CHECKPOINT_INSPECT_H_
+#define LOCKSTEP_CLI_CHECKPOINT_INSPECT_H_
 
 #include <ostream>
 #include <string>
@@ -19,4 +19,4 @@ int Inspect(FileSystem* fs, const std::vector<std::string>& args, std::ostream& 
 
 }  // namespace lockstep
 
-#endif  // LOCKSTEP_CLI_COMMANDS_INSPECT_H_
+#endif  // LOCKSTEP_CLI_CHECKPOINT_INSPECT_H_

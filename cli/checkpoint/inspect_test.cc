@@ -1,4 +1,4 @@
-#include "lockstep/cli/commands/inspect.h"
+#include "lockstep/cli/checkpoint/inspect.h"
 
 #include <sstream>
 

@@ -1,5 +1,5 @@
-#ifndef LOCKSTEP_CLI_COMMANDS_CHECKPOINT_ARGUMENT_H_
-#define LOCKSTEP_CLI_COMMANDS_CHECKPOINT_ARGUMENT_H_
+#ifndef LOCKSTEP_CLI_CHECKPOINT_CHECKPOINT_ARGUMENT_H_
+#define LOCKSTEP_CLI_CHECKPOINT_CHECKPOINT_ARGUMENT_H_
 
 #include <ostream>
 #include <string>
@@ -20,4 +20,4 @@ absl::StatusOr<std::string> FindCheckpoint(FileSystem* fs, const std::string& pa
 
 }  // namespace lockstep
 
-#endif  // LOCKSTEP_CLI_COMMANDS_CHECKPOINT_ARGUMENT_H_
+#endif  // LOCKSTEP_CLI_CHECKPOINT_CHECKPOINT_ARGUMENT_H_

@@ -1,5 +1,5 @@
-#ifndef LOCKSTEP_CLI_COMMANDS_EXPORT_COMMAND_H_
-#define LOCKSTEP_CLI_COMMANDS_EXPORT_COMMAND_H_
+#ifndef LOCKSTEP_CLI_CHECKPOINT_EXPORT_COMMAND_H_
+#define LOCKSTEP_CLI_CHECKPOINT_EXPORT_COMMAND_H_
 
 #include <ostream>
 #include <string>
@@ -14,4 +14,4 @@ int ExportCommand(FileSystem* fs, const std::vector<std::string>& words, std::os
 
 }  // namespace lockstep
 
-#endif  // LOCKSTEP_CLI_COMMANDS_EXPORT_COMMAND_H_
+#endif  // LOCKSTEP_CLI_CHECKPOINT_EXPORT_COMMAND_H_

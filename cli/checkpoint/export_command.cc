@@ -1,4 +1,4 @@
-#include "lockstep/cli/commands/export_command.h"
+#include "lockstep/cli/checkpoint/export_command.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -9,7 +9,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "lockstep/cli/commands/checkpoint_argument.h"
+#include "lockstep/cli/checkpoint/checkpoint_argument.h"
 #include "lockstep/cli/commands/errors.h"
 #include "lockstep/cli/report/weight_names.h"
 #include "lockstep/common/base/process/process.h"
