@@ -73,7 +73,6 @@ class CheckpointSaverHookTest : public ::testing::Test {
   SimulatedClock clock_;
 };
 
-// HOOK-09.
 TEST_F(CheckpointSaverHookTest, SavesBeforeTheFirstStep) {
   const auto hook = Make(Period::Steps(2));
   HookedRun run({hook.get()});
@@ -84,19 +83,16 @@ TEST_F(CheckpointSaverHookTest, SavesBeforeTheFirstStep) {
   EXPECT_THAT(run.base().saved_steps(), ElementsAre(0, 2));
 }
 
-// HOOK-10.
 TEST_F(CheckpointSaverHookTest, WithoutASessionsBeginTheFirstRunIsSaved) {
   const auto hook = Make(Period::Steps(2));
   EXPECT_THAT(NewestSaves(hook.get(), 5), ElementsAre(1, 1, 3, 3, 5));
 }
 
-// HOOK-11.
 TEST_F(CheckpointSaverHookTest, SavesWithAPeriodOfTime) {
   const auto hook = Make(Period::Time(absl::Seconds(2)));
   EXPECT_THAT(NewestSaves(hook.get(), 6, {0, 0.5, 2.5, 2.6, 2.7, 10}), ElementsAre(1, 1, 3, 3, 3, 6));
 }
 
-// HOOK-13.
 TEST_F(CheckpointSaverHookTest, ListenersAreToldOfEachSave) {
   RecordingListener listener;
   const auto hook = Make(Period::Steps(1), {&listener});
@@ -113,7 +109,7 @@ TEST_F(CheckpointSaverHookTest, ListenersAreToldOfEachSave) {
   EXPECT_THAT(listener.calls, ElementsAre("before 3", "after 3", "end 3"));
 }
 
-// HOOK-13: no save at the end when the last step is saved.
+// The end saves nothing if the last step is saved.
 TEST_F(CheckpointSaverHookTest, TheLastStepIsSavedOnce) {
   RecordingListener listener;
   const auto hook = Make(Period::Steps(1), {&listener});
@@ -126,7 +122,6 @@ TEST_F(CheckpointSaverHookTest, TheLastStepIsSavedOnce) {
               ElementsAre("begin", "before 0", "after 0", "before 1", "after 1", "before 2", "after 2", "end 2"));
 }
 
-// HOOK-14.
 TEST_F(CheckpointSaverHookTest, AListenerMayStopTheRunAtTheSavedStep) {
   RecordingListener listener, other;
   listener.stop_after = 3;
@@ -147,7 +142,6 @@ TEST_F(CheckpointSaverHookTest, AListenerMayNotStopTheRunBeforeItBegins) {
   EXPECT_FALSE(run.ShouldStop());
 }
 
-// HOOK-16.
 TEST_F(CheckpointSaverHookTest, TheEndIsSaved) {
   const auto hook = Make(Period::Time(absl::Seconds(2)));
   FakeSession::Options options;

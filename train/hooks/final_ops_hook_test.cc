@@ -41,7 +41,6 @@ TEST(FinalOpsHookTest, CallsAFunctionWithTheSession) {
   EXPECT_EQ(step, 3);
 }
 
-// HOOK-33.
 TEST(FinalOpsHookTest, OutOfRangeIsAnErrorAtTheEnd) {
   FinalOpsOptions options;
   options.function = [](Session&) { return absl::OutOfRangeError("no more records"); };

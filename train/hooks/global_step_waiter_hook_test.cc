@@ -48,7 +48,6 @@ class GlobalStepWaiterHookTest : public ::testing::Test {
   LeapingClock clock_;
 };
 
-// HOOK-31.
 TEST_F(GlobalStepWaiterHookTest, WaitsForTheStepOnce) {
   const auto hook = Make(1000);
   HookedRun run({hook.get()}, Worker());
@@ -60,7 +59,6 @@ TEST_F(GlobalStepWaiterHookTest, WaitsForTheStepOnce) {
   EXPECT_EQ(clock_.waits(), 2);
 }
 
-// HOOK-32.
 TEST_F(GlobalStepWaiterHookTest, ForStepZeroThereIsNoWait) {
   const auto hook = Make(0);
   HookedRun run({hook.get()}, Worker());

@@ -36,7 +36,6 @@ class LoggingTensorHookTest : public ::testing::Test {
   std::vector<std::string> lines_;
 };
 
-// HOOK-28.
 TEST_F(LoggingTensorHookTest, LogsTheFirstRunAndThenEverySoMany) {
   auto options = Options({"global_step"});
   options.every_n_iter = 10;
@@ -62,7 +61,6 @@ TEST_F(LoggingTensorHookTest, LogsWithAPeriodOfTime) {
   EXPECT_THAT(lines_, ElementsAre("global_step = 1", "global_step = 3 (1.200 sec)"));
 }
 
-// HOOK-29.
 TEST_F(LoggingTensorHookTest, LogsAtTheEndAlone) {
   auto options = Options({"loss", "w"});
   options.at_end = true;
@@ -119,7 +117,6 @@ TEST_F(LoggingTensorHookTest, AVariableThatThereIsNotEndsTheRunNamed) {
   EXPECT_THAT(run.Run().message(), HasSubstr("reading bias for hook LoggingTensorHook"));
 }
 
-// HOOK-30.
 TEST_F(LoggingTensorHookTest, WrongOptionsAreNamed) {
   const auto message = [](const LoggingTensorOptions& options) {
     const absl::Status status = LoggingTensorHook::Create(options).status();

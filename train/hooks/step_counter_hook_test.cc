@@ -42,7 +42,6 @@ class StepCounterHookTest : public ::testing::Test {
   SimulatedClock clock_;
 };
 
-// HOOK-18.
 TEST_F(StepCounterHookTest, TheFirstStepStartsTheClock) {
   const auto hook = *StepCounterHook::Create(Options(Period::Steps(10)));
   HookedRun run({hook.get()});
@@ -51,7 +50,6 @@ TEST_F(StepCounterHookTest, TheFirstStepStartsTheClock) {
   EXPECT_FLOAT_EQ(run.base().scalars()[0].value, 2);
 }
 
-// HOOK-19.
 TEST_F(StepCounterHookTest, CountsWithAPeriodOfTime) {
   const auto hook = *StepCounterHook::Create(Options(Period::Time(absl::Milliseconds(100))));
   HookedRun run({hook.get()});

@@ -47,7 +47,6 @@ class SummarySaverHookTest : public ::testing::Test {
   int asked_ = 0;
 };
 
-// HOOK-23.
 TEST_F(SummarySaverHookTest, SavesTheFirstRunAndThenEverySoManySteps) {
   const auto hook = Make(Period::Steps(8));
   HookedRun run({hook.get()});
@@ -56,7 +55,6 @@ TEST_F(SummarySaverHookTest, SavesTheFirstRunAndThenEverySoManySteps) {
   EXPECT_EQ(asked_, 4);
 }
 
-// HOOK-24.
 TEST_F(SummarySaverHookTest, SavesWithAPeriodOfTime) {
   const auto hook = Make(Period::Time(absl::Seconds(9)));
   HookedRun run({hook.get()});

@@ -20,7 +20,6 @@ class SecondOrStepTimerTest : public ::testing::Test {
   SimulatedClock clock_;
 };
 
-// HOOK-02.
 TEST_F(SecondOrStepTimerTest, APeriodOfTimeTriggersOncePerStep) {
   SecondOrStepTimer timer = Make(Period::Time(absl::Seconds(1)));
   EXPECT_TRUE(timer.ShouldTrigger(1));
@@ -69,7 +68,6 @@ TEST_F(SecondOrStepTimerTest, WithAPeriodOfTimeItMayTriggerAtAnyOtherStep) {
   EXPECT_TRUE(timer.MayTriggerAt(2));
 }
 
-// HOOK-03.
 TEST_F(SecondOrStepTimerTest, ExactlyOneOfStepsAndTimeIsExpected) {
   const auto message = [&](const Period& period) {
     const absl::Status status = SecondOrStepTimer::Create(period, &clock_).status();

@@ -26,7 +26,6 @@ FakeSession::Options NanAt(int64_t nan_step) {
   return options;
 }
 
-// HOOK-26.
 TEST(NanTensorHookTest, ALossThatIsNaNIsAnError) {
   const auto hook = Make("loss", true);
   HookedRun run({hook.get()}, NanAt(3));

@@ -45,7 +45,6 @@ bool StopsAt(StopAtStepHook* hook, int64_t step) {
   return context.stop_requested();
 }
 
-// HOOK-05.
 TEST(StopAtStepHookTest, StopsAtTheLastStepAndBehindIt) {
   const auto hook = LastStep(10);
   std::vector<bool> stops;
@@ -53,7 +52,6 @@ TEST(StopAtStepHookTest, StopsAtTheLastStepAndBehindIt) {
   EXPECT_THAT(stops, ElementsAre(false, false, true, true));
 }
 
-// HOOK-06.
 TEST(StopAtStepHookTest, CountsNumStepsFromTheFirstSession) {
   const auto hook = NumSteps(10);
   FakeSession at_5(At(5));
