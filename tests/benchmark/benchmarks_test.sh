@@ -14,6 +14,9 @@ cat >"${peers}" <<'JSON'
   {"group": "peers", "what": "softmax, batch 64, 2 workers", "unit": "steps/s", "against": "PyTorch DDP",
    "ours": {"minimum": 90, "median": 100, "maximum": 110}, "theirs": {"minimum": 20, "median": 25, "maximum": 30},
    "ratio": {"minimum": 3, "median": 4, "maximum": 5.5}, "atLeast": 8},
+  {"group": "peers", "what": "softmax, batch 64, 2 workers, FIRST_ARRIVALS", "unit": "steps/s", "against": "TensorFlow PS",
+   "ours": {"minimum": 88, "median": 95, "maximum": 99}, "theirs": {"minimum": 9, "median": 10, "maximum": 11},
+   "ratio": {"minimum": 9, "median": 9.5, "maximum": 10}, "atLeast": 8},
   {"group": "peers", "what": "softmax, batch 64, PyTorch DDP with 2 workers", "unit": "examples/s",
    "against": "PyTorch alone", "ours": {"minimum": 3000, "median": 3200, "maximum": 3300},
    "theirs": {"minimum": 3900, "median": 4321, "maximum": 4400}, "ratio": {"minimum": 0.7, "median": 0.8, "maximum": 0.9}},
@@ -45,6 +48,9 @@ for against in "raw sockets" "gRPC round trip" "protobuf stub" "bare Eigen loop"
   expect "\"against\": \"${against}\"" "${report}"
 done
 expect "1.05 MB, 2 workers, unix" "${table}"
+for policy in ASYNC FIRST_ARRIVALS; do
+  expect "^training  *MLP, batch 64, 2 workers, ${policy} .* 2 lone processes" "${table}"
+done
 expect "16 workers" "${table}"
 expect '<= .* (met|MISSED)' "${table}"
 for what in "one of 2 workers killed" "one of 2 workers halted" "chief killed, and started again"; do
@@ -55,7 +61,7 @@ for what in "products of the MLP, batch 64" "convolutions of the CNN, batch 64" 
 done
 
 # The picture shows every part, and both reports.
-readonly parts=("MLP, batch 64" "bare Eigen loop" "Lockstep, 2 lone processes" "[0-9,]+ \\([0-9,]+ steps/s\\)"
+readonly parts=("MLP, batch 64" "bare Eigen loop" "Lockstep, 2 lone processes" "Lockstep, 2 workers, ASYNC" "[0-9,]+ \\([0-9,]+ steps/s\\)"
   "PyTorch DDP, 2 workers" "4,321" "softmax, batch 64, 2 workers, hooks that gate" "CNN, batch 64: PyTorch, NHWC"
   "2.00: 20 to 10 passes/s" "raw sockets, 2 workers" "unix sockets" "model of 4.1 kB" "16"
   "products of the MLP, batch 64, [A-Z0-9-]+: peak" "2 cores of another kind; load before: 0.00")
@@ -65,6 +71,7 @@ done
 # A report with peers alone also makes a picture.
 "${draw}" --parts=rates,models "${peers}" "${plot}"
 expect ">Lockstep, 2 workers</text>" "${plot}"
+expect ">Lockstep, 2 workers, FIRST_ARRIVALS</text>" "${plot}"
 expect ">CNN, batch 64: PyTorch, NHWC</text>" "${plot}"
 if "${draw}" --parts=step "${peers}" "${plot}" 2>"${TEST_TMPDIR}/errors"; then exit 1; fi
 expect "nothing to draw" "${TEST_TMPDIR}/errors"

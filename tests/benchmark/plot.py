@@ -97,18 +97,19 @@ def rates_of(rows):
             continue
         workload, batch, who = (match[1], int(match[2])), int(match[2]), match[3]
         if row['group'] == 'peers':
-            if who == '2 workers':
-                put(workload, LOCKSTEP_BESIDE_PEERS, row['ours'], 2 * batch)
+            if who.startswith('2 workers'):
+                put(workload, f'Lockstep, {who}{PEERS_RUN}', row['ours'], 2 * batch)
                 put(workload, f"{row['against']}, 2 workers{PEERS_RUN}", row['theirs'], 2 * batch)
             else:
                 put(workload, row['against'] + PEERS_RUN, row['theirs'], batch, steps=False)
         elif who == 'one process':
             put(workload, 'Lockstep, one process', row['ours'], batch)
             put(workload, row['against'], row['theirs'], batch)
-        elif row['against'] == '2 lone processes':
+        elif row['against'] == '2 lone processes' and row['unit'] == 'steps/s':
             put(workload, 'Lockstep, 2 lone processes', row['theirs'], 2 * batch)
-        elif re.fullmatch(r'\d+ workers?', who):
-            put(workload, f'Lockstep, {who}', row['ours'], batch * int(who.split()[0]), steps=False)
+        elif re.fullmatch(r'\d+ workers?(, ASYNC|, FIRST_ARRIVALS)?', who):
+            batches_per_step = 1 if who.endswith('ASYNC') else int(who.split()[0])
+            put(workload, f'Lockstep, {who}', row['ours'], batch * batches_per_step, steps=False)
     return panels
 
 

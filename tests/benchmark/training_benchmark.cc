@@ -17,13 +17,15 @@ constexpr double kAuditTurnSeconds = 0.5;
 constexpr int kImages = 8192;
 // The bars (minimum ratios): in process against a bare loop; the examples of two workers against those of one process,
 // and against those of two independent processes running in parallel, the maximum for two processors; against the
-// better of the peers.
+// better of the peers. ASYNC is held against the examples of the two independent processes, FIRST_ARRIVALS against the
+// peer's with the same rule.
 constexpr double kBareLoopBar = 0.98;
 constexpr double kTwoWorkersBar = 1;
 constexpr double kSoftmaxSideBySideBar64 = 0.45;
 constexpr double kSoftmaxSideBySideBar256 = 0.75;
 constexpr double kMlpSideBySideBar64 = 0.80;
 constexpr double kMlpSideBySideBar256 = 0.95;
+constexpr double kMlpAsyncBar256 = 0.9;
 // The allowed cost of digests and of audits. With one audited slot in a hundred, one step in fifty takes twice as long.
 constexpr double kDigestsBar = 1.02;
 constexpr double kAuditBar = 0.98 / 1.02;
@@ -154,6 +156,28 @@ absl::Status MeasureAudit(const TrainingBenchmarkOptions& options, const Workloa
   return absl::OkStatus();
 }
 
+// Measures two workers whose contributions make steps in the order of arrival against two processes that share nothing.
+absl::Status MeasurePolicies(const TrainingBenchmarkOptions& options, const Workload& workload, Report* report) {
+  TrainingSpec async = workload.training, first_arrivals = workload.training;
+  async.policy = config::v1::TrainingConfig::kAsync;
+  first_arrivals.policy = config::v1::TrainingConfig::kFirstArrivals;
+  Contest contest(kTurnSeconds);
+  RETURN_IF_ERROR(contest.Enter("2 workers, ASYNC", TrainingExchange(async), SpecOf(options, 2)));
+  RETURN_IF_ERROR(contest.Enter("2 workers, FIRST_ARRIVALS", TrainingExchange(first_arrivals), SpecOf(options, 2)));
+  RETURN_IF_ERROR(contest.Enter("2 lone processes", InProcessExchange(workload.training), SpecOf(options, 2)));
+  RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
+  // Each step of a contestant has two batches: ASYNC counts the steps of one worker.
+  const double examples = 2 * static_cast<double>(workload.training.batch);
+  for (const int contestant : {0, 1}) {
+    Row* const row =
+        AddRow(absl::StrCat(workload.name, ", ", contest.name(contestant)), "examples/s", contest.name(2), report);
+    row->set_group("training");
+    if (contestant == 0 && workload.training.batch == 256) row->set_at_least(kMlpAsyncBar256);
+    contest.Fill({contestant, examples}, {2, examples}, StepsPerSecond, row);
+  }
+  return absl::OkStatus();
+}
+
 // Measures the cost of a program that follows the run.
 absl::Status MeasureFollowers(const TrainingBenchmarkOptions& options, const Workload& workload, Report* report) {
   TrainingSpec looked_at = workload.training, gated = workload.training;
@@ -198,12 +222,15 @@ absl::Status MeasureChanges(const TrainingBenchmarkOptions& options, const Workl
 absl::Status MeasureWorkloadOfPeers(const TrainingBenchmarkOptions& options, const Peers& peers,
                                     const Workload& workload, Report* report) {
   const TrainingSpec& training = workload.training;
+  TrainingSpec first_arrivals = training;
+  first_arrivals.policy = config::v1::TrainingConfig::kFirstArrivals;
   const ExchangeSpec two = SpecOf(options, 2);
   Contest contest(kTurnSeconds);
   RETURN_IF_ERROR(contest.Enter("Lockstep", TrainingExchange(training), two));
   RETURN_IF_ERROR(contest.Enter("PyTorch DDP", DdpExchange(peers, training), two));
   RETURN_IF_ERROR(contest.Enter("TensorFlow PS", SyncReplicasExchange(peers, training), two));
   RETURN_IF_ERROR(contest.Enter("PyTorch alone", DdpExchange(peers, training), SpecOf(options, 1)));
+  RETURN_IF_ERROR(contest.Enter("FIRST_ARRIVALS", TrainingExchange(first_arrivals), two));
   RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
   for (const int peer : {1, 2}) {
     Row* const row = AddRow(absl::StrCat(workload.name, ", 2 workers"), "steps/s", contest.name(peer), report);
@@ -211,6 +238,11 @@ absl::Status MeasureWorkloadOfPeers(const TrainingBenchmarkOptions& options, con
     row->set_at_least(PeerBar(training));
     contest.Fill({0}, {peer}, StepsPerSecond, row);
   }
+  Row* const original =
+      AddRow(absl::StrCat(workload.name, ", 2 workers, ", contest.name(4)), "steps/s", contest.name(2), report);
+  original->set_group("peers");
+  if (training.batch == 64) original->set_at_least(PeerBar(training));
+  contest.Fill({4}, {2}, StepsPerSecond, original);
   const auto batch = static_cast<double>(training.batch);
   Row* const alone =
       AddRow(absl::StrCat(workload.name, ", PyTorch DDP with 2 workers"), "examples/s", contest.name(3), report);
@@ -227,6 +259,7 @@ absl::Status MeasureTraining(const TrainingBenchmarkOptions& options, Report* re
     if (!workload.training.hidden.empty()) {
       RETURN_IF_ERROR(MeasureDigests(options, workload, report));
       RETURN_IF_ERROR(MeasureAudit(options, workload, report));
+      RETURN_IF_ERROR(MeasurePolicies(options, workload, report));
     }
     RETURN_IF_ERROR(MeasureFollowers(options, workload, report));
     RETURN_IF_ERROR(MeasureChanges(options, workload, report));

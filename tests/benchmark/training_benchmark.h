@@ -26,10 +26,12 @@ struct TrainingBenchmarkOptions {
 };
 
 // Measures the perceptron 784-512-512-10 and softmax regression 784-10: in one process against a bare Eigen loop, and
-// the examples per second of worker processes against one process.
+// the examples per second of worker processes against one process. Also measures the perceptron with two workers under
+// ASYNC and FIRST_ARRIVALS against two processes that share nothing.
 absl::Status MeasureTraining(const TrainingBenchmarkOptions& options, Report* report);
 
-// Does the same with two workers against PyTorch's DistributedDataParallel and TensorFlow's SyncReplicasOptimizer.
+// Does the same with two workers against PyTorch's DistributedDataParallel and TensorFlow's SyncReplicasOptimizer. The
+// latter is compared with FIRST_ARRIVALS too, which has the same rule.
 absl::Status MeasurePeers(const TrainingBenchmarkOptions& options, const Peers& peers, Report* report);
 
 }  // namespace benchmark

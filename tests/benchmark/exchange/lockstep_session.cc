@@ -160,5 +160,13 @@ absl::Status LockstepSession::Step(int n, const Compute& compute) {
   return absl::OkStatus();
 }
 
+absl::Status LockstepSession::Contribute(int n, const Compute& compute) {
+  for (int i = 0; i < n; ++i) {
+    RETURN_IF_ERROR(compute(assignment_));
+    ASSIGN_OR_RETURN(assignment_, channel_->AwaitToken());
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace benchmark
 }  // namespace lockstep

@@ -48,6 +48,8 @@ class LockstepSession {
   absl::Status AwaitTheOthers(const Compute& compute);
   // Computes the next n steps.
   absl::Status Step(int n, const Compute& compute);
+  // Computes the blocks of the next n tokens, whatever their steps. For ASYNC, where no worker waits for another.
+  absl::Status Contribute(int n, const Compute& compute);
   // Computes the step of the current token. Workers that have finished a turn keep their slots of the next step, and a
   // slow or late worker waits for these slots.
   absl::Status TakePendingStep(const Compute& compute);

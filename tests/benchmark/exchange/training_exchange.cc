@@ -29,7 +29,8 @@ namespace {
 // Computes a step like a worker process, from the token to the gradients, with the same classes.
 class TrainingExchangeWorker : public ExchangeWorker {
  public:
-  explicit TrainingExchangeWorker(bool digests) : digests_(digests) {}
+  explicit TrainingExchangeWorker(const TrainingSpec& training)
+      : digests_(training.digests), is_async_(training.policy == config::v1::TrainingConfig::kAsync) {}
 
   // Opens a session with `client`.
   absl::Status Start(const config::v1::RunSpec& config, std::unique_ptr<ChiefClient> client, int index) {
@@ -43,8 +44,10 @@ class TrainingExchangeWorker : public ExchangeWorker {
     return session_->AwaitTheOthers(compute_);
   }
 
-  absl::Status Step(int n) override { return session_->Step(n, compute_); }
-  absl::Status HelpOthers() override { return session_->TakePendingStep(compute_); }
+  absl::Status Step(int n) override {
+    return is_async_ ? session_->Contribute(n, compute_) : session_->Step(n, compute_);
+  }
+  absl::Status HelpOthers() override { return is_async_ ? absl::OkStatus() : session_->TakePendingStep(compute_); }
 
  private:
   absl::Status ComputeBlock(const StepChannel::Assignment& assignment) {
@@ -53,12 +56,12 @@ class TrainingExchangeWorker : public ExchangeWorker {
     const int64_t end = token.first_slot() + token.slot_count();
     gradients_->BeginBlock(session_->channel(), token);
     for (int64_t slot = token.first_slot(); slot < end; ++slot) {
-      ASSIGN_OR_RETURN(const Batch batch, workload_.batches->Get(token.step(), slot));
+      SlotKey key;
+      key.step = token.has_stream() ? token.position() : token.step();
+      key.slot = token.has_stream() ? token.stream() : slot;
+      ASSIGN_OR_RETURN(const Batch batch, workload_.batches->Get(key.step, key.slot));
       PrefetchFollowing(token, slot, workload_.batches.get());
       gradients_->BeginSlot(slot);
-      SlotKey key;
-      key.step = token.step();
-      key.slot = slot;
       RETURN_IF_ERROR(workload_.model->ComputeGradients(assignment.values, batch, key, gradients_.get()));
       RETURN_IF_ERROR(gradients_->status());
     }
@@ -67,6 +70,7 @@ class TrainingExchangeWorker : public ExchangeWorker {
   }
 
   const bool digests_;
+  const bool is_async_;
   Workload workload_;
   absl::optional<ParameterLayout> layout_;
   const std::atomic<bool> wanted_{true};
@@ -78,7 +82,7 @@ class TrainingExchangeWorker : public ExchangeWorker {
 // A worker with a chief in the same process.
 class InProcessWorker : public ExchangeWorker {
  public:
-  explicit InProcessWorker(bool digests) : worker_(digests) {}
+  explicit InProcessWorker(const TrainingSpec& training) : worker_(training) {}
 
   absl::Status Start(const config::v1::RunSpec& config) {
     Chief::Options options;
@@ -99,6 +103,16 @@ class NoServer : public ExchangeServer {
   std::string address() const override { return ""; }
 };
 
+void SetPolicy(const TrainingSpec& spec, int slots, config::v1::TrainingConfig* training) {
+  if (spec.policy == config::v1::TrainingConfig::kFirstArrivals) {
+    training->mutable_first_arrivals()->set_total_replicas(slots);
+    training->mutable_first_arrivals()->set_initial_tokens(slots);
+  } else if (spec.policy == config::v1::TrainingConfig::kAsync) {
+    training->mutable_async();
+    training->set_replicas_to_aggregate(1);
+  }
+}
+
 }  // namespace
 
 void WriteImages(const std::string& directory, int count) {
@@ -118,6 +132,7 @@ void WriteImages(const std::string& directory, int count) {
 
 config::v1::RunSpec TrainingConfig(const TrainingSpec& spec, int slots) {
   config::v1::RunSpec config = EndlessRun(slots);
+  SetPolicy(spec, slots, config.mutable_training());
   if (spec.audit) config.mutable_audit()->set_fraction(*spec.audit);
   config::v1::ModelConfig* const model = config.mutable_model();
   const auto add = [model](const std::string& name) {
@@ -147,7 +162,7 @@ Exchange TrainingExchange(const TrainingSpec& training) {
           },
           [training](const ExchangeSpec& spec, const std::string& address,
                      int index) -> absl::StatusOr<std::unique_ptr<ExchangeWorker>> {
-            auto worker = std::make_unique<TrainingExchangeWorker>(training.digests);
+            auto worker = std::make_unique<TrainingExchangeWorker>(training);
             RETURN_IF_ERROR(worker->Start(TrainingConfig(training, spec.workers), NewGrpcChiefClient(address), index));
             return std::unique_ptr<ExchangeWorker>(std::move(worker));
           }};
@@ -156,7 +171,7 @@ Exchange TrainingExchange(const TrainingSpec& training) {
 Exchange InProcessExchange(const TrainingSpec& training) {
   return {ServeNothing,
           [training](const ExchangeSpec&, const std::string&, int) -> absl::StatusOr<std::unique_ptr<ExchangeWorker>> {
-            auto worker = std::make_unique<InProcessWorker>(training.digests);
+            auto worker = std::make_unique<InProcessWorker>(training);
             RETURN_IF_ERROR(worker->Start(TrainingConfig(training, 1)));
             return std::unique_ptr<ExchangeWorker>(std::move(worker));
           }};

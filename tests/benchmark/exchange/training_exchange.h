@@ -27,6 +27,8 @@ struct TrainingSpec {
   // AuditConfig.fraction. If absent, nothing is audited.
   absl::optional<double> audit;
   Follower follower = Follower::kNone;
+  // FIRST_ARRIVALS has as many total replicas and initial tokens as workers, the defaults of SyncReplicasOptimizer.
+  config::v1::TrainingConfig::PolicyCase policy = config::v1::TrainingConfig::POLICY_NOT_SET;
 };
 
 constexpr int64_t kPixels = 784;
@@ -39,7 +41,8 @@ void WriteImages(const std::string& directory, int count);
 config::v1::RunSpec TrainingConfig(const TrainingSpec& spec, int slots);
 
 // The following exchanges ignore ExchangeSpec::model.
-// A chief with a gRPC server, and workers that compute one slot each.
+// A chief with a gRPC server, and workers that compute one slot each. Under ASYNC, ExchangeWorker::Step counts the
+// worker's own contributions, each of which makes a step of the run.
 Exchange TrainingExchange(const TrainingSpec& spec);
 // A chief and one worker in one process, without a socket.
 Exchange InProcessExchange(const TrainingSpec& spec);
