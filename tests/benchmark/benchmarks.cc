@@ -27,6 +27,7 @@
 #include "lockstep/tests/benchmark/recovery_benchmark.h"
 #include "lockstep/tests/benchmark/spread.h"
 #include "lockstep/tests/benchmark/step_benchmark.h"
+#include "lockstep/tests/benchmark/straggler_benchmark.h"
 #include "lockstep/tests/benchmark/training_benchmark.h"
 
 namespace lockstep {
@@ -55,9 +56,10 @@ struct Flags {
   Peers peer_paths;
 };
 
-// The groups, in the order in which they are measured.
-const std::vector<std::string> kGroups = {"step",      "training", "saving",   "start",  "memory",
-                                          "chief_cpu", "tls",      "recovery", "kernels"};
+// The groups, in the order in which they are measured. Some fork processes; after "stragglers", which starts many
+// threads, none does.
+const std::vector<std::string> kGroups = {"step",      "training", "saving",   "start",   "memory",
+                                          "chief_cpu", "tls",      "recovery", "kernels", "stragglers"};
 const std::vector<std::string> kPeerGroups = {"peers", "models", "products"};
 
 bool ParseNumbers(const std::string& text, std::vector<int64_t>* out) {
@@ -175,6 +177,11 @@ absl::Status MeasureGroup(const std::string& group, const Flags& flags, const st
   if (group == "kernels") {
     MeasureKernels(KernelOptions(flags), report);
     return absl::OkStatus();
+  }
+  if (group == "stragglers") {
+    StragglerBenchmarkOptions stragglers;
+    stragglers.seconds = 2 * flags.seconds;
+    return MeasureStragglers(stragglers, report);
   }
   step.sizes = {4096, 2678824};
   if (group == "tls") return MeasureTls(step, report);

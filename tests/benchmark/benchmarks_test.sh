@@ -37,7 +37,7 @@ expect() {
   }
 }
 
-for group in step training saving start memory "chief CPU" TLS recovery kernels; do
+for group in step training saving start memory "chief CPU" TLS recovery kernels stragglers; do
   expect "^${group} " "${table}"
   expect "\"group\": \"${group}\"" "${report}"
 done
@@ -60,6 +60,10 @@ for what in "products of the MLP, batch 64" "convolutions of the CNN, batch 64" 
   expect "^kernels  *${what}, (AVX2 .*>=|AVX-512 .*>=|NEON) .*" "${table}"
 done
 
+for what in "DETERMINISTIC, 8 workers, 0 backups" "FIRST_ARRIVALS, 8 workers, 3 backups" "ASYNC, 8 workers"; do
+  expect "^stragglers  *${what}  *batches/s .* 8 workers that never wait" "${table}"
+done
+
 # The picture shows every part, and both reports.
 readonly parts=("MLP, batch 64" "bare Eigen loop" "Lockstep, 2 lone processes" "Lockstep, 2 workers, ASYNC" "[0-9,]+ \\([0-9,]+ steps/s\\)"
   "PyTorch DDP, 2 workers" "4,321" "softmax, batch 64, 2 workers, hooks that gate" "CNN, batch 64: PyTorch, NHWC"
@@ -79,7 +83,7 @@ expect "nothing to draw" "${TEST_TMPDIR}/errors"
 status=0
 "${folder}/tests/benchmark/benchmarks" --only=nothing 2>"${TEST_TMPDIR}/errors" || status=$?
 [[ "${status}" == 2 ]]
-expect "no group \"nothing\"; there are step, .*, recovery, kernels" "${TEST_TMPDIR}/errors"
+expect "no group \"nothing\"; there are step, .*, kernels, stragglers" "${TEST_TMPDIR}/errors"
 status=0
 "${folder}/tests/benchmark/benchmarks" --peers --only=step 2>"${TEST_TMPDIR}/errors" || status=$?
 [[ "${status}" == 2 ]]
