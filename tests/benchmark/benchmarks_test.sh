@@ -68,7 +68,7 @@ done
 readonly parts=("MLP, batch 64" "bare Eigen loop" "Lockstep, 2 lone processes" "Lockstep, 2 workers, ASYNC" "[0-9,]+ \\([0-9,]+ steps/s\\)"
   "PyTorch DDP, 2 workers" "4,321" "softmax, batch 64, 2 workers, hooks that gate" "CNN, batch 64: PyTorch, NHWC"
   "2.00: 20 to 10 passes/s" "raw sockets, 2 workers" "unix sockets" "model of 4.1 kB" "16"
-  "products of the MLP, batch 64, [A-Z0-9-]+: peak" "2 cores of another kind; load before: 0.00")
+  "products of the MLP, batch 64, [A-Z0-9-]+: peak" "time of a step, ms" "never wait" "FIRST_ARRIVALS" "2 cores of another kind; load before: 0.00")
 for text in "${parts[@]}"; do
   expect ">${text}</text>" "${plot}"
 done

@@ -4,13 +4,15 @@
 Several reports, such as one of a run with --peers and one without, make one picture. The parts, from top to bottom,
 are drawn if the reports have their rows, and if --parts names them or is absent:
 
-  rates     examples and steps per second, one panel for each model and batch: one process, workers, lone processes, a
-            bare loop; below them the run with PyTorch and TensorFlow (groups training and peers)
-  extras    the speed with hooks, audits and digests, relative to the speed without them (group training)
-  models    passes on one thread against PyTorch, products against oneDNN (groups models and products)
-  step      a step's time over the size of the model, one panel for each wire (group step)
-  cost      the chief's processor time per step and worker over the number of workers (group chief_cpu)
-  kernels   the speed of kernels, relative to the processor's peak and to a copy's bandwidth (group kernels)
+  rates       examples and steps per second, one panel for each model and batch: one process, workers, lone processes, a
+              bare loop; below them the run with PyTorch and TensorFlow (groups training and peers)
+  extras      the speed with hooks, audits and digests, relative to the speed without them (group training)
+  models      passes on one thread against PyTorch, products against oneDNN (groups models and products)
+  step        a step's time over the size of the model, one panel for each wire (group step)
+  cost        the chief's processor time per step and worker over the number of workers (group chief_cpu)
+  kernels     the speed of kernels, relative to the processor's peak and to a copy's bandwidth (group kernels)
+  stragglers  the time of a step and the batches per second over the number of backups, a line for each policy (group
+              stragglers)
 
 Marks and bars are medians; thin lines extend from the minimum to the maximum. The colours are those of Okabe and Ito,
 which colour-blind people can distinguish.
@@ -207,7 +209,7 @@ def against(row):
     return f"{row['what']}: {row['against']}"
 
 
-# --- lines: step, cost ---
+# --- lines: step, cost, stragglers ---
 
 
 def draw_step(figure, rows):
@@ -278,6 +280,37 @@ def draw_cost(figure, rows):
                     fontsize=8)
 
 
+def draw_stragglers(figure, rows):
+    """Draws the time of a step and the batches per second over the backups. A step of ASYNC, which has none, is one
+    batch, so only its rate is comparable."""
+    colors = {'DETERMINISTIC': BLUE, 'FIRST_ARRIVALS': VERMILION, 'ASYNC': GREEN}
+    lines, most = {}, 0
+    for row in rows:
+        policy, _, *backups = row['what'].split(', ')
+        points = lines.setdefault(row['unit'], {}).setdefault(policy, {})
+        points[int(backups[0].split()[0]) if backups else None] = row['ours']
+        most = max(most, row.get('theirs', {'median': 0})['median'])
+    panels = {'ms/step': 'time of a step, ms', 'batches/s': 'batches/s that count'}
+    for axes, (unit, title) in zip(figure.subplots(1, len(panels)), panels.items()):
+        for policy, points in lines[unit].items():
+            counts = sorted(count for count in points if count is not None)
+            if counts:
+                sides = [points[count] for count in counts]
+                axes.errorbar(counts, [side['median'] for side in sides], yerr=whiskers(sides), color=colors[policy],
+                              marker='o', markersize=4, linewidth=1.2, elinewidth=0.6, label=policy)
+                axes.set_xticks(counts)
+            elif unit == 'batches/s':
+                axes.axhline(points[None]['median'], color=colors[policy], linewidth=1.2, label=policy)
+        if unit == 'batches/s':
+            axes.axhline(most, color=GREY, linewidth=1, linestyle='--', label='never wait')
+            axes.legend(fontsize=7, frameon=False)
+        axes.set_ylim(0, None)
+        axes.grid(True, linewidth=0.3, color='#cccccc')
+        axes.set_title(title, loc='left', fontsize=8)
+        axes.set_xlabel('backups, of 8 workers')
+    figure.suptitle('Workers that are slow at times', x=0.01, ha='left', fontweight='bold', fontsize=8)
+
+
 # --- the picture ---
 
 
@@ -289,6 +322,7 @@ def parts_of(rows):
     step = [row for row in rows if row['group'] == 'step']
     cost = [row for row in rows if row['group'] == 'chief CPU']
     kernels = [row for row in rows if row['group'] == 'kernels']
+    stragglers = [row for row in rows if row['group'] == 'stragglers']
     parts = {
         'rates': (rates, lambda: rates_height(rates), draw_rates),
         'extras': (extras, lambda: ratios_height(extras),
@@ -300,13 +334,14 @@ def parts_of(rows):
         'cost': (cost, lambda: 2.4, draw_cost),
         'kernels': (kernels, lambda: ratios_height(kernels),
                     lambda figure, data: draw_ratios(figure, data, 'Kernels on one thread', against)),
+        'stragglers': (stragglers, lambda: 2.8, draw_stragglers),
     }
     return {name: (data, height(), draw) for name, (data, height, draw) in parts.items() if data}
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('--parts', help='of: rates, extras, models, step, cost, kernels')
+    parser.add_argument('--parts', help='of: rates, extras, models, step, cost, kernels, stragglers')
     parser.add_argument('report', nargs='+')
     parser.add_argument('picture')
     flags = parser.parse_args()
