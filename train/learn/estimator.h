@@ -53,7 +53,7 @@ class Estimator {
     std::vector<CheckpointListener*> saving_listeners;
     // The number of steps from the run's current step.
     absl::optional<int64_t> steps;
-    // The global step at which the run finishes, regardless of `steps`.
+    // The global step at which the run finishes, regardless of `steps`. If absent, the configured steps.
     absl::optional<int64_t> max_steps;
     // The global step before which a worker computes nothing.
     int64_t startup_delay_steps = 0;

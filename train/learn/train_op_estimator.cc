@@ -70,17 +70,19 @@ void EndAt(int64_t step, config::v1::TrainingConfig* training) {
   training->set_steps(step);
 }
 
-// Sets the length of the run for this call of Train. If `steps` lead beyond max_steps, the run ends there: a run that
-// is already there takes no step, however often the program is started.
+// Sets the length of the run for this call of Train. If `steps` lead beyond max_steps or, without them, the configured
+// steps, the run ends there: a run that is already there takes no step, however often the program is started.
 absl::Status SetLength(const Estimator::TrainArguments& arguments, SessionOptions* session) {
   config::v1::TrainingConfig* const training = session->op.spec.mutable_training();
   if (arguments.steps) {
+    absl::optional<int64_t> last = arguments.max_steps;
+    if (!last && training->steps() > 0) last = training->steps();
     training->clear_steps();
     training->clear_unbounded();
     training->set_additional_steps(*arguments.steps);
-    if (!arguments.max_steps || !session->is_chief) return absl::OkStatus();
+    if (!last || !session->is_chief) return absl::OkStatus();
     ASSIGN_OR_RETURN(const absl::optional<int64_t> bound, RunBound(*session));
-    if (bound && *bound > *arguments.max_steps) EndAt(*arguments.max_steps, training);
+    if (bound && *bound > *last) EndAt(*last, training);
   } else if (arguments.max_steps) {
     EndAt(*arguments.max_steps, training);
   }

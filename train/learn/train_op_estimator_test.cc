@@ -184,6 +184,24 @@ TEST_F(TrainOpEstimatorTest, AFinishedProgramThatIsStartedAgainTakesNoStep) {
   EXPECT_EQ(fewer->evaluation->global_step, 20) << "a run does not go back";
 }
 
+// Without train_steps, the configuration's length holds.
+TEST_F(TrainOpEstimatorTest, RoundsEndAtTheConfiguredSteps) {
+  options_.session.local_workers = 2;
+  options_.session.op.spec.mutable_training()->clear_unbounded();
+  options_.session.op.spec.mutable_training()->set_steps(7);
+  ExperimentOptions options;
+  options.train_steps_per_iteration = 5;
+  for (int start = 0; start < 2; ++start) {
+    int rounds = 0;
+    const auto result =
+        Make(options)->ContinuousTrainAndEval([&](const absl::optional<EvaluationMetrics>&) { return ++rounds < 6; });
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->evaluation->global_step, 7) << start;
+    EXPECT_LT(rounds, 6) << "it ends by itself";
+  }
+  EXPECT_FALSE(fs_.Exists("run/model.ckpt-10.index").value());
+}
+
 TEST_F(TrainOpEstimatorTest, TrainsOnTheSplitThatIsNamed) {
   options_.session.local_workers = 2;
   const auto trained_on = [&](const std::string& split) {
