@@ -1156,6 +1156,12 @@ TEST_F(SlimRunTest, TheNewerTrainTakesItsOptions) {
   const std::vector<std::string> events = EventsIn("run");
   for (const char* event : {"mine 1", "mine 3", "mine 5"}) EXPECT_THAT(events, Contains(event));
   EXPECT_THAT(events, Not(Contains("mine 2")));
+  op.spec.mutable_checkpoint()->set_every_seconds(30);
+  options.open = [](const SessionOptions& session) -> absl::StatusOr<HeldSession> {
+    EXPECT_EQ(session.op.spec.checkpoint().every_seconds(), 30) << "as configured";
+    return absl::OutOfRangeError("the run is over");
+  };
+  EXPECT_TRUE(training::Train(op, "run", options).ok());
   options.save_checkpoint_secs = absl::Seconds(7);
   options.open = [](const SessionOptions& session) -> absl::StatusOr<HeldSession> {
     EXPECT_EQ(session.op.spec.checkpoint().every_seconds(), 7);

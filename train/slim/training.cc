@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/train/session/session_options.h"
 
 namespace lockstep::train::slim::training {
 
@@ -11,7 +12,7 @@ absl::StatusOr<absl::optional<double>> Train(const TrainOp& train_op, const std:
     if (options.save_summaries_steps.Or(100).value_or(0) != 0) {
       return absl::InvalidArgumentError("save_summaries_steps: is given, but there is no logdir");
     }
-    if (options.save_checkpoint_secs.Or(absl::Seconds(600)).value_or(absl::ZeroDuration()) != absl::ZeroDuration()) {
+    if (SavePeriodOf(options.save_checkpoint_secs, train_op) != absl::ZeroDuration()) {
       return absl::InvalidArgumentError("save_checkpoint_secs: is given, but there is no logdir");
     }
   }

@@ -21,8 +21,9 @@ struct TrainOptions {
   // They must outlive the call. chief_only_hooks come first.
   std::vector<Hook*> hooks;
   std::vector<Hook*> chief_only_hooks;
-  // None and 0: the chief saves only when a run begins and ends.
-  Choice<absl::Duration> save_checkpoint_secs = absl::Seconds(600);
+  // Default: checkpoint.every_seconds of the configuration, 600 s unless it is set. None and 0: the chief saves only
+  // when a run begins and ends, and every checkpoint.every_steps of the configuration.
+  Choice<absl::Duration> save_checkpoint_secs;
   // None and 0: no summaries.
   Choice<int64_t> save_summaries_steps = int64_t{100};
   absl::Duration max_wait_secs = absl::Seconds(7200);
