@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
 #include "glog/logging.h"
+#include "lockstep/common/base/catch_exceptions.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/base/utf8.h"
 #include "lockstep/common/step/training_policy.h"
@@ -34,7 +35,7 @@ class FunctionSink : public EventSink {
 
   void Write(v1::Event event) override {
     if (!event.has_summary()) return;
-    const absl::Status written = write_(event.summary(), event.step());
+    const absl::Status written = CatchExceptions([&] { return write_(event.summary(), event.step()); });
     LOG_IF(ERROR, !written.ok()) << "a summary of step " << event.step() << " is lost: " << written.message();
   }
   absl::Status Flush() override { return absl::OkStatus(); }

@@ -64,7 +64,7 @@ absl::StatusOr<std::unique_ptr<MonitoredSession>> MonitoredSession::Create(Monit
   auto session = absl::WrapUnique(new MonitoredSession(std::move(options), std::move(manager)));
   HookedSession::Options& hooked = session->hooked_options_;
   RETURN_IF_ERROR(BeginHooks(hooked.hooks));
-  hooked.initial_states = StatesOf(hooked.hooks);
+  ASSIGN_OR_RETURN(hooked.initial_states, StatesOf(hooked.hooks));
   RETURN_IF_ERROR(session->CreateSessionWithRetries());
   return session;
 }

@@ -52,7 +52,8 @@ struct SessionOptions : RunStorage {
   std::string summary_dir;
   // Receives all of the chief's summaries in place of the event file, which is not written. The program's summaries
   // come from the thread that adds them, which gets the writer's error. The chief's scalars and the summaries of
-  // gradients and workers come from another thread. If null, the chief writes the event file.
+  // gradients and workers come from another thread, which logs an error or exception and continues. If null, the chief
+  // writes the event file.
   SummaryWriter summary_writer;
   // True if the chief's scalars (summary.every_steps of the configuration) include loss and global_step/sec. If false,
   // the program writes those.

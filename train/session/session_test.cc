@@ -1,4 +1,5 @@
 // Sessions of real chiefs and workers, in this process.
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -442,6 +443,21 @@ TEST_F(SessionTest, InitFunctionIsKeptUntilACheckpoint) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("began with an init_fn; this program has none"));
   ASSERT_TRUE(OpenSession(options).ok());
   EXPECT_TRUE(OpenSession(ChiefOptions()).ok()) << "it would never be called again";
+}
+
+TEST_F(SessionTest, ExceptionOfTheSummaryWriterLosesASummary) {
+  op_.spec.mutable_summary()->set_every_steps(2);
+  SessionOptions options = ChiefOptions();
+  std::atomic<int> calls{0};
+  options.summary_writer = [&](const v1::Summary&, int64_t) -> absl::Status {
+    ++calls;
+    throw std::runtime_error("a bug in the writer");
+  };
+  auto session = OpenSession(options).value();
+  EXPECT_EQ(RunAll(session.get()).back(), 12);
+  EXPECT_TRUE(session->Close().ok());
+  session.reset();  // its events are written
+  EXPECT_GT(calls, 0);
 }
 
 TEST_F(SessionTest, OptionsThatContradictEachOtherAreRefused) {

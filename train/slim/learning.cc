@@ -205,7 +205,7 @@ class Loop {
     looped_.hooks.insert(looped_.hooks.end(), options_.hooks.begin(), options_.hooks.end());
     looped_.gate_loop = gates_;
     RETURN_IF_ERROR(BeginHooks(looped_.hooks));
-    looped_.initial_states = StatesOf(looped_.hooks);
+    ASSIGN_OR_RETURN(looped_.initial_states, StatesOf(looped_.hooks));
     return absl::OkStatus();
   }
 

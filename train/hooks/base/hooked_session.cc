@@ -57,9 +57,14 @@ absl::Status BeginHooks(absl::Span<Hook* const> hooks) {
   return absl::OkStatus();
 }
 
-std::vector<std::string> StatesOf(absl::Span<Hook* const> hooks) {
+absl::StatusOr<std::vector<std::string>> StatesOf(absl::Span<Hook* const> hooks) {
   std::vector<std::string> states;
-  for (const Hook* part : PartsOf(hooks)) states.push_back(part->State());
+  for (const Hook* part : PartsOf(hooks)) {
+    RETURN_IF_ERROR(Call(*part, [&] {
+      states.push_back(part->State());
+      return absl::OkStatus();
+    }));
+  }
   return states;
 }
 
@@ -72,7 +77,7 @@ HookedSession::HookedSession(Session* session, Options options)
 
 absl::StatusOr<std::unique_ptr<HookedSession>> HookedSession::Open(Session* session, Options options) {
   std::unique_ptr<HookedSession> hooked(new HookedSession(session, std::move(options)));
-  RETURN_IF_ERROR(hooked->Start());
+  RETURN_IF_ERROR(CatchExceptions([&] { return hooked->Start(); }));
   return hooked;
 }
 

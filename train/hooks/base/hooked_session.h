@@ -24,7 +24,8 @@ namespace lockstep::train {
 absl::Status BeginHooks(absl::Span<Hook* const> hooks);
 
 // Returns the states of the hooks' parts, in order. After BeginHooks, they are HookedSession::Options::initial_states.
-std::vector<std::string> StatesOf(absl::Span<Hook* const> hooks);
+// Internal names a hook that throws.
+absl::StatusOr<std::vector<std::string>> StatesOf(absl::Span<Hook* const> hooks);
 
 // Calls hooks around each Run of a session. Life cycle: Open, Run until ShouldStop, Close. On a worker, each recovery
 // has a session and a HookedSession of its own, with the same hooks. Runs entirely in the caller's thread.

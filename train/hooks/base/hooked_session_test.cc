@@ -314,6 +314,25 @@ TEST_F(HookedSessionTest, ExceptionOfAHookIsItsError) {
   EXPECT_TRUE(base.stopped());
 }
 
+TEST_F(HookedSessionTest, ExceptionOfAStateIsAnError) {
+  class Throwing : public Hook {
+   public:
+    std::string name() const override { return "Throwing"; }
+    std::string State() const override { throw std::out_of_range("at"); }
+  } hook;
+  Hook* const hooks[] = {&hook};
+  EXPECT_EQ(StatesOf(hooks).status(), absl::InternalError("hook Throwing: exception: at"));
+  // A life that continues from a checkpoint without a state of the hook asks whether it has one.
+  FakeSession base;
+  RecordingHook a(&calls_);
+  FakeSession::Options killed;
+  a.after_run = [&](RunContext&, const RunValues&) { killed = base.NextLife(); };
+  auto session = Open(&base, {&a});
+  ASSERT_TRUE((*session)->Run(op_).ok());
+  FakeSession next(killed);
+  EXPECT_TRUE(absl::IsInternal(Open(&next, {&hook}).status()));
+}
+
 TEST_F(HookedSessionTest, OutOfRangeBeforeTheFirstRunIsAnError) {
   for (const char* call : {"begin", "created"}) {
     FakeSession base;
