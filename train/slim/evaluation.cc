@@ -117,6 +117,9 @@ absl::StatusOr<absl::optional<Evaluation>> EvaluationLoop(const std::string& che
   int64_t left = options.max_number_of_evaluations.value_or(-1);
   while (left != 0) {
     const absl::optional<std::string> checkpoint = checkpoints.Next();
+    if (!checkpoint && options.stop != nullptr && options.stop->requested()) {
+      return absl::CancelledError("the process was told to stop");
+    }
     if (!checkpoint) break;
     absl::StatusOr<Evaluation> evaluation = evaluator.Evaluate(*checkpoint);
     if (!evaluation.ok()) {

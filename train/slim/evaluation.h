@@ -63,7 +63,7 @@ struct EvaluationLoopOptions : EvaluateOptions {
 };
 
 // Evaluates the checkpoints of a run as they appear. Skips one that is removed before it is read. Returns the last
-// evaluation; nullopt if there was none. Errors: those of EvaluateOnce.
+// evaluation; nullopt if there was none. Errors: those of EvaluateOnce; Cancelled if `stop` ended the wait.
 absl::StatusOr<absl::optional<Evaluation>> EvaluationLoop(const std::string& checkpoint_dir, const std::string& logdir,
                                                           const EvaluationLoopOptions& options = {});
 

@@ -1106,6 +1106,10 @@ TEST_F(SlimRunTest, EvaluatesCheckpointsAsTheyCome) {
   last = EvaluationLoop("empty", "", options);
   ASSERT_TRUE(last.ok()) << last.status();
   EXPECT_EQ(*last, absl::nullopt);
+  StopSignal stop;
+  stop.Request();
+  options.stop = &stop;
+  EXPECT_TRUE(absl::IsCancelled(EvaluationLoop("empty", "", options).status())) << "not the end of a run";
 }
 
 // SLIM-30
