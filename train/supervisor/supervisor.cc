@@ -94,7 +94,9 @@ absl::Status CheckSaver(const SupervisorOptions& options) {
   if (saver == nullptr) return absl::InvalidArgumentError("saver: is null; kNone says that there is none");
   if (options.session.logdir.empty()) return absl::InvalidArgumentError("saver: is given, but there is no logdir");
   const absl::Status named = saver->CheckBesideRun(options.session.checkpoint_basename);
-  return named.ok() ? named : absl::InvalidArgumentError(absl::StrCat("saver: ", named.message()));
+  if (!named.ok()) return absl::InvalidArgumentError(absl::StrCat("saver: ", named.message()));
+  if (SavePeriodOf(options) > absl::ZeroDuration()) return absl::OkStatus();
+  return absl::InvalidArgumentError("saver: is given, but save_model_period is 0, so that it would never save");
 }
 
 absl::Status CheckOptions(const SupervisorOptions& options) {

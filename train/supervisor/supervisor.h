@@ -62,8 +62,8 @@ struct SupervisorOptions {
   // Default: the chief's event file. None: no events. Given: SessionOptions::summary_writer.
   Choice<SummaryWriter> summary_writer;
   // Default: the chief's checkpoints. None: the logdir is for events alone, and a run is neither restored nor saved.
-  // Given: saves next to the chief's checkpoints, with save_model_period and under its own names. It must outlive this
-  // and must not be used elsewhere while the services run.
+  // Given: saves next to the chief's checkpoints, with save_model_period, which must be above 0, and under its own
+  // names. It must outlive this and must not be used elsewhere while the services run.
   Choice<Saver*> saver;
   // Default: checkpoint.every_seconds of the configuration, 600 s unless it is set. None and 0: the chief saves only
   // when a run begins and when it ends or stops, and every checkpoint.every_steps of the configuration.

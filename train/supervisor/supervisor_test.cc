@@ -523,6 +523,8 @@ TEST_F(SupervisorTest, ASaverSavesWithThePeriodOfTheModel) {
   saver_options.basename = saver_options.latest_filename = "mine";
   const auto saver = Saver::Create(saver_options).value();
   options_.saver = saver.get();
+  options_.save_model_period = kNone;
+  EXPECT_THAT(ErrorOfCreate(), HasSubstr("saver: is given, but save_model_period is 0"));
   options_.save_model_period = absl::Seconds(10);
   opener_.Add(RunOf(5, 5));
   const auto supervisor = Create();
