@@ -225,8 +225,9 @@ class Loop {
   // `supervisor` must outlive the last Run.
   void Follow(Supervisor* supervisor) {
     supervisor_ = supervisor;
-    if (logdir_.empty() && options_.session.summary_dir.empty()) return;
     if (options_.summary_writer.is_none()) return;
+    const bool has_writer = options_.session.is_chief && options_.summary_writer.is_given();
+    if (logdir_.empty() && options_.session.summary_dir.empty() && !has_writer) return;
     kwargs_.summary_writer = [supervisor](const v1::Summary& summary, int64_t step) {
       return supervisor->SummaryComputed(summary, step);
     };

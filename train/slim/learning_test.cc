@@ -442,10 +442,13 @@ TEST_F(LearningTest, AWriterOfTheProgramTakesTheSummaries) {
     EXPECT_TRUE(session.AddSummary(summary).ok());
     return TrainStepResult{step->loss, true};
   };
-  ASSERT_TRUE(Run().ok());
-  EXPECT_THAT(written, ElementsAre("mine 1", "mine 1"));
-  EXPECT_FALSE(opener_.asked(0).write_events);
-  EXPECT_THAT(opener_.last().summaries(), IsEmpty());
+  for (const char* logdir : {"run", ""}) {
+    written.clear();
+    ASSERT_TRUE(Run(logdir).ok());
+    EXPECT_THAT(written, ElementsAre("mine 1", "mine 1")) << logdir;
+    EXPECT_FALSE(opener_.asked(0).write_events);
+    EXPECT_THAT(opener_.last().summaries(), IsEmpty());
+  }
 }
 
 TEST_F(LearningTest, WithoutAWriterNoEventsAreWritten) {
