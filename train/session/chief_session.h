@@ -103,6 +103,8 @@ class ChiefSession : public Session, public StepGate {
   int64_t stop_listener_ = StopSignal::kNone;
   std::unique_ptr<ChiefClient> client_;
   std::unique_ptr<LocalWorkers> workers_;
+  // The op that Run has checked last. Only Run uses it.
+  const TrainOp* checked_op_ = nullptr;
   mutable Mutex mutex_;
   // The last global step that the caller has seen.
   int64_t last_seen_ ABSL_GUARDED_BY(mutex_) = 0;

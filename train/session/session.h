@@ -53,8 +53,8 @@ class Session {
 
   // On the chief, waits for the next global step that the caller has not seen. A caller whose hooks do not hold the run
   // may fall behind, and misses steps that are more than 64 steps old. On a worker, computes a block and waits for the
-  // verdict on it. `op` is the one with which the session was opened. Errors: OutOfRange if the run is over: a clean
-  // end.
+  // verdict on it. `op` is the one with which the session was opened; its settings are the session's. Errors:
+  // OutOfRange if the run is over: a clean end; InvalidArgument for another op (CheckSameOp).
   virtual absl::StatusOr<StepResult> Run(const TrainOp& op) = 0;
 
   // Returns the global step at which the next Run starts. On a worker, waits for a block, which this process then

@@ -445,6 +445,21 @@ TEST_F(SessionTest, InitFunctionIsKeptUntilACheckpoint) {
   EXPECT_TRUE(OpenSession(ChiefOptions()).ok()) << "it would never be called again";
 }
 
+TEST_F(SessionTest, AnotherOpIsRefused) {
+  const auto session = OpenSession(ChiefOptions()).value();
+  TrainOp other = op_;
+  other.spec.mutable_model()->mutable_layer(0)->mutable_dense()->set_units(5);
+  for (int i = 0; i < 2; ++i) {
+    const absl::Status refused = session->Run(other).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(refused)) << refused;
+    EXPECT_THAT(std::string(refused.message()), HasSubstr("units: 3 -> 5"));
+  }
+  EXPECT_EQ(session->Run(op_)->global_step, 1);
+  EXPECT_EQ(session->Run(TrainOp())->global_step, 2) << "the session's own";
+  RunAll(session.get());
+  EXPECT_TRUE(session->Close().ok());
+}
+
 TEST_F(SessionTest, ExceptionOfTheSummaryWriterLosesASummary) {
   op_.spec.mutable_summary()->set_every_steps(2);
   SessionOptions options = ChiefOptions();

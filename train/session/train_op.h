@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/worker/nn/model.h"
@@ -36,6 +37,10 @@ absl::StatusOr<TrainOp> CreateTrainOp(config::v1::RunSpec spec, WorkloadFactory 
 
 // Creates an op from the text of a configuration.
 absl::StatusOr<TrainOp> CreateTrainOp(const std::string& text);
+
+// Checks the argument of a Run of the session that was opened with `opened`. InvalidArgument if `op` has another model,
+// or if only one of the two has a make_workload or transform_model. An op without a model may be any.
+absl::Status CheckSameOp(const TrainOp& opened, const TrainOp& op);
 
 }  // namespace lockstep::train
 

@@ -120,7 +120,11 @@ void WorkerSession::LimitHold(absl::Duration limit) {
   changed_.SignalAll();
 }
 
-absl::StatusOr<StepResult> WorkerSession::Run(const TrainOp&) {
+absl::StatusOr<StepResult> WorkerSession::Run(const TrainOp& op) {
+  if (&op != checked_op_) {
+    RETURN_IF_ERROR(CheckSameOp(options_.op, op));
+    checked_op_ = &op;
+  }
   bool send_stop = false;
   StepResult result;
   {

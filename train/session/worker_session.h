@@ -100,6 +100,8 @@ class WorkerSession : public Session, private BlockObserver {
   std::unique_ptr<ChiefClient> client_;
   std::unique_ptr<TrainingWorker> worker_;
   std::unique_ptr<Thread> thread_;
+  // The op that Run has checked last. Only Run uses it.
+  const TrainOp* checked_op_ = nullptr;
   Mutex mutex_;
   CondVar changed_;
   State state_ ABSL_GUARDED_BY(mutex_);

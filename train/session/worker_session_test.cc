@@ -59,6 +59,9 @@ class WorkerSessionTest : public ::testing::Test {
 };
 
 TEST_F(WorkerSessionTest, RunsBlocksAndLearnsWhatBecameOfThem) {
+  TrainOp other = op_;
+  other.spec.mutable_model()->mutable_layer(0)->set_name("other");
+  EXPECT_TRUE(absl::IsInvalidArgument(worker_->Run(other).status()));
   chief_->AllowThrough(StepMachine::kNoLimit);
   int blocks = 0;
   while (!worker_->ShouldStop()) {
