@@ -49,7 +49,7 @@ class Estimator {
     std::string train_split;
     // They must outlive the call.
     std::vector<Hook*> hooks;
-    // Receive each checkpoint, on the chief.
+    // Receive each checkpoint, on the chief; with periods of steps and of time, only those of steps.
     std::vector<CheckpointListener*> saving_listeners;
     // The number of steps from the run's current step.
     absl::optional<int64_t> steps;

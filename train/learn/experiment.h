@@ -54,7 +54,8 @@ struct ExperimentOptions {
   // If true, TrainAndEvaluate evaluates and exports each checkpoint that the RunConfig's period saves, while the next
   // step waits.
   bool checkpoint_and_export = false;
-  // Receive each checkpoint, on the chief, whose RunConfig needs a period. They must outlive the experiment.
+  // Receive each checkpoint of the chief's period, which the RunConfig must have; if it has both, that of steps. They
+  // must outlive the experiment.
   std::vector<CheckpointListener*> saving_listeners;
   // All waits use this clock and end with `stop`, which may be null. Both must outlive the experiment.
   Clock* clock = Clock::Real();

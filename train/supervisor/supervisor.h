@@ -69,8 +69,9 @@ struct SupervisorOptions {
   // when a run begins and when it ends or stops, and every checkpoint.every_steps of the configuration.
   Choice<absl::Duration> save_model_period;
   // If true, no step of the chief begins before the body's next Run. A body that leaves its loop after step s then ends
-  // the run at s, and all that it reads and sets between two Runs is of one step. Once a body calls WaitForStop, the
-  // run continues without it. If false, steps do not wait for the body, and the run ends at the step in progress.
+  // the run at s, and all that it reads and sets between two Runs is of one step. A chief that is killed at s, before
+  // the end is recorded, may begin the body of its next life at s. Once a body calls WaitForStop, the run continues
+  // without it. If false, steps do not wait for the body, and the run ends at the step in progress.
   bool gate_loop = false;
   absl::Duration recovery_wait = absl::Seconds(30);
   // The longest time that threads may continue after a stop was requested.
