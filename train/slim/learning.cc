@@ -120,9 +120,14 @@ absl::Status SetPolicy(const std::vector<SyncReplicas>& sync_optimizer, config::
     return Wrong("sync_optimizer", "is given, but the train_op's configuration has training.async; give one of them");
   }
   const SyncReplicas& sync = sync_optimizer[0];
+  const int64_t configured = std::max<int64_t>(1, training->replicas_to_aggregate());
   training->set_replicas_to_aggregate(sync.replicas_to_aggregate);
   if (training->has_first_arrivals()) {
-    if (sync.total_num_replicas) training->mutable_first_arrivals()->set_total_replicas(*sync.total_num_replicas);
+    auto* const policy = training->mutable_first_arrivals();
+    // The defaults are the number of replicas. CreateTrainOp has filled in the configured one.
+    if (policy->total_replicas() == configured) policy->set_total_replicas(sync.replicas_to_aggregate);
+    if (policy->initial_tokens() == configured) policy->set_initial_tokens(sync.replicas_to_aggregate);
+    if (sync.total_num_replicas) policy->set_total_replicas(*sync.total_num_replicas);
     return absl::OkStatus();
   }
   training->mutable_deterministic();

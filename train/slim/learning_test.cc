@@ -499,6 +499,24 @@ TEST_F(LearningTest, TheNumberOfReplicasIsThatOfFirstArrivals) {
   EXPECT_EQ(opener_.asked(0).op.spec.training().first_arrivals().total_replicas(), 6);
 }
 
+TEST_F(LearningTest, FirstArrivalsFollowTheSyncOptimizer) {
+  op_ = CreateTrainOp(R"(
+    model { layer { name: "logits" dense { units: 3 } } loss { softmax_cross_entropy {} } }
+    optimizer { sgd {} learning_rate { initial: 0.05 } }
+    input { split { name: "train" synthetic { examples: 96 shape: 4 classes: 3 } } batch_size: 4 }
+    training { steps: 10 first_arrivals {} })")
+            .value();
+  ASSERT_EQ(op_.spec.training().first_arrivals().initial_tokens(), 1);
+  for (const SyncReplicas& sync : {SyncReplicas{4, absl::nullopt}, SyncReplicas{4, 6}}) {
+    options_.sync_optimizer = {sync};
+    opener_.Add(RunOf(0, 3));
+    ASSERT_TRUE(Run().ok());
+    const auto& policy = opener_.asked(opener_.attempts() - 1).op.spec.training().first_arrivals();
+    EXPECT_EQ(policy.total_replicas(), sync.total_num_replicas.value_or(4));
+    EXPECT_EQ(policy.initial_tokens(), 4);
+  }
+}
+
 TEST_F(LearningTest, TheSessionConfigReplacesClusterFields) {
   op_ = CreateTrainOp(R"(
     model { layer { name: "logits" dense { units: 3 } } loss { softmax_cross_entropy {} } }
