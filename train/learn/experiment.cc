@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
@@ -54,6 +55,10 @@ absl::Status Check(const ExperimentOptions& options) {
   RETURN_IF_ERROR(CheckTime("eval_delay", options.eval_delay));
   RETURN_IF_ERROR(CheckTime("continuous_eval_throttle", options.continuous_eval_throttle));
   RETURN_IF_ERROR(CheckTime("check_interval", options.check_interval));
+  const bool has_null = absl::c_linear_search(options.train_monitors, nullptr) ||
+                        absl::c_linear_search(options.eval_hooks, nullptr) ||
+                        absl::c_linear_search(options.saving_listeners, nullptr);
+  if (has_null) return Wrong("train_monitors, eval_hooks or saving_listeners", "have one that is null");
   if (options.eval_input_fn && !options.eval_split.empty()) {
     return Wrong("eval_split", absl::StrCat("is ", options.eval_split, ", and eval_input_fn is given; give one"));
   }

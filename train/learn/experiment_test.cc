@@ -444,6 +444,9 @@ TEST_F(ExperimentTest, NamesTheOptionThatIsWrong) {
   options_.eval_delay = -absl::Seconds(1);
   EXPECT_EQ(ErrorOf(), "Experiment's eval_delay is -1s, must be 0 or more");
   options_.eval_delay = absl::ZeroDuration();
+  options_.eval_hooks = {nullptr};
+  EXPECT_THAT(ErrorOf(), HasSubstr("have one that is null"));
+  options_.eval_hooks.clear();
   options_.eval_split = "test";
   options_.eval_input_fn = []() -> absl::StatusOr<std::unique_ptr<Dataset>> { return absl::InternalError("called"); };
   EXPECT_EQ(ErrorOf(), "Experiment's eval_split is test, and eval_input_fn is given; give one");

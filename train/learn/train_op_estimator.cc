@@ -291,7 +291,8 @@ absl::Status TrainOpEstimator::AwaitRunEnd(absl::Duration limit) {
   options.tls_dir = options_.session.tls_dir;
   options.logdir = config_.model_dir();
   options.limit = limit;
-  options.max_silence = absl::Seconds(options_.session.op.spec.cluster().chief_wait_seconds());
+  const config::v1::RunSpec spec = TrainingOf(config_, options_).session.op.spec;
+  options.max_silence = absl::Seconds(spec.cluster().chief_wait_seconds());
   options.stop = options_.session.stop;
   options.clock = options_.session.clock;
   options.fs = fs();

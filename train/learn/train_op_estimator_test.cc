@@ -466,6 +466,19 @@ TEST_F(TrainOpEstimatorTest, AServerThatStartsAfterTheEndEnds) {
   EXPECT_EQ(clock.elapsed(), absl::Minutes(1)) << "a chief that continues the run may come later";
 }
 
+TEST_F(TrainOpEstimatorTest, AServerWaitsAsItsSessionConfigSays) {
+  JumpingClock clock;
+  options_.session.is_chief = false;
+  options_.session.master = "unix:/no/such/folder/socket";
+  options_.session.clock = &clock;
+  config_.session_config.set_chief_wait_seconds(30);
+  ExperimentOptions server;
+  server.estimator = TrainOpEstimator::Create(ConfigOf(R"({"task": {"type": "ps"}})", config_), options_).value();
+  const absl::Status status = Experiment::Create(std::move(server)).value()->RunStdServer();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_LT(clock.elapsed(), absl::Minutes(1));
+}
+
 TEST_F(TrainOpEstimatorTest, EvaluatesSomeBatchesOfASplitAndTellsHooks) {
   class Recorder : public EvaluationHook {
    public:
