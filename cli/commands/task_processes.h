@@ -11,7 +11,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/cli/launcher/launcher.h"
-#include "lockstep/common/cluster/resolved_task.h"
+#include "lockstep/cli/launcher/resolved_task.h"
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/server/process/serve_security.h"

@@ -1,5 +1,5 @@
-#ifndef LOCKSTEP_COMMON_CLUSTER_HOST_LIST_H_
-#define LOCKSTEP_COMMON_CLUSTER_HOST_LIST_H_
+#ifndef LOCKSTEP_CLI_LAUNCHER_HOST_LIST_H_
+#define LOCKSTEP_CLI_LAUNCHER_HOST_LIST_H_
 
 #include <string>
 #include <vector>
@@ -20,4 +20,4 @@ absl::StatusOr<std::vector<std::string>> ParseHostList(absl::string_view list);
 
 }  // namespace lockstep
 
-#endif  // LOCKSTEP_COMMON_CLUSTER_HOST_LIST_H_
+#endif  // LOCKSTEP_CLI_LAUNCHER_HOST_LIST_H_

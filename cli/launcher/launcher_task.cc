@@ -1,4 +1,4 @@
-#include "lockstep/common/cluster/launcher_task.h"
+#include "lockstep/cli/launcher/launcher_task.h"
 
 #include <limits>
 #include <utility>
@@ -8,8 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "lockstep/cli/launcher/host_list.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/cluster/host_list.h"
 #include "lockstep/common/cluster/tf_config.h"
 
 namespace lockstep {

@@ -1,4 +1,4 @@
-#include "lockstep/common/cluster/host_list.h"
+#include "lockstep/cli/launcher/host_list.h"
 
 #include <algorithm>
 #include <cstdint>

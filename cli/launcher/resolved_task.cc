@@ -1,4 +1,4 @@
-#include "lockstep/common/cluster/resolved_task.h"
+#include "lockstep/cli/launcher/resolved_task.h"
 
 #include <algorithm>
 #include <utility>

@@ -1,13 +1,13 @@
-#ifndef LOCKSTEP_COMMON_CLUSTER_RESOLVED_TASK_H_
-#define LOCKSTEP_COMMON_CLUSTER_RESOLVED_TASK_H_
+#ifndef LOCKSTEP_CLI_LAUNCHER_RESOLVED_TASK_H_
+#define LOCKSTEP_CLI_LAUNCHER_RESOLVED_TASK_H_
 
 #include <map>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "lockstep/cli/launcher/launcher_task.h"
 #include "lockstep/common/cluster/cluster_role.h"
-#include "lockstep/common/cluster/launcher_task.h"
 
 namespace lockstep {
 
@@ -53,4 +53,4 @@ absl::StatusOr<ResolvedTask> ResolveTaskOf(const std::map<std::string, std::stri
 
 }  // namespace lockstep
 
-#endif  // LOCKSTEP_COMMON_CLUSTER_RESOLVED_TASK_H_
+#endif  // LOCKSTEP_CLI_LAUNCHER_RESOLVED_TASK_H_

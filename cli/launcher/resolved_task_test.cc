@@ -1,4 +1,4 @@
-#include "lockstep/common/cluster/resolved_task.h"
+#include "lockstep/cli/launcher/resolved_task.h"
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"

@@ -1,5 +1,5 @@
-#ifndef LOCKSTEP_COMMON_CLUSTER_LAUNCHER_TASK_H_
-#define LOCKSTEP_COMMON_CLUSTER_LAUNCHER_TASK_H_
+#ifndef LOCKSTEP_CLI_LAUNCHER_LAUNCHER_TASK_H_
+#define LOCKSTEP_CLI_LAUNCHER_LAUNCHER_TASK_H_
 
 #include <map>
 #include <string>
@@ -66,4 +66,4 @@ absl::StatusOr<absl::optional<LauncherTask>> ReadLauncher(TaskLauncher launcher,
 
 }  // namespace lockstep
 
-#endif  // LOCKSTEP_COMMON_CLUSTER_LAUNCHER_TASK_H_
+#endif  // LOCKSTEP_CLI_LAUNCHER_LAUNCHER_TASK_H_
