@@ -49,10 +49,9 @@ class StepSums {
   virtual size_t num_finished_segments() const = 0;
 };
 
-// The store of a run's variables, as the step sees it. LocalShard keeps them in this process. A shard that keeps them
-// in several others would send each Begin, piece and Commit to the processes concerned. Its Commit would first have all
-// of them promise the step (prepare), so that either all commit it or none, and return before they have; Abort would
-// restore each to its last committed step. Only placement, fan-out and `main` need to know.
+// The store of a run's variables, as the step sees it. LocalShard keeps them in this process. Commit takes effect
+// before it returns, and several methods return memory of this process (values, versions, snapshots), so a shard in
+// another process would need another interface.
 // Life cycle: Begin, then Commit, GiveUp or Abort, and again. For one thread at a time, except for StepSums.
 class StepShard {
  public:
