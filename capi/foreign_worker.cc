@@ -109,7 +109,7 @@ void ForeignWorker::End() {
   if (thread_ == nullptr) return;
   // The first lets a contribution end that has begun; the second aborts it, too.
   worker_->RequestStop();
-  exchange_.Abandon();
+  exchange_.Cancel();
   worker_->RequestStop();
   thread_->Join();
 }

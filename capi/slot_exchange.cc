@@ -69,7 +69,7 @@ void SlotExchange::Stop() {
   changed_.SignalAll();
 }
 
-void SlotExchange::Abandon() {
+void SlotExchange::Cancel() {
   MutexLock lock(&mutex_);
   stopped_ = abandoned_ = true;
   changed_.SignalAll();
@@ -168,7 +168,7 @@ absl::Status SlotExchange::Ready(size_t variable) {
   return absl::OkStatus();
 }
 
-absl::Status SlotExchange::EndRun() {
+absl::Status SlotExchange::RequestFinish() {
   Call call(this);
   RETURN_IF_ERROR(call.status());
   RETURN_IF_ERROR(Require(!gradients_begun_, "has a gradient already; ask for the end before"));

@@ -38,14 +38,14 @@ class SlotExchange {
   explicit SlotExchange(const ParameterLayout* layout) : layout_(*layout) {}
 
   // Offers a slot and blocks until the program is done with it. Returns the program's result; Cancelled after Stop, if
-  // no thread has taken the slot, and after Abandon.
+  // no thread has taken the slot, and after Cancel.
   absl::Status Compute(const ForeignSlot& slot, GradientSink* sink) ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes Take return `end`, or OutOfRange if it is OK, from now on.
   void Close(absl::Status end) ABSL_LOCKS_EXCLUDED(mutex_);
   // Withdraws a slot that no thread has taken, and all later ones.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
   // Stop, and takes an open slot away from the program.
-  void Abandon() ABSL_LOCKS_EXCLUDED(mutex_);
+  void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Waits for a slot, at most `timeout`. The slot is open then, until Finish or Drop.
   // Errors: DeadlineExceeded; FailedPrecondition while a slot is open, and if the calling thread's floating-point mode
@@ -62,7 +62,7 @@ class SlotExchange {
   absl::StatusOr<float*> Gradient(size_t variable) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Ready(size_t variable) ABSL_LOCKS_EXCLUDED(mutex_);
   // Requests that the run end with the slot's step.
-  absl::Status EndRun() ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status RequestFinish() ABSL_LOCKS_EXCLUDED(mutex_);
   // InvalidArgument, if a result is missing; the slot stays open.
   absl::Status Finish() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Drop() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -55,7 +55,7 @@ class RecordingSink : public GradientSink {
 class SlotExchangeTest : public ::testing::Test {
  protected:
   ~SlotExchangeTest() override {
-    exchange_.Abandon();
+    exchange_.Cancel();
     if (worker_.joinable()) worker_.join();
   }
   // Offers slot 3 of step 812 in the worker's thread.
@@ -89,7 +89,7 @@ TEST_F(SlotExchangeTest, PassesResultsToTheSinkInOrder) {
   EXPECT_TRUE(exchange_.Loss(0.5f).ok());
   EXPECT_TRUE(exchange_.Weight(2.5f).ok());
   EXPECT_TRUE(exchange_.Metric("accuracy", 1).ok());
-  EXPECT_TRUE(exchange_.EndRun().ok());
+  EXPECT_TRUE(exchange_.RequestFinish().ok());
   const std::array<float, 2> mean = {1, 2};
   EXPECT_TRUE(exchange_.Update(0, mean).ok());
   EXPECT_EQ(exchange_.Gradient(0).value(), sink_.gradient.data());
@@ -100,8 +100,9 @@ TEST_F(SlotExchangeTest, PassesResultsToTheSinkInOrder) {
 }
 
 TEST_F(SlotExchangeTest, RejectsCallsWithoutAnOpenSlot) {
-  for (const absl::Status& status : {exchange_.Loss(1), exchange_.Weight(1), exchange_.Metric("m", 1),
-                                     exchange_.Ready(0), exchange_.EndRun(), exchange_.Finish(), exchange_.Drop()}) {
+  for (const absl::Status& status :
+       {exchange_.Loss(1), exchange_.Weight(1), exchange_.Metric("m", 1), exchange_.Ready(0), exchange_.RequestFinish(),
+        exchange_.Finish(), exchange_.Drop()}) {
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   }
   EXPECT_TRUE(absl::IsDeadlineExceeded(exchange_.Take(absl::ZeroDuration()).status()));
@@ -171,9 +172,9 @@ TEST_F(SlotExchangeTest, StopLeavesTheOpenSlotToTheProgram) {
   EXPECT_TRUE(absl::IsCancelled(Result()));
 }
 
-TEST_F(SlotExchangeTest, AbandonTakesTheOpenSlotAway) {
+TEST_F(SlotExchangeTest, CancelTakesTheOpenSlotAway) {
   OfferAndTake();
-  exchange_.Abandon();
+  exchange_.Cancel();
   EXPECT_TRUE(absl::IsCancelled(Result()));
   EXPECT_TRUE(absl::IsFailedPrecondition(exchange_.Loss(1)));
 }

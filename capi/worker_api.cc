@@ -190,7 +190,7 @@ int lockstep_slot_metric(lockstep_id worker, const char* name, float value) {
 }
 
 int lockstep_slot_end_run(lockstep_id worker) {
-  return WithSlots(worker, [&](SlotExchange* slots) { return slots->EndRun(); });
+  return WithSlots(worker, [&](SlotExchange* slots) { return slots->RequestFinish(); });
 }
 
 int lockstep_slot_update(lockstep_id worker, size_t op, const float* value, size_t count) {
