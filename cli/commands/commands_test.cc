@@ -79,6 +79,16 @@ TEST_F(CommandsTest, TrainsThenEvaluatesAndPredicts) {
   EXPECT_EQ(lines[0], "example,label,class,output_0,output_1,output_2");
 }
 
+TEST_F(CommandsTest, WatchesUntilARunEndsEarly) {
+  const std::string logdir = absl::StrCat("--logdir=", Path("run"));
+  // 600 examples are 37 steps of 16.
+  const CalledCommand trained = Call(LocalCommand, {config_, logdir, "--set=input.epochs=1"});
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const CalledCommand watched = Call(EvalCommand, {logdir, "--watch"});
+  EXPECT_EQ(watched.exit_code, 0) << watched.err;
+  EXPECT_THAT(watched.out, HasSubstr("test: 150 examples: accuracy "));
+}
+
 TEST_F(CommandsTest, PredictsTheExamplesOfAFile) {
   const auto write = [&](const char* name, const char* text) {
     EXPECT_EQ(WriteFileAtomically(fs_, Path(name), text), absl::OkStatus());

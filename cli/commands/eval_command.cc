@@ -14,6 +14,7 @@
 #include "lockstep/train/evaluation/recorded_run.h"
 #include "lockstep/train/evaluation/run_evaluator.h"
 #include "lockstep/train/evaluation/run_watcher.h"
+#include "lockstep/train/session/end/run_end_client.h"
 
 namespace lockstep {
 namespace {
@@ -63,8 +64,10 @@ absl::Status EvaluateOnce(FileSystem* fs, const EvalFlags& flags, std::ostream& 
   return WriteFileAtomically(fs, flags.confusion, ClassReportCsv(report));
 }
 
-// Runs until the checkpoint of the last step. Returns Cancelled after a stop signal.
+// Runs until the checkpoint of the last step, or of the step at which the run ended early. Returns Cancelled after a
+// stop signal.
 absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& out) {
+  ASSIGN_OR_RETURN(const std::string logdir, flags.run.Directory());
   // Its destructor unblocks the signals.
   SignalWait signals;
   Mutex mutex;
@@ -94,8 +97,10 @@ absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& 
   };
   RunWatcher watcher(options);
   for (;;) {
+    // Reads the record first: the newest checkpoint of a finished run stays the newest.
+    const bool finished = train::RecordSaysFinished(fs, logdir);
     ASSIGN_OR_RETURN(const bool done, watcher.RunOnce());
-    if (done) return absl::OkStatus();
+    if (done || finished) return absl::OkStatus();
     const absl::Time next = options.clock->Now() + flags.every;
     MutexLock lock(&mutex);
     while (!stop && !options.clock->WaitUntil(&stopped, &mutex, next)) {
