@@ -113,13 +113,16 @@ void Print(const ResolvedTask& task, std::ostream& out) {
 }
 
 // Waits for the end of the run. The role ps does nothing else, because the chief holds all variables.
-int AwaitEnd(const ResolvedTask& task) {
+int AwaitEnd(const ResolvedTask& task, const ServeSecurity& security) {
   train::StopSignal stop;
   TerminationWatch::Options signals;
   signals.on_stop = [&stop] { stop.Request(); };
+  // The address file may lie on a disk that hangs; there is nothing to lose.
+  signals.limit = [] { return kEndingLimit; };
   TerminationWatch watch(std::move(signals));
   train::AwaitRunEndOptions options;
   options.master = task.master;
+  options.tls_dir = security.tls_dir;
   options.stop = &stop;
   LOG(INFO) << "a ps holds nothing: it waits for the end of the run at " << task.master;
   const absl::Status status = train::AwaitRunEnd(options);
@@ -187,7 +190,7 @@ int TaskCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostr
   if (flags.show) return kExitDone;
   switch (task->role) {
     case Role::kParameterServer:
-      return AwaitEnd(*task);
+      return AwaitEnd(*task, flags.security);
     case Role::kEvaluator:
       return EvalCommand(fs, {absl::StrCat("--logdir=", task->logdir), "--watch"}, out, err);
     default:

@@ -110,12 +110,15 @@ first="${PID}"
 await_said "grpc://" "${WORK}/tls/address" "${first}" 2>/dev/null
 start "${WORK}/trace.log" "${LOCKSTEP}" trace --master="${at}" --tls_dir="${WORK}/viewer-kit" --steps=2 --out="${WORK}/trace.json"
 trace="${PID}"
+start_task tls-ps TF_CONFIG='{"task": {"type": "ps"}}' LOCKSTEP_MASTER="${at}" -- "${CONFIG}" --tls_dir="${WORK}/worker-kit"
+ps="${PID}"
 start_task tls-1 LOCKSTEP_INSECURE=false LOCKSTEP_TLS_DIR="${WORK}/worker-kit" JOB_COMPLETION_INDEX=1 HOSTNAME=job-1 \
   LOCKSTEP_MASTER="${at}" -- "${CONFIG}"
 second="${PID}"
 ends "a viewer's trace" 0 "${trace}"
 ends "the chief's task" 0 "${first}"
 ends "the worker's task" 0 "${second}"
+ends "a ps over TLS" 0 "${ps}"
 expect "the weights over TLS" "${expected}" "$(digest "${WORK}/tls")"
 expect_said "a worker came over TLS" "worker-1 opened session" "${WORK}/tls-0.log"
 start_task tls-alone LOCKSTEP_INSECURE=false LOCKSTEP_TLS_DIR="${WORK}/chief-kit" LOCKSTEP_ROLE=chief LOCKSTEP_MASTER="${at}" \
