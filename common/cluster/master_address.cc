@@ -53,6 +53,10 @@ absl::StatusOr<std::string> ParseHostAndPort(absl::string_view part) {
   if (host.find_first_of("/ @?#%\\\"'") != absl::string_view::npos && !brackets) {
     return Wrong(part, absl::StrCat("has the host \"", absl::Utf8SafeCHexEscape(host), "\", which is none"));
   }
+  if (IsUnixAddress(target)) {
+    return Wrong(part, absl::StrCat("has a host called \"", host,
+                                    "\", which stands for a socket; name its number, or the host with its domain"));
+  }
   const absl::string_view digits = target.substr(colon + 1);
   int32_t port = 0;
   const bool is_number = std::all_of(digits.begin(), digits.end(), absl::ascii_isdigit);

@@ -82,6 +82,8 @@ TEST(MasterAddressTest, NamesTheError) {
       {"file://", "names no path"},
       {"a:1,file:/b", "\"file:/b\" must stand alone"},
       {"ftp:/a", "\"ftp:/a\" has the port \"/a\""},
+      {"grpc://unix:2222", "has a host called \"unix\", which stands for a socket"},
+      {"grpc://unix-abstract:2222", "has a host called \"unix-abstract\""},
   };
   for (const auto& [master, message] : cases) {
     const auto address = ParseMasterAddress(master);
