@@ -7,9 +7,8 @@ namespace {
 constexpr int kPingMilliseconds = 5000;
 // A worker's pings, and its answers to the chief's, wait behind about 1 MiB of its own gradient that is being sent,
 // which takes 11 s at 800 kbit/s. A worker waits longer than the chief: its own link is the slow one more often, and
-// the chief finds the dead peers that hold its memory.
+// the chief finds the dead peers that hold its memory (kWorkersAnswerMilliseconds).
 constexpr int kChiefsAnswerMilliseconds = 30000;
-constexpr int kWorkersAnswerMilliseconds = 20000;
 // A client that pings more often than this is cut off; less than kPingMilliseconds, which may jitter.
 constexpr int kShortestPingMilliseconds = 1000;
 

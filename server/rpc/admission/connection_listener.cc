@@ -26,6 +26,7 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/master_address.h"
+#include "lockstep/common/transport/connection/keepalive.h"
 #include "lockstep/server/rpc/admission/listen_address.h"
 
 namespace lockstep {
@@ -37,8 +38,6 @@ constexpr uint64_t kMostForFiles = 256;
 // Time between two attempts to accept when there is no descriptor, or to lock a folder.
 constexpr int kRetryMilliseconds = 50;
 constexpr int kLockAttempts = 40;
-// Time after which data that a peer has not confirmed counts as lost: as long as gRPC waits for the answer to a ping.
-constexpr int kUnconfirmedMilliseconds = 5000;
 
 void SetOption(int socket, int level, int option, int value) {
   PLOG_IF(WARNING, setsockopt(socket, level, option, &value, sizeof(value)) != 0) << "setsockopt " << option;
@@ -51,7 +50,8 @@ int ListenAt(const sockaddr* address, socklen_t length) {
   if (address->sa_family != AF_UNIX) {
     SetOption(listener, SOL_SOCKET, SO_REUSEADDR, 1);
     SetOption(listener, IPPROTO_TCP, TCP_NODELAY, 1);
-    SetOption(listener, IPPROTO_TCP, TCP_USER_TIMEOUT, kUnconfirmedMilliseconds);
+    // A peer that confirms no data is given up when it would be for a ping: gRPC sets this on its own sockets alone.
+    SetOption(listener, IPPROTO_TCP, TCP_USER_TIMEOUT, kWorkersAnswerMilliseconds);
   }
   if (address->sa_family == AF_INET6) SetOption(listener, IPPROTO_IPV6, IPV6_V6ONLY, 0);
   if (bind(listener, address, length) == 0 && listen(listener, SOMAXCONN) == 0) return listener;

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -19,6 +20,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/base/mutex.h"
+#include "lockstep/common/transport/connection/keepalive.h"
 
 namespace lockstep {
 namespace {
@@ -118,6 +120,21 @@ TEST(ConnectionListenerTest, ClosesConnectionsBeyondDescriptors) {
   EXPECT_FALSE(IsHungUp(late));
   for (const int client : clients) close(client);
   close(late);
+}
+
+// A shorter time would cut a link that is silent for a moment, for which a ping may wait.
+TEST(ConnectionListenerTest, DataMayWaitAsLongAsAPing) {
+  Greeter greeter;
+  const auto listener = ConnectionListener::Listen({"127.0.0.1:0"});
+  ASSERT_TRUE(listener.ok()) << listener.status();
+  (*listener)->Start(1000, greeter.Take());
+  const int client = Connect((*listener)->port());
+  ASSERT_FALSE(IsHungUp(client));
+  int milliseconds = 0;
+  socklen_t size = sizeof(milliseconds);
+  ASSERT_EQ(getsockopt(greeter.taken().front(), IPPROTO_TCP, TCP_USER_TIMEOUT, &milliseconds, &size), 0);
+  EXPECT_EQ(milliseconds, kWorkersAnswerMilliseconds);
+  close(client);
 }
 
 TEST(ConnectionListenerTest, ListensAtSeveralAddresses) {
