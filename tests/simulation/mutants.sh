@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Plants one bug at a time in a copy of the tree, builds the simulation with it, and expects it to find each bug within
 # 5000 seeds, none of which fails without the bug. Usage: mutants.sh NAME... (a file below mutants/ without ".patch");
-# without names it runs all. "mutants.sh --check" only checks that every patch applies to this tree.
+# without names it runs all. "mutants.sh --check" only checks that every patch applies to this tree, and without names
+# that docs/testing.md lists exactly these mutants.
 set -euo pipefail
 here="$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 tree="$(cd "${here}/../.." && pwd)"
@@ -15,7 +16,9 @@ if [[ "${1:-}" == --check ]]; then
   shift
 fi
 names=("$@")
+all=""
 if [[ ${#names[@]} == 0 ]]; then
+  all=1
   for patch in "${here}"/mutants/*/*.patch; do names+=("$(basename "${patch}" .patch)"); done
 fi
 
@@ -28,6 +31,16 @@ if [[ -n "${check}" ]]; then
   done
   echo "${#names[@]} mutants, ${failed} do not apply"
   [[ "${failed}" == 0 && ${#names[@]} -gt 0 ]]
+  if [[ -n "${all}" ]]; then
+    # The names of the paragraph, each in backticks.
+    # shellcheck disable=SC2016
+    listed="$(awk '/^Each mutant has been planted/,/^$/' "${tree}/docs/testing.md" | grep -oE '`[A-Za-z0-9_]+`')"
+    listed="${listed//\`/}"
+    if ! diff <(sort <<<"${listed}") <(printf '%s\n' "${names[@]}" | sort); then
+      echo "docs/testing.md lists other mutants (<) than there are (>)"
+      exit 1
+    fi
+  fi
   exit
 fi
 
