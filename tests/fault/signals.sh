@@ -48,10 +48,11 @@ saved_beyond() { (($(newest "$1" | grep . || echo -1) > $2)); }
 is_in_state() { [[ "$(sed -n 's/^State:\s*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null)" == "$2" ]]; }
 has_said() { grep -qF -- "$1" "$2" 2>/dev/null; }
 
-# Prints the step reported by the chief whose port is in file $1; 0 if it does not answer.
+# Prints the step reported by the chief at the socket unix:$1, or whose port is in file $1; 0 if it does not answer.
 step() {
-  local step
-  step="$("${LOCKSTEP}" status --master="grpc://127.0.0.1:$(cat "$1" 2>/dev/null)" --json 2>/dev/null |
+  local step master="unix:$1"
+  [[ -S "$1" ]] || master="grpc://127.0.0.1:$(cat "$1" 2>/dev/null)"
+  step="$("${LOCKSTEP}" status --master="${master}" --json 2>/dev/null |
     sed -n 's/.*"global_step": *"\{0,1\}\([0-9]*\).*/\1/p')"
   echo "${step:-0}"
 }
@@ -75,15 +76,45 @@ begin_run() {
   port="${logdir}/log/chief.port"
   start "${log}" "${LOCKSTEP}" run "${CONFIG}" --logdir="${logdir}" --workers=1 --listen=127.0.0.1:0
   await "run trains" 20 trains_beyond "${port}" 3
-  # The children outlive it for a moment.
+  kill_children_too
+}
+# The children of PID outlive it for a moment.
+kill_children_too() {
   local children
   read -r -a children <"/proc/${PID}/task/${PID}/children"
   pids+=("${children[@]}")
+}
+begin_task() {
+  start "${log}" "${LOCKSTEP}" task "${CONFIG}" --logdir="${logdir}" --workers=1 --listen="unix:${port}"
+  await "task trains" 20 trains_beyond "${port}" 3
+  kill_children_too
+}
+begin_launch() {
+  start "${log}" "${LOCKSTEP}" launch --workers=1 --listen="unix:${port}" -- "${WORK}/declare" "${logdir}"
+  await "launch trains" 20 trains_beyond "${port}" 3
+  kill_children_too
 }
 begin_worker() {
   logdir="${WORK}/shared" port="${WORK}/shared.port"
   start "${log}" "${WORKER}" --master="grpc://127.0.0.1:$(cat "${port}")"
   await "a worker joins" 20 has_said ": session " "${log}"
+}
+# These look at the shared run.
+begin_eval() {
+  logdir="${WORK}/shared" port="${WORK}/shared.port"
+  start "${log}" "${LOCKSTEP}" eval --watch --split=train --logdir="${logdir}"
+  await "eval evaluates" 20 has_said "step " "${log}"
+}
+begin_status() {
+  logdir="${WORK}/shared" port="${WORK}/shared.port"
+  start "${log}" "${LOCKSTEP}" status --watch --master="grpc://127.0.0.1:$(cat "${port}")"
+  await "status answers" 20 test -s "${log}"
+}
+begin_page() {
+  logdir="${WORK}/shared" port="${WORK}/shared.port"
+  await "the shared run has saved" 20 saved_beyond "${logdir}" -1
+  start "${log}" "${LOCKSTEP}" page --logdir="${logdir}" --http=127.0.0.1:0
+  await "page serves" 20 has_said "page: http" "${log}"
 }
 
 # Requests a save, and succeeds if there is a checkpoint of a step computed since the start. Call it repeatedly: local
@@ -93,12 +124,25 @@ ask_and_see() {
   saved_beyond "${logdir}" 0
 }
 
+# ended_by SIGNAL NUMBER: prints the exit code of a role that ends at this signal.
+ended_by() {
+  case "${role} $1" in
+    page\ INT | page\ TERM | page\ HUP | page\ XCPU) echo 0 ;;
+    *) echo $((128 + $2)) ;;
+  esac
+}
+
 # stops_by_term WHAT: expects that SIGTERM still stops the process.
 stops_by_term() {
   kill -TERM "${PID}"
   await_end "${PID}"
-  expect "$1, then SIGTERM" 143 "${CODE}"
+  expect "$1, then SIGTERM" "$(ended_by TERM 15)" "${CODE}"
 }
+
+# Succeeds if the role has a chief of its own.
+has_chief() { [[ "${role}" =~ ^(local|chief|run|task|launch)$ ]]; }
+# Succeeds if that chief is a process that the role starts.
+launches() { [[ "${role}" =~ ^(run|task|launch)$ ]]; }
 
 # live ROLE NUMBER SIGNAL MEANING: runs a process that gets the signal.
 live() {
@@ -113,7 +157,7 @@ live() {
       kill "-${number}" "${PID}"
       await_end "${PID}"
       expect "${what}" 143 "${CODE}"
-      [[ "${role}" == worker ]] || await "${what} saves" 0 saved_beyond "${logdir}" "${before}"
+      ! has_chief || await "${what} saves" 0 saved_beyond "${logdir}" "${before}"
       ;;
     saves)
       if [[ "${role}" == local ]]; then
@@ -143,19 +187,19 @@ live() {
     ends)
       kill "-${number}" "${PID}"
       await_end "${PID}"
-      expect "${what}" $((128 + number)) "${CODE}"
-      [[ "${role}" != run ]] || await "${what}: its chief saves" 20 saved_beyond "${logdir}" "${before}"
+      expect "${what}" "$(ended_by "${signal}" "${number}")" "${CODE}"
+      ! launches || await "${what}: its chief saves" 20 saved_beyond "${logdir}" "${before}"
       ;;
     *) expect "the meaning of ${what} is in the table" "one of its words" "${meaning}" ;;
   esac
 }
 
-# live_all ROLE COLUMN: exits with the number of failures.
+# live_all ROLE COLUMN NUMBERS...: exits with the number of failures.
 live_all() {
   local number signal
   pids=() failures=0
   trap '((${#pids[@]} == 0)) || kill -KILL "${pids[@]}" 2>/dev/null' EXIT
-  for number in {1..31} 34; do
+  for number in "${@:3}"; do
     signal="$(kill -l "${number}")"
     [[ "${signal}" != IO ]] || signal=POLL
     live "$1" "${number}" "${signal}" "$(meaning "${signal}" "$2")"
@@ -196,15 +240,39 @@ start "${WORK}/shared.log" "${CHIEF}" "${CONFIG}" --logdir="${WORK}/shared" --li
 # The worker next to which the others start.
 await "the shared chief listens" 20 test -s "${WORK}/shared.port"
 start "${WORK}/shared.worker.log" "${WORKER}" --master="grpc://127.0.0.1:$(cat "${WORK}/shared.port")"
+# The program under launch: it declares the run, and computes.
+cat >"${WORK}/declare" <<END
+#!/usr/bin/env bash
+if [[ ! -d "\${LOCKSTEP_LAUNCH}/declared" ]]; then
+  own="\$(mktemp -d -p "\${LOCKSTEP_LAUNCH}")"
+  cp "$(readlink -f "${CONFIG}")" "\${own}/run.textproto"
+  printf '%s' "\$1" >"\${own}/logdir"
+  mv -T "\${own}" "\${LOCKSTEP_LAUNCH}/declared"
+fi
+exec "$(readlink -f "${WORKER}")" --master="file:\${LOCKSTEP_LAUNCH}/address"
+END
+chmod +x "${WORK}/declare"
+# launch keeps the folder of a program that declares a run.
+export TMPDIR="${WORK}"
+
 jobs=()
-column=3
-for role in chief worker run; do
-  (live_all "${role}" "${column}") &
+# live_beside ROLE COLUMN NUMBERS...
+live_beside() {
+  (live_all "$@") &
   jobs+=($!)
-  column=$((column + 1))
-done
-(live_all local 3) &
-jobs+=($!)
+}
+readonly ALL=({1..31} 34)
+# These launchers share the code of `run`: a signal of each row is enough.
+readonly SOME=(1 3 9 12 13 14 15 17 20)
+live_beside chief 3 "${ALL[@]}"
+live_beside local 3 "${ALL[@]}"
+live_beside worker 4 "${ALL[@]}"
+live_beside eval 4 "${ALL[@]}"
+live_beside run 5 "${ALL[@]}"
+live_beside task 5 "${SOME[@]}"
+live_beside launch 5 "${SOME[@]}"
+live_beside status 6 "${ALL[@]}"
+live_beside page 6 "${ALL[@]}"
 for job in "${jobs[@]}"; do
   wait -f "${job}" || failures=$((failures + $?))
 done
