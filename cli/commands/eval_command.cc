@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "absl/algorithm/container.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
@@ -18,6 +20,9 @@
 
 namespace lockstep {
 namespace {
+
+// Longest time between two looks for the end of the run.
+constexpr absl::Duration kEndPeriod = absl::Milliseconds(500);
 
 struct EvalFlags {
   RecordedRunFlags run;
@@ -102,10 +107,13 @@ absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& 
     ASSIGN_OR_RETURN(const bool done, watcher.RunOnce());
     if (done || finished) return absl::OkStatus();
     const absl::Time next = options.clock->Now() + flags.every;
-    MutexLock lock(&mutex);
-    while (!stop && !options.clock->WaitUntil(&stopped, &mutex, next)) {
-    }
-    if (stop) return absl::CancelledError("asked to stop");
+    do {
+      const absl::Time pause_end = std::min(next, options.clock->Now() + kEndPeriod);
+      MutexLock lock(&mutex);
+      while (!stop && !options.clock->WaitUntil(&stopped, &mutex, pause_end)) {
+      }
+      if (stop) return absl::CancelledError("asked to stop");
+    } while (options.clock->Now() < next && !train::RecordSaysFinished(fs, logdir));
   }
 }
 
