@@ -93,6 +93,37 @@ await_said "opened session" "${WORK}/second.log" "${PID}"
 within "the chief at its new address is found" "${moved}"
 kill -KILL "${PID}" "${worker}"
 
+echo "a chief that moves from an address that neither answers nor refuses"
+hosts "127.0.0.2 chief.test"
+start_chief "${WORK}/third.log" 127.0.0.2:0 --logdir="${WORK}/dead" --steps=1000000
+chief="${PID}"
+start "${WORK}/patient.log" "${WORKER}" --master="grpc://chief.test:${PORT}"
+worker="${PID}"
+await_said "saved ${WORK}/dead/model.ckpt-20" "${WORK}/third.log" "${chief}"
+kill -KILL "${chief}"
+# The one place of the listener is taken, and nothing accepts: the kernel drops further connections.
+start "${WORK}/dead.log" python3 -c '
+import signal, socket, sys
+listener = socket.socket()
+listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+listener.bind(("127.0.0.2", int(sys.argv[1])))
+listener.listen(0)
+first = socket.socket()
+first.setblocking(False)
+first.connect_ex(listener.getsockname())
+print("dead", flush=True)
+signal.pause()' "${PORT}"
+dead="${PID}"
+await_said "dead" "${WORK}/dead.log" "${dead}"
+expect_said "the old address takes no connection" "dead" "${WORK}/dead.log"
+sleep 32 # until a patient attempt takes ten seconds
+hosts "127.0.0.3 chief.test"
+start_chief "${WORK}/fourth.log" "127.0.0.3:${PORT}" --logdir="${WORK}/dead" --steps=1000000
+moved="$(now_ms)"
+await_said "opened session" "${WORK}/fourth.log" "${PID}"
+within "the chief is found although its old address is silent" "${moved}"
+kill -KILL "${PID}" "${worker}" "${dead}"
+
 echo "an evaluator around the end of a run whose input ends early"
 start_chief "${WORK}/short.log" 127.0.0.1:0 --logdir="${WORK}/short" --set=input.epochs=1
 chief="${PID}"

@@ -45,13 +45,36 @@ std::shared_ptr<const ChiefConnection::Link> ChiefConnection::link() {
   return link_;
 }
 
+std::shared_ptr<const ChiefConnection::Link> ChiefConnection::StartPatientLink(absl::Time now) {
+  if (patient_ != nullptr) {
+    const absl::Duration age = now - patient_since_;
+    const bool has_failed = patient_->channel->GetState(false) == GRPC_CHANNEL_TRANSIENT_FAILURE;
+    if (!has_failed && age < limit_.attempt()) return nullptr;
+    limit_.OnFailure(age);
+  }
+  std::shared_ptr<const Link> replaced = std::exchange(patient_, NewLink(limit_.connect()));
+  patient_since_ = now;
+  patient_->channel->GetState(/*try_to_connect=*/true);
+  return replaced;
+}
+
 ChiefConnection::Attempt ChiefConnection::Begin() {
   Attempt attempt;
   attempt.began = absl::Now();
+  std::shared_ptr<const Link> replaced;  // without the lock
   MutexLock lock(&mutex_);
-  attempt.limit = limit_.attempt();
   attempt.fresh = link_ == nullptr || !IsConnected(*link_);
-  if (attempt.fresh) link_ = NewLink(limit_.connect());
+  if (attempt.fresh && patient_ != nullptr && IsConnected(*patient_)) {
+    link_ = std::exchange(patient_, nullptr);
+    attempt.began = patient_since_;
+  } else if (attempt.fresh && limit_.has_grown()) {
+    attempt.is_short = true;
+    replaced = StartPatientLink(attempt.began);
+    link_ = NewLink(options_.first_limit / 4);
+  } else if (attempt.fresh) {
+    link_ = NewLink(limit_.connect());
+  }
+  attempt.limit = attempt.is_short ? options_.first_limit / 2 : limit_.attempt();
   attempt.link = link_;
   return attempt;
 }
@@ -61,7 +84,9 @@ absl::Status ChiefConnection::End(const Attempt& attempt, const absl::Status& st
   const bool connected = IsConnected(*attempt.link);
   const bool timed_out = absl::IsDeadlineExceeded(status);
   const bool answered = !timed_out && (connected || !absl::IsUnavailable(status));
-  std::shared_ptr<const Link> dropped;  // without the lock
+  // A host that does not answer refuses no certificate.
+  const bool is_silent = attempt.is_short && took >= attempt.limit / 2;
+  std::shared_ptr<const Link> dropped, patient;  // without the lock
   {
     MutexLock lock(&mutex_);
     if (attempt.fresh) answered ? limit_.OnAnswer(took) : limit_.OnFailure(took);
@@ -69,12 +94,14 @@ absl::Status ChiefConnection::End(const Attempt& attempt, const absl::Status& st
       has_answered_ = true;
       refused_since_.reset();
       dropped = std::exchange(link_, attempt.link);
+      patient = std::exchange(patient_, nullptr);
     } else if (link_ == attempt.link) {
       dropped = std::move(link_);
     }
   }
   if (absl::IsUnauthenticated(status)) return RefusedByChief(attempt, status);
-  if (attempt.fresh && !answered && !timed_out && !NamesItsCause(status.message()) && !IsUnixAddress(target_)) {
+  if (attempt.fresh && !answered && !timed_out && !is_silent && !NamesItsCause(status.message()) &&
+      !IsUnixAddress(target_)) {
     const absl::Status diagnosed =
         DiagnoseTls(target_, options_.credentials.directory(), FileSystem::Real(), kDiagnosisLimit);
     if (!diagnosed.ok()) return RefusedInHandshake(diagnosed);

@@ -17,13 +17,16 @@ namespace lockstep {
 
 // A client's connection to its chief. Each attempt to reach a chief that is not connected gets a channel of its own: a
 // channel that has failed waits up to two minutes before it resolves the host's name again, and a call that waits for
-// it never learns why. Thread-safe.
+// it never learns why. After an attempt that took all its time, a patient link connects in the background, for a
+// distant chief, while attempts stay short and resolve the name again: a chief may have left an address that neither
+// answers nor refuses. Thread-safe.
 class ChiefConnection {
  public:
   struct Options {
     Credentials credentials;
-    // The time of the first attempt; see ConnectLimit.
+    // The time of the first attempt, and of twice a short one next to a patient link.
     absl::Duration first_limit = absl::Seconds(2);
+    // The longest time of a patient link (ConnectLimit).
     absl::Duration most = absl::Seconds(20);
   };
   struct Link {
@@ -32,7 +35,9 @@ class ChiefConnection {
   };
   struct Attempt {
     std::shared_ptr<const Link> link;
-    bool fresh = false;  // the link was made for this attempt
+    bool fresh = false;     // the link was not connected before this attempt, or is a patient one
+    bool is_short = false;  // a patient link connects next to it
+    // The start of the attempt, or of the patient link.
     absl::Time began;
     // Time limit of the call.
     absl::Duration limit;
@@ -54,6 +59,8 @@ class ChiefConnection {
 
  private:
   std::shared_ptr<const Link> NewLink(absl::Duration connect_limit) const;
+  // Makes a patient link, unless there is one that may still connect. Returns the link that it replaces.
+  std::shared_ptr<const Link> StartPatientLink(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the error of a call that the chief has refused, or whose connection one end has refused, because of a
   // certificate.
   absl::Status RefusedByChief(const Attempt& attempt, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -63,6 +70,9 @@ class ChiefConnection {
   const Options options_;
   Mutex mutex_;
   std::shared_ptr<const Link> link_ ABSL_GUARDED_BY(mutex_);
+  // Null unless an attempt took all its time and no chief has answered since.
+  std::shared_ptr<const Link> patient_ ABSL_GUARDED_BY(mutex_);
+  absl::Time patient_since_ ABSL_GUARDED_BY(mutex_);
   ConnectLimit limit_ ABSL_GUARDED_BY(mutex_);
   bool has_answered_ ABSL_GUARDED_BY(mutex_) = false;
   // The first refusal since the last answer.

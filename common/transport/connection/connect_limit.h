@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// Time limit of one attempt to reach a chief: short at first, so that a chief that has moved is found soon; doubled
-// after each attempt that took all its time, so that a distant chief is found at all. Pure.
+// Time limit of a patient attempt to reach a chief: doubled after each attempt that took all its time, so that a
+// distant chief is found at all. Pure.
 class ConnectLimit {
  public:
   ConnectLimit(absl::Duration first, absl::Duration most) : first_(first), most_(most), now_(first) {}
@@ -16,6 +16,8 @@ class ConnectLimit {
   // Time for a whole attempt, and for the connection to one of the host's addresses.
   absl::Duration attempt() const { return now_; }
   absl::Duration connect() const { return now_ / 2; }
+  // Returns true if the first limit was too short.
+  bool has_grown() const { return now_ > first_; }
 
   // Notes that the attempt took `took` and failed. A quick refusal changes nothing.
   void OnFailure(absl::Duration took) {

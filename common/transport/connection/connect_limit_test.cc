@@ -8,10 +8,12 @@ namespace {
 TEST(ConnectLimitTest, GrowsWhileAttemptsTakeAllTheirTime) {
   ConnectLimit limit(absl::Seconds(1), absl::Seconds(20));
   EXPECT_EQ(limit.connect(), absl::Milliseconds(500));
+  EXPECT_FALSE(limit.has_grown());
   for (const int seconds : {1, 2, 4, 8, 16, 20, 20}) {
     EXPECT_EQ(limit.attempt(), absl::Seconds(seconds));
     limit.OnFailure(limit.connect());
   }
+  EXPECT_TRUE(limit.has_grown());
 }
 
 TEST(ConnectLimitTest, AQuickRefusalChangesNothing) {
@@ -26,6 +28,7 @@ TEST(ConnectLimitTest, AnAnswerSaysHowLongTheNextMayTake) {
   EXPECT_EQ(limit.attempt(), absl::Seconds(8));
   limit.OnAnswer(absl::Milliseconds(1));
   EXPECT_EQ(limit.attempt(), absl::Seconds(1)) << "a chief that is near again";
+  EXPECT_FALSE(limit.has_grown());
   limit.OnAnswer(absl::Minutes(1));
   EXPECT_EQ(limit.attempt(), absl::Seconds(20));
 }
