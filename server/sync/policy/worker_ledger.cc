@@ -65,7 +65,7 @@ void WorkerLedger::Update(uint64_t session, const WorkerState& worker) {
   next.contributed_step = worker.contributed_step();
   if (next.awaits_token) next.passed = false;
   if (next.awaits_token || next.left) behind_.erase(session);
-  if (added.second) next.credit_step = step_;
+  if (added.second) static_cast<Judgment&>(next) = TakeJudgment(session);
   if (worker.last_token() && !worker.last_token()->extra) {
     next.last_block = worker.last_token()->block;
     next.last_step = worker.last_token()->step;
@@ -85,12 +85,25 @@ void WorkerLedger::Update(uint64_t session, const WorkerState& worker) {
   if (took_part != TakesPart(entry)) Touch();
 }
 
+WorkerLedger::Judgment WorkerLedger::TakeJudgment(uint64_t session) {
+  Judgment judgment;
+  judgment.credit_step = step_;
+  const auto it =
+      std::find_if(gone_.begin(), gone_.end(), [session](const auto& gone) { return gone.first == session; });
+  if (it == gone_.end()) return judgment;
+  judgment = it->second;
+  gone_.erase(it);
+  return judgment;
+}
+
 void WorkerLedger::Remove(uint64_t session) {
   const auto it = entries_.find(session);
   if (it == entries_.end()) return;
   Leave(session, it->second);
   lapses_.Forget(session);
   behind_.erase(session);
+  gone_.emplace_back(session, static_cast<const Judgment&>(it->second));
+  if (gone_.size() > kMostGone) gone_.pop_front();
   entries_.erase(it);
   Touch();
 }

@@ -2,7 +2,9 @@
 #define LOCKSTEP_SERVER_SYNC_POLICY_WORKER_LEDGER_H_
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <limits>
 #include <map>
 #include <utility>
@@ -26,6 +28,7 @@ namespace lockstep {
 //  - Its credit is what the run has gained by it, in steps of the run without it. A step that takes longer than that
 //    costs credit, and every step grants kAllowance. A worker in debt only computes backups, and nothing waits for it:
 //    over any number of steps it costs the run no more than the allowance and its first credit.
+//  - A session that ends and begins again, as over a bad link, keeps its speed, credit and rank.
 // Speeds and times determine which worker computes, never what. Amortized, every change costs O(log N) and a move in
 // memory (FlatSet). Pure; not thread-safe.
 class WorkerLedger {
@@ -38,6 +41,8 @@ class WorkerLedger {
   static constexpr double kSlow = 1.25;
   // Credit, in steps.
   static constexpr double kFirstCredit = 2, kMostCredit = 8, kMostDebt = 64, kAllowance = 0.03;
+  // Number of removed sessions whose judgments are kept.
+  static constexpr size_t kMostGone = 1024;
 
   WorkerLedger(int64_t slots, absl::Duration patience, int64_t step)
       : slots_(slots), patience_(patience), step_(step) {}
@@ -96,16 +101,8 @@ class WorkerLedger {
 
  private:
   static constexpr double kUnlimited = std::numeric_limits<double>::infinity();
-  struct Entry {
-    bool waiting = false, awaits_token = false, silent = false, left = false;
-    absl::Time heard, waits_since;
-    int64_t not_before_step = WorkerState::kNever;
-    int64_t contributed_step = -1;
-    absl::optional<SlotBlock> last_block;
-    int64_t last_step = -1;
-    // True if it was not heard from within the patience.
-    bool lapsed = false;
-    bool passed = false;  // as OnLeaseEnded and OnPassed say
+  // A worker's speed and credit, and its rank by them.
+  struct Judgment {
     // Its rank while it is not silent.
     Rank place = kFull;
     bool trusted = true;
@@ -117,6 +114,17 @@ class WorkerLedger {
     int64_t credit_step = 0;
     // The time that a step takes without this worker.
     double seconds_without = kUnlimited;
+  };
+  struct Entry : Judgment {
+    bool waiting = false, awaits_token = false, silent = false, left = false;
+    absl::Time heard, waits_since;
+    int64_t not_before_step = WorkerState::kNever;
+    int64_t contributed_step = -1;
+    absl::optional<SlotBlock> last_block;
+    int64_t last_step = -1;
+    // True if it was not heard from within the patience.
+    bool lapsed = false;
+    bool passed = false;  // as OnLeaseEnded and OnPassed say
 
     Rank rank() const { return silent ? kSilent : place; }
     bool StandsAs(const Entry& other) const {
@@ -135,6 +143,8 @@ class WorkerLedger {
   void Enter(uint64_t session, const Entry& entry);
   void Leave(uint64_t session, const Entry& entry);
   void SetPassed(uint64_t session, Entry* entry);
+  // Returns the judgment of a session that is added: the kept one if it was removed before, otherwise a new worker's.
+  Judgment TakeJudgment(uint64_t session);
   // Notes a change that may affect ranks.
   void Touch() { ++changes_; }
   void DropLapsed(absl::Time now);
@@ -149,6 +159,8 @@ class WorkerLedger {
   const absl::Duration patience_;
   int64_t step_;
   std::map<uint64_t, Entry> entries_;
+  // Removed sessions, the newest last.
+  std::deque<std::pair<uint64_t, Judgment>> gone_;
   DeadlineQueue lapses_;
   int64_t changes_ = 0;
   double fastest_ = 0;  // seconds for a slot; 0: not known

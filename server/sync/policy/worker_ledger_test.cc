@@ -281,5 +281,45 @@ TEST_F(WorkerLedgerTest, WithoutGoodCreditASlowOneIsSlowAtOnce) {
   EXPECT_EQ(ledger_.Count(WorkerLedger::kFull, now_), 1);
 }
 
+TEST_F(WorkerLedgerTest, ASlowOneThatComesBackIsStillSlow) {
+  for (const uint64_t session : {1, 2}) AddWaiting(session);
+  ledger_.OnContributed(1, 1, absl::Milliseconds(10));
+  for (int i = 0; i < 10; ++i) {
+    ledger_.OnContributed(2, 1, absl::Milliseconds(100));
+    EXPECT_EQ(ledger_.Count(WorkerLedger::kFull, now_), 1) << "life " << i;
+    ledger_.Remove(2);
+    workers_.erase(2);
+    AddWaiting(2);
+    EXPECT_EQ(ledger_.Count(WorkerLedger::kFull, now_), 1) << "life " << i;
+  }
+}
+
+TEST_F(WorkerLedgerTest, DebtOutlastsAReconnection) {
+  for (const uint64_t session : {1, 2}) AddWaiting(session);
+  for (const uint64_t session : {1, 2}) ledger_.OnContributed(session, 1, absl::Milliseconds(10));
+  ASSERT_EQ(ledger_.CountTrusted(now_), 2);
+  ledger_.OnStep(2, absl::Milliseconds(160), /*last=*/true, /*copies=*/0);
+  ledger_.Remove(2);
+  workers_.erase(2);
+  AddWaiting(2);
+  EXPECT_EQ(ledger_.CountTrusted(now_), 1) << "it has cost three steps, and was granted two";
+}
+
+TEST_F(WorkerLedgerTest, ForgetsTheOldestOfManyThatAreGone) {
+  AddWaiting(1);
+  ledger_.OnContributed(1, 1, absl::Milliseconds(10));
+  AddWaiting(2);
+  ledger_.OnContributed(2, 1, absl::Milliseconds(100));
+  ASSERT_EQ(ledger_.Count(WorkerLedger::kFull, now_), 1);
+  ledger_.Remove(2);
+  for (uint64_t session = 3; session < 3 + WorkerLedger::kMostGone; ++session) {
+    AddWaiting(session);
+    ledger_.Remove(session);
+  }
+  workers_.erase(2);
+  AddWaiting(2);
+  EXPECT_EQ(ledger_.Count(WorkerLedger::kFull, now_), 2) << "it counts as new";
+}
+
 }  // namespace
 }  // namespace lockstep
