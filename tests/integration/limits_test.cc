@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <chrono>
 #include <fstream>
 #include <functional>
 #include <memory>
@@ -24,6 +25,7 @@
 #include "lockstep/tests/testing/http2_peer.h"
 #include "lockstep/tests/testing/process_memory.h"
 #include "lockstep/tests/testing/proto_only_worker.h"
+#include "lockstep/tests/testing/test_cluster.h"
 #include "lockstep/v1/chief.grpc.pb.h"
 #include "proto/grpc/health.grpc.pb.h"
 
@@ -235,6 +237,33 @@ void ExceedReports(Target* target) {
   EXPECT_THAT(large.error_message(), HasSubstr("bytes; at most"));
 }
 
+// Under a policy that is not DETERMINISTIC, in a run of its own.
+void ExceedStagedContributions(Target* /*target*/) {
+  TestCluster::Options options;
+  options.config = SmallRunSpec(/*steps=*/1000, /*slots=*/1);
+  options.config.mutable_training()->mutable_async();
+  TestCluster cluster(options);
+  ASSERT_TRUE(cluster.StartChief().ok());
+  ProtoOnlyWorker worker(cluster.address(), kName, 4712);
+  ASSERT_NO_FATAL_FAILURE(worker.Open());
+  grpc::ClientContext context;
+  const auto stream = worker.NewStream(&context);
+  ASSERT_TRUE(stream->Write(worker.AskForToken()));
+  v1::Token token;
+  ASSERT_TRUE(worker.ReadToken(stream.get(), &token));
+  v1::StepRequest first = worker.Compute(token);
+  first.clear_gradient();
+  first.set_end(false);
+  v1::StepRequest second = first;
+  second.set_first_slot(first.first_slot() + 1);
+  ASSERT_TRUE(stream->Write(first));
+  stream->Write(second);
+  EXPECT_FALSE(worker.ReadToken(stream.get(), &token));
+  const grpc::Status status = stream->Finish();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("inside a contribution to"));
+}
+
 void ExceedUnauthenticatedCalls(Target* target) {
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
   std::vector<std::unique_ptr<ProtoOnlyWorker::Stream>> streams;
@@ -247,13 +276,33 @@ void ExceedUnauthenticatedCalls(Target* target) {
 }
 
 void ExceedCalls(Target* target) {
-  Http2Peer peer(target->run()->address());
-  const auto settings = peer.Read();
-  ASSERT_TRUE(settings && settings->type == Http2Peer::kSettings);
-  const std::string streams("\0\3\0\0\0\x80", 6);  // MAX_CONCURRENT_STREAMS 128
-  bool found = false;
-  for (size_t i = 0; i + 6 <= settings->payload.size(); i += 6) found |= settings->payload.substr(i, 6) == streams;
-  EXPECT_TRUE(found);
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  const auto new_context = [&contexts] {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    return contexts.back().get();
+  };
+  std::vector<std::unique_ptr<grpc::ClientReader<v1::WatchRunReply>>> watchers;
+  std::vector<std::unique_ptr<ProtoOnlyWorker::Stream>> streams;
+  const auto one_more = [target](int seconds) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(seconds));
+    v1::RunStatus status;
+    return target->stub()->GetStatus(&context, v1::GetStatusRequest(), &status).error_code();
+  };
+  // As many calls of both kinds as there may be, all on one connection.
+  for (int i = 0; i < 64; ++i) {
+    watchers.push_back(target->stub()->WatchRun(new_context(), v1::WatchRunRequest()));
+    v1::WatchRunReply reply;
+    ASSERT_TRUE(watchers.back()->Read(&reply)) << watchers.back()->Finish().error_message();
+  }
+  for (int i = 0; i < 63; ++i) streams.push_back(target->stranger()->NewStream(new_context()));
+  EXPECT_EQ(one_more(/*seconds=*/20), grpc::StatusCode::OK) << "the call number 128";
+  streams.push_back(target->stranger()->NewStream(new_context()));
+  EXPECT_EQ(one_more(/*seconds=*/1), grpc::StatusCode::DEADLINE_EXCEEDED) << "it waits";
+  contexts.back()->TryCancel();
+  EXPECT_EQ(streams.back()->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  EXPECT_EQ(one_more(/*seconds=*/20), grpc::StatusCode::OK) << "a place is free";
+  for (const auto& context : contexts) context->TryCancel();
 }
 
 void ExceedLivingCalls(Target* target) {
@@ -394,9 +443,10 @@ const Probe kProbes[] = {
     {"the first frame of a Step stream", 8, ExceedFirstFrame},
     {"a later frame", 64, ExceedFrame},
     {"the reports of a contribution, in whatever parts", 64, ExceedReports},
+    {"staged contributions of a stream, under a policy that is not DETERMINISTIC", 64, ExceedStagedContributions},
     {"calls at once that name no session: unary calls, Step streams before their first frame", 16,
      ExceedUnauthenticatedCalls},
-    {"calls at once on a connection", 8, ExceedCalls},
+    {"calls at once on a connection", 32, ExceedCalls},
     {"calls of a connection that exist, ended ones that are not destroyed yet included", 32, ExceedLivingCalls},
     {"headers of a request", 8, ExceedHeaders},
     {"connections", 64, ExceedConnections},
@@ -417,8 +467,6 @@ constexpr const char* kProbedElsewhere[][2] = {
     {"watchers", "chief_server_test: needs a chief without other calls"},
     {"events that wait for the disk", "event_queue_test: needs a disk that hangs"},
     {"partial sums of a step, each as large as the model", "partial_sums_memory_test: needs a chief of its own"},
-    {"staged contributions of a stream, under a policy that is not DETERMINISTIC",
-     "contribution_checker_test: refuses another block within a contribution, and a segment that comes twice"},
     {"staged contributions of all streams, each as large as the model's gradients",
      "partial_sums_memory_test: needs a chief of its own"},
     {"data of a stream that gRPC reads before the chief asks for it",
