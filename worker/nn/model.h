@@ -24,8 +24,8 @@ struct SlotKey {
   int64_t slot = 0;  // or the number of the stream
 };
 
-// The current values of a model's variables, in the order of ModelSpec.variables; each
-// row-major, aligned to kTensorAlignment. The memory belongs to the caller.
+// The current values of a model's variables, in the order of ModelSpec.variables. Each is row-major and aligned to
+// kTensorAlignment. The caller owns the memory.
 using VariableValues = absl::Span<const float* const>;
 
 // Receives the results of a model for one slot. The calls come in this order, from one thread: OnLoss once, OnUpdate
@@ -35,57 +35,60 @@ class GradientSink {
  public:
   virtual ~GradientSink() = default;
 
-  // The mean loss of the batch, regularizers included. If this returns false, the gradients are no longer needed: stop
-  // with Cancelled.
+  // Reports the batch's mean loss, including regularizers. If this returns false, the gradients are no longer needed,
+  // and the model must stop with Cancelled.
   virtual bool OnLoss(float loss) = 0;
 
-  // Gives the slot a weight in its step, such as its number of tokens: 0 or more; 1 if it is not called. Called before
-  // the first gradient, at most once. The gradients stay those of the mean loss: the sink multiplies them by the
-  // weight, and the chief divides the step's sum by the sum of all weights. A sink that wraps another passes it on.
-  // With compression.gradients: FLOAT16, a product or a sum of products beyond 65504 becomes 65504, without an error.
+  // Sets the slot's weight in its step, such as its number of tokens. It must be at least 0 and defaults to 1. Called
+  // at most once, before the first gradient. The gradients must remain those of the mean loss: the sink multiplies them
+  // by the weight, and the chief divides the step's sum by the sum of all weights. A sink that wraps another sink must
+  // forward the call. With compression.gradients: FLOAT16, a product or a sum of products beyond 65504 becomes 65504
+  // without an error.
   virtual void OnWeight(float weight) {}
 
   // Reports the value of update op `index` (ModelSpec.update_ops); it has as many elements as the op's variable.
   virtual void OnUpdate(int index, absl::Span<const float> value) = 0;
 
-  // Adds values for the chief to write to its event file for this slot, at the global step that the slot's step makes.
-  // May be called any number of times before the first gradient. A slot's summaries and metrics have up to 64 KiB in
-  // total, and in addition what histograms and norms of all gradients may have. Returns ResourceExhausted, with both
-  // numbers, if the summary would exceed that and is dropped.
+  // Adds values that the chief writes to its event file for this slot, at the global step that the slot's step
+  // produces. May be called any number of times before the first gradient. A slot's summaries and metrics may take up
+  // to 64 KiB in total, plus the space that histograms and norms of all gradients may take. Drops a summary that would
+  // exceed this limit and returns ResourceExhausted with both numbers.
   virtual absl::Status OnSummary(const v1::Summary& summary) { return absl::OkStatus(); }
 
-  // Reports a number for people, such as an accuracy. The chief shows its mean over the slots of a step, weighted as
-  // they are, and writes it to its event file whenever it writes the loss. Called like OnSummary, with the same errors.
+  // Reports a human-readable metric, such as an accuracy. The chief shows its mean over the slots of a step, weighted
+  // by the slots' weights, and writes it to its event file whenever it writes the loss. Called like OnSummary, with the
+  // same errors.
   virtual absl::Status OnMetric(const std::string& name, float value) { return absl::OkStatus(); }
 
-  // Requests that the run end when the slot's step is committed. Called before the first gradient. It must depend only
-  // on the arguments of ComputeGradients, so that every run ends at the same step.
+  // Requests that the run end when the slot's step is committed. Called before the first gradient. Whether a model
+  // calls it must depend only on the arguments of ComputeGradients, so that every run ends at the same step.
   virtual void RequestStop() {}
 
-  // Returns the buffer for the gradient of trainable variable `variable`: aligned, not initialized. The address is the
+  // Returns the aligned, uninitialized buffer for the gradient of trainable variable `variable`. The address stays the
   // same until OnGradient(variable).
   virtual float* GradientBuffer(int variable) = 0;
 
-  // The gradient in GradientBuffer(variable) is final, and the model must not access the buffer any more.
+  // Announces that the gradient in GradientBuffer(variable) is final. The model must not access the buffer afterwards.
   virtual void OnGradient(int variable) = 0;
 };
 
 // A model as the training loop sees it: declared variables, and the loss of a batch with its gradients. The built-in
-// layers make one from a ModelConfig (GraphModel); users implement this for models of their own and register them
+// layers make one from a ModelConfig (GraphModel); users implement this class for their own models and register them
 // (model_registry.h). Results must depend only on the arguments, to the last bit, whatever the number of compute
-// threads. Therefore exp, log, tanh and the like come from kernels/portable_math.h and not from <cmath>, whose
+// threads. Therefore use exp, log, tanh and the like from kernels/portable_math.h and not from <cmath>, whose
 // implementation depends on the C library's version and the processor. Not thread-safe: one instance per computing
 // thread.
 class Model {
  public:
   virtual ~Model() = default;
 
-  // Variables and update ops, constant. VariableValues and the wire have the same order.
+  // Returns the variables and the update ops, which never change. VariableValues and the wire have the same order.
   virtual const v1::ModelSpec& spec() const = 0;
 
-  // Describes, part by part, the computation that spec() does not. A run rejects a worker whose parts differ from its
-  // other workers' parts, and names the first one that differs. Override it in your own model with a version that you
-  // raise when its results change, such as {{"my model", "2"}}. Otherwise only the canary distinguishes such workers.
+  // Describes the parts of the computation that spec() does not cover. A run rejects a worker whose parts differ from
+  // its other workers' parts, and names the first one that differs. Override it in your own model with a version that
+  // you raise when its results change, such as {{"my model", "2"}}. Otherwise only the canary distinguishes such
+  // workers.
   struct Part {
     std::string name;     // for people
     std::string content;  // anything; compared by a digest
@@ -104,7 +107,7 @@ class Model {
   // Returns the mean loss of the batch in evaluation mode, regularizers included.
   virtual absl::StatusOr<float> EvaluateLoss(VariableValues values, const Batch& batch) = 0;
 
-  // The results of Predict and EvaluateLoss, to the same bits. A model that can computes both in one forward pass.
+  // The results of Predict and EvaluateLoss, with the same bits. Models compute both in one forward pass if they can.
   struct Evaluation {
     Tensor predictions;
     float loss = 0;

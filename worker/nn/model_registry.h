@@ -20,13 +20,13 @@ struct ModelOptions {
   int compute_threads = 1;
 };
 
-// Makes a model from its configuration (ModelConfig.parameter has the model's own settings) for examples like
+// Makes a model from its configuration (ModelConfig.parameter holds the model's own settings) for examples like
 // `examples`.
 using ModelFactory = std::function<absl::StatusOr<std::unique_ptr<Model>>(
     const config::v1::ModelConfig& config, const ExampleSpec& examples, const ModelOptions& options)>;
 
-// Registers the factory under `name`, for ModelConfig.registered. Thread-safe. AlreadyExists for a name in use,
-// InvalidArgument for an empty one.
+// Registers the factory under `name`, for ModelConfig.registered. Thread-safe. Returns AlreadyExists if the name is in
+// use, and InvalidArgument if it is empty.
 absl::Status RegisterModel(absl::string_view name, ModelFactory factory);
 
 // Returns a model's factory. NotFound lists the registered names. Thread-safe.
@@ -35,7 +35,8 @@ absl::StatusOr<ModelFactory> FindModel(absl::string_view name);
 // Returns the registered names, sorted. Thread-safe.
 std::vector<std::string> RegisteredModels();
 
-// Use it at namespace scope of a source file whose library has alwayslink = True. A duplicate name ends the program:
+// Registers a model. Use it at namespace scope in a source file whose library has alwayslink = True. A duplicate name
+// ends the program.
 //   REGISTER_MODEL("two_towers", [](const ModelConfig& config, const ExampleSpec& examples,
 //                                   const ModelOptions& options) { return TwoTowers::Create(config, examples); });
 #define REGISTER_MODEL(name, ...) LOCKSTEP_REGISTERED_(::lockstep::RegisterModel(name, __VA_ARGS__))

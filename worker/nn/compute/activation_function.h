@@ -11,7 +11,7 @@ inline constexpr float kDefaultLeakySlope = 0.2f;
 
 // An elementwise function. Only LEAKY_RELU reads `slope`. GELU is
 // x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))) / 2 (Hendrycks and Gimpel 2016).
-// The gradient of RELU, RELU6 and LEAKY_RELU at 0 is the one for x < 0, that of RELU6 at 6 is 0; NaN stays NaN.
+// At 0, RELU, RELU6 and LEAKY_RELU have the same gradient as for x < 0. At 6, RELU6 has gradient 0. NaN stays NaN.
 struct ActivationFunction {
   config::v1::Activation kind = config::v1::NONE;
   float slope = kDefaultLeakySlope;
@@ -41,7 +41,7 @@ inline ActivationKernel KernelOf(const ActivationFunction& f) {
     case config::v1::Activation_INT_MAX_SENTINEL_DO_NOT_USE_:
       break;
   }
-  return {ActivationType::kIdentity};  // LayerBuilder::CheckActivation refuses other numbers.
+  return {ActivationType::kIdentity};  // LayerBuilder::CheckActivation rejects other numbers.
 }
 
 }  // namespace lockstep

@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-// Numbers of rows around the block of 256, and of columns around the strip of 32 and the vector of 8.
+// Row counts around the block size of 256, and column counts around the strip width of 32 and the vector width of 8.
 constexpr int64_t kRows[] = {1, 2, 255, 256, 257, 600};
 constexpr int64_t kColumns[] = {1, 2, 3, 4, 5, 6, 7, 8, 9, 15, 16, 31, 32, 33, 43, 77};
 

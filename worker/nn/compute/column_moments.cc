@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-// Few enough rows to be read from the cache the second time. The bits depend on it.
+// So few rows that the second pass reads them from the cache. The results' bits depend on it.
 constexpr int64_t kBlockRows = 256;
 
 }  // namespace

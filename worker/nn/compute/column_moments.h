@@ -13,7 +13,7 @@ namespace lockstep {
 // the blocks are merged in order (Chan, Golub and LeVeque 1979). Keeps scratch memory between calls. Not thread-safe.
 class ColumnMoments {
  public:
-  // Overwrites mean and variance [columns]; rows is at least 1.
+  // Overwrites mean and variance [columns]. `rows` must be at least 1.
   void Compute(ComputeContext* compute, int64_t rows, int64_t columns, const float* x, float* mean, float* variance);
 
  private:

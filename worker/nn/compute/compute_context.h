@@ -11,10 +11,10 @@
 
 namespace lockstep {
 
-// The threads that compute one model. The caller's thread is one of them; the others wait between the loops. Any thread
-// may compute any block, so a loop must be cut into blocks at places that do not depend on the number of threads, and
-// each block must write memory of its own: then the bits do not depend on the threads either. Not thread-safe: one loop
-// at a time.
+// The threads that compute one model. The caller's thread is one of them; the others wait between loops. Any thread may
+// compute any block, so a loop must be cut into blocks at places that do not depend on the number of threads, and each
+// block must write to its own memory. Then the results' bits do not depend on the threads either. Not thread-safe: one
+// loop at a time.
 class ComputeContext {
  public:
   // `threads` includes the caller's; less than 1 counts as 1.
@@ -34,7 +34,8 @@ class ComputeContext {
     }
   }
 
-  // Calls body(begin, end) for ranges of `grain` that cover [0, size), the last one shorter, as ParallelFor does.
+  // Like ParallelFor, but calls body(begin, end) for ranges of length `grain` that cover [0, size). The last range may
+  // be shorter.
   void ParallelRanges(int64_t size, int64_t grain, absl::FunctionRef<void(int64_t begin, int64_t end)> body) {
     ParallelFor((size + grain - 1) / grain, [&](int64_t block) {
       const int64_t begin = block * grain;

@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-// Groups of images, each with memory for one padded image. More threads than groups are of no use.
+// Number of groups of images. Each group has memory for one padded image. Threads beyond this number stay idle.
 constexpr int64_t kGroups = 16;
 
 int64_t MostTaps(const SlidingWindow& w) { return (w.size + w.stride - 1) / w.stride; }
@@ -13,7 +13,7 @@ int64_t MostTaps(const SlidingWindow& w) { return (w.size + w.stride - 1) / w.st
 // Returns the number of zeros before the first output, which the first input positions read.
 int64_t Before(const SlidingWindow& w) { return MostTaps(w) - 1; }
 
-// Returns the number of zeros after the last output: the last input position reads output (input - 1 + padding) /
+// Returns the number of zeros after the last output. The last input position reads output (input - 1 + padding) /
 // stride.
 int64_t After(const SlidingWindow& w) {
   return std::max<int64_t>(0, (w.input - 1 + w.padding) / w.stride - (w.output - 1));
@@ -78,7 +78,7 @@ void ConvInputGradient::Compute(ComputeContext* compute, int64_t batch, const fl
   PackKernel(kernel);
   const int64_t output_size = geometry_.y.output * geometry_.x.output * filters_;
   const int64_t input_size = geometry_.y.input * geometry_.x.input * geometry_.channels;
-  // At least 1, even without images.
+  // At least 1, even if there are no images.
   const int64_t grain = std::max<int64_t>(1, compute->threads() == 1 ? batch : (batch + kGroups - 1) / kGroups);
   if (padded_.needed()) padded_.Reserve((batch + grain - 1) / grain);
   compute->ParallelRanges(batch, grain, [&](int64_t begin, int64_t end) {

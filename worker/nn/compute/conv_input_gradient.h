@@ -12,10 +12,10 @@
 
 namespace lockstep {
 
-// The gradient of a convolution with respect to its input. Input positions fall into stride x stride phases. The
-// positions of a phase are read by the same elements of the kernel, from adjacent outputs, so the gradient of each
-// phase is a convolution of the padded output gradient, with stride 1, by these elements in reverse order. Keeps
-// scratch memory between batches. Not thread-safe.
+// The gradient of a convolution with respect to its input. Input positions fall into stride x stride phases. The same
+// kernel elements, at adjacent outputs, read all positions of a phase. The gradient of each phase is therefore a
+// convolution of the padded output gradient, with stride 1, by these elements in reverse order. Keeps scratch memory
+// between batches. Not thread-safe.
 class ConvInputGradient {
  public:
   ConvInputGradient(const WindowGeometry& geometry, int64_t filters);

@@ -67,7 +67,7 @@ std::vector<double> Expected(const Case& c, const std::vector<float>& dy, const 
 void ExpectGradient(const Case& c, int threads = 1) {
   ComputeContext compute(threads);
   ConvInputGradient gradient(c.geometry, c.filters);
-  // Runs twice, because nothing of the first batch may remain.
+  // Runs twice to check that nothing remains from the first batch.
   for (const uint64_t stream : {10, 20}) {
     const std::vector<float> dy = RandomIntegers(c.output_size(), stream);
     const std::vector<float> kernel = RandomIntegers(c.kernel_size(), stream + 1);

@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kBlockRows = 192;
 constexpr int64_t kBlockColumns = 256;
 
-// Returns the beginning of block `i` of `blocks` that cover [0, size) in lengths as equal as possible.
+// Returns where block `i` begins if [0, size) is split into `blocks` blocks as evenly as possible.
 int64_t BlockBegin(int64_t size, int64_t blocks, int64_t i) { return size * i / blocks; }
 
 }  // namespace

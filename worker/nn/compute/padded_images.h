@@ -27,12 +27,12 @@ class PaddedImages {
   // Allocates memory for `count` images. Growing loses the contents.
   void Reserve(int64_t count);
 
-  // Copies image `source` to place `index`.
+  // Copies `source` to image `index`.
   void Copy(int64_t index, const float* source);
 
   const float* image(int64_t index) const { return buffer_.data() + index * image_size(); }
 
-  // Number of elements in a row, and in an image, with the border.
+  // Numbers of elements in a row and in an image, including the border.
   int64_t row_size() const { return padded_width_ * channels_; }
   int64_t image_size() const { return padded_height_ * row_size(); }
 

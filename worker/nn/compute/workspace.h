@@ -8,16 +8,16 @@
 
 namespace lockstep {
 
-// Memory that is kept from step to step: aligned to kTensorAlignment, grown for larger batches, never shrunk. Growing
-// loses the contents. Movable. Not thread-safe.
+// Memory that is kept from step to step. It is aligned to kTensorAlignment, grows for larger batches and never shrinks.
+// Growing loses the contents. Movable. Not thread-safe.
 template <typename T>
 class Workspace {
  public:
-  // Returns at least `size` elements, not initialized; the address is the same until a larger size is requested.
+  // Returns at least `size` uninitialized elements. The address stays the same until a larger size is requested.
   T* Get(int64_t size) {
     if (size > size_ || size_ == 0) {
       size_ = std::max<int64_t>(size, 1);
-      buffer_ = AlignedBuffer();  // The old memory goes before the new is asked for.
+      buffer_ = AlignedBuffer();  // Frees the old memory before allocating the new.
       buffer_ = AlignedBuffer(size_ * sizeof(T));
     }
     return buffer_.as<T>();

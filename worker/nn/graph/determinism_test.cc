@@ -96,7 +96,7 @@ std::string Results(Model* model, const Sample& sample, int64_t batch_size) {
   return absl::StrCat(sink.Bytes(), prediction->bytes());
 }
 
-// A new layer needs a place in a sample.
+// A new layer must be added to a sample.
 TEST(DeterminismTest, SamplesHaveEachKindOfLayer) {
   std::set<std::string> kinds;
   for (const Sample& sample : Samples()) AddLayerKinds(ConfigOf(sample), &kinds);
@@ -118,7 +118,7 @@ TEST(DeterminismTest, ThreadsDoNotChangeTheBits) {
   }
 }
 
-// Covers the layers' use of kernels too: each thread's share of a product, and what is packed, how and when.
+// Also covers how the layers use kernels: each thread's share of a product, and what is packed, how and when.
 TEST(DeterminismTest, InstructionSetsDoNotChangeTheBits) {
   for (const Sample& sample : Samples()) {
     for (const int64_t size : sample.batches) {

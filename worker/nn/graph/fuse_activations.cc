@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// Returns true if `layer` has an activation of its own that is NONE.
+// Returns true if `layer` has an activation field and it is NONE.
 bool HasFreeActivation(const config::v1::Layer& layer) {
   switch (layer.kind_case()) {
     case config::v1::Layer::kDense:

@@ -34,7 +34,7 @@ TEST(FuseActivationsTest, LeavesOthersWhereTheyAre) {
         "layer { name: 'd' dense { activation: TANH } } layer { name: 'a' activation { kind: RELU } }",
         "layer { name: 'd' dense {} } layer { name: 'a' activation { kind: LEAKY_RELU slope: 0.1 } }",
         "layer { name: 'd' dense {} } layer { name: 'a' input: 'input' activation { kind: RELU } }",
-        // Another layer reads it too.
+        // Another layer reads 'd' too.
         "layer { name: 'd' dense {} } layer { name: 'a' activation { kind: RELU } } layer { name: 'b' input: 'd' add "
         "{} }",
         "layer { name: 'd' dense {} } layer { name: 'a' activation { kind: RELU } } loss { input: 'd' hinge {} }"}) {

@@ -87,7 +87,7 @@ absl::Status CheckExamples(const ExampleSpec& examples) {
   return absl::OkStatus();
 }
 
-// Adds layers and losses one after the other.
+// Adds layers and losses one at a time.
 class GraphBuilder {
  public:
   explicit GraphBuilder(const ExampleSpec& examples) : examples_(examples) { index_[kInputName] = kFeatures; }

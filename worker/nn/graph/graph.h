@@ -24,7 +24,7 @@ struct GraphNode {
   std::unique_ptr<LayerOp> op;
   // Indices of nodes; kFeatures is the batch.
   std::vector<int> inputs;
-  // The node whose memory holds the output: this one, or the one of which it is a view.
+  // The node whose memory holds the output: this node, or the node that it is a view of.
   int storage = 0;
   // The layer's variables, as a range of ModelSpec.variables.
   int first_variable = 0;

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Elements of a gradient sum that are computed together.
+// Number of elements of a gradient sum computed together.
 constexpr int64_t kBlock = 16384;
 
 Shape BatchShape(int64_t size, const Shape& example) {
@@ -209,7 +209,7 @@ void GraphModel::BackwardNode(const Pass& pass, const Batch& batch, int index, G
     inputs.push_back(ValueOf(input, batch));
     const bool wanted = input != kFeatures && graph_.nodes[input].needs_gradient;
     if (wanted && i == 0 && node.op->gradient_in_place()) {
-      // The first contribution to the input's gradient replaces this node's gradient.
+      // The first contribution to the input's gradient overwrites this node's gradient.
       int& input_gradient = memory_[graph_.nodes[input].storage].gradient;
       in_place = input_gradient == kNoGradient;
       if (in_place) input_gradient = gradient;

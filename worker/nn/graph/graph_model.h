@@ -21,9 +21,9 @@ namespace lockstep {
 absl::StatusOr<std::unique_ptr<Model>> CreateModel(const config::v1::ModelConfig& config, const ExampleSpec& examples,
                                                    const ModelOptions& options = {});
 
-// A model made of the built-in layers. Values and gradients of all layers are in memory that is kept between batches
-// and grows with the largest one, so a step allocates nothing. The bits of a result depend only on the arguments: see
-// gemm.h and ComputeContext.
+// A model made of the built-in layers. The values and gradients of all layers are in memory that is kept between
+// batches and grows to fit the largest batch, so a step allocates nothing. The bits of a result depend only on the
+// arguments: see gemm.h and ComputeContext.
 class GraphModel : public Model {
  public:
   static absl::StatusOr<std::unique_ptr<GraphModel>> Create(const config::v1::ModelConfig& config,
@@ -58,21 +58,22 @@ class GraphModel : public Model {
 
   absl::Status CheckBatch(VariableValues values, const Batch& batch) const;
   Pass MakePass(VariableValues values, const Batch& batch, const SlotKey& key, bool training);
-  // Computes the nodes for which one of `wanted` holds.
+  // Computes the nodes for which one of `wanted` is true.
   absl::Status Forward(const Pass& pass, const Batch& batch, std::initializer_list<bool GraphNode::*> wanted);
   // Returns a copy of the last node's output.
   Tensor Prediction(const Batch& batch);
-  // Returns the sum of losses and regularizers. If with_gradients, writes the gradients of the losses' nodes.
+  // Returns the sum of losses and regularizers. Also writes the gradients of the losses' nodes if `with_gradients` is
+  // true.
   float ComputeLoss(const Pass& pass, const Batch& batch, bool with_gradients);
   void BackwardNode(const Pass& pass, const Batch& batch, int index, Gradients* gradients);
   float* GradientOf(int node) { return gradients_[memory_[graph_.nodes[node].storage].gradient].data(); }
   // Frees all gradients of the last pass.
   void FreeGradients();
-  // Returns an index of gradients_ with memory for `size` elements, the most recently freed one if there is any.
+  // Returns the index of a buffer in gradients_ with memory for `size` elements: the most recently freed one, if any.
   int TakeGradient(int64_t size);
   // Returns the buffer for a reader's contribution to the gradient of `node`. The first reader writes to the node's
-  // memory, later ones to extra_[input], where `input` is the index of `node` among the reader's inputs;
-  // AddContribution adds these.
+  // memory. Later readers write to extra_[input], where `input` is the index of `node` among the reader's inputs, and
+  // AddContribution adds their contributions.
   float* ContributionBuffer(const Pass& pass, int node, size_t input);
   void AddContribution(const Pass& pass, int node, const float* contribution);
 
@@ -85,7 +86,8 @@ class GraphModel : public Model {
   const std::vector<Part> fingerprint_;
   ComputeContext compute_;
   std::vector<NodeMemory> memory_;
-  // A gradient is in use from its first contribution to the node's backward pass; then its memory is free for another.
+  // A gradient is in use from its first contribution until the node's backward pass. Then another gradient may take its
+  // memory.
   std::vector<Workspace<float>> gradients_;
   std::vector<int> free_gradients_;
   // [inputs of the node whose gradient is computed]

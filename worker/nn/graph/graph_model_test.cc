@@ -209,7 +209,7 @@ TEST(GraphModelTest, StopsWhenTheLossIsNotWanted) {
   EXPECT_TRUE(sink.order().empty());
 }
 
-// Applies the reports of one slot as the server does.
+// Applies one slot's reports the way the server does.
 void ApplyMovingAverages(const v1::ModelSpec& spec, const RecordingSink& sink, TestVariables* variables) {
   for (int i = 0; i < spec.update_ops_size(); ++i) {
     const v1::UpdateOpSpec& op = spec.update_ops(i);
@@ -283,7 +283,7 @@ TEST(GraphModelTest, DropoutIsTheIdentityInEvaluation) {
   EXPECT_EQ(output->bytes(), batch.features.bytes());
 }
 
-// A layer is only in the prediction, another only in the loss.
+// One layer is only in the prediction, another only in the loss.
 TEST(GraphModelTest, OnePassPredictsAndEvaluatesAlike) {
   const ExampleSpec examples = Vectors(6, 3);
   const auto model = Create(

@@ -17,9 +17,9 @@ struct ModelSummary {
     // A layer and its kind, or a variable of a registered model.
     std::string name;
     std::string kind;
-    // The layer's output for one example, or the variable.
+    // The shape of the layer's output for one example, or of the variable.
     std::string shape;
-    // Elements of its variables, and of the variables that are not trained.
+    // Numbers of elements in all its variables, and in those that are not trained.
     int64_t parameters = 0;
     int64_t fixed_parameters = 0;
     // Multiply-adds of the forward pass for one example; the backward pass has about twice as many.
@@ -28,12 +28,12 @@ struct ModelSummary {
   std::vector<Row> rows;
   Row total;
 
-  // Formats the rows in aligned columns, one line each, with the total below: layer, kind, output, parameters, bytes,
-  // multiply-adds per example.
+  // Formats each row as a line of aligned columns (layer, kind, output, parameters, bytes, multiply-adds per example),
+  // with the total below.
   std::string ToTable() const;
 };
 
-// Errors: those of CreateModel.
+// Returns errors from CreateModel.
 absl::StatusOr<ModelSummary> SummarizeModel(const config::v1::ModelConfig& config, const ExampleSpec& examples);
 
 }  // namespace lockstep

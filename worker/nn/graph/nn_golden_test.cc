@@ -1,4 +1,4 @@
-// Compares the layers and losses with TensorFlow's numbers, which tests/golden/nn_golden.py wrote.
+// Compares the layers and losses with TensorFlow's numbers, written by tests/golden/nn_golden.py.
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -16,9 +16,9 @@ namespace lockstep {
 namespace {
 
 constexpr char kGoldenFile[] = "tests/golden/nn_golden.txt";
-// Largest difference, in units of max(1, the largest number of the tensor).
+// Largest allowed difference, in units of max(1, the tensor's largest number).
 constexpr float kTolerance = 3e-6f;
-// Kinds of layers without golden numbers, with the reason.
+// Layer kinds without golden numbers, and the reasons.
 const std::map<std::string, std::string> kNoNumbers = {{"dropout", "TensorFlow draws other random numbers"}};
 
 struct GoldenCase {

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// Elements whose penalties are summed together.
+// Number of elements whose penalties are summed together.
 constexpr int64_t kBlock = 8192;
 
 double Penalty(const float* w, int64_t size, float l1, float l2) {

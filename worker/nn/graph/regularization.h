@@ -13,8 +13,8 @@
 
 namespace lockstep {
 
-// The regularizers of a model: the sum over the regularizers and the trainable variables w that each matches of l1
-// sum|w| + l2 sum(w^2) / 2. Constant after Create except for scratch memory, so not thread-safe.
+// A model's regularizers. Their value is l1 sum|w| + l2 sum(w^2) / 2, summed over the regularizers and the trainable
+// variables w that each one matches. Constant after Create except for scratch memory, and therefore not thread-safe.
 class Regularization {
  public:
   // Returns InvalidArgument for an expression that is malformed or matches no trainable variable, and for factors that
@@ -27,7 +27,7 @@ class Regularization {
   void AddGradient(ComputeContext* compute, int variable, const float* value, float* gradient) const;
 
  private:
-  // The sums of the factors of all regularizers that match a variable.
+  // One variable's factors, summed over all regularizers that match it.
   struct Factors {
     float l1 = 0;
     float l2 = 0;

@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// y = f(x), elementwise. InvalidArgument for a slope outside [0, 1], or for a slope with a function other than
+// y = f(x), elementwise. Returns InvalidArgument for a slope outside [0, 1], or for a slope with a function other than
 // LEAKY_RELU.
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeActivationLayer(LayerBuilder* builder);
 

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// Elements copied together, about.
+// Approximate number of elements copied together.
 constexpr int64_t kBlock = 16384;
 
 class ConcatOp : public LayerOp {

@@ -9,7 +9,7 @@
 namespace lockstep {
 
 // y = f(x W + b): x [batch, in], "<layer>/kernel" W [in, units], "<layer>/bias" b [units].
-// InvalidArgument for inputs of rank 2 and more, and for units < 1.
+// Returns InvalidArgument for inputs of rank 2 and more, and for units < 1.
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeDense(LayerBuilder* builder);
 
 }  // namespace lockstep

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// Rows of the gradient that a thread computes at a time, scanning the whole batch for their ids.
+// Number of gradient rows that a thread computes at a time by scanning the whole batch for their ids.
 constexpr int64_t kBlockRows = 1 << 14;
 
 class EmbeddingOp : public LayerOp {

@@ -23,13 +23,13 @@ namespace lockstep {
 class GradientWriter {
  public:
   virtual ~GradientWriter() = default;
-  // Returns the buffer of trainable variable `variable`, not initialized; write all of its elements.
+  // Returns the uninitialized buffer of trainable variable `variable`. The caller must write all of its elements.
   virtual float* Buffer(int variable) = 0;
-  // Buffer(variable) is complete. Call it as soon as that is true: it starts the transport.
+  // Announces that Buffer(variable) is complete, which starts its transport. Call it as soon as that is true.
   virtual void Final(int variable) = 0;
 };
 
-// Maximum number of elements of an example and of a variable; keeps sizes in bytes far from overflow.
+// Maximum number of elements in an example or a variable. Keeps sizes in bytes far from overflow.
 inline constexpr int64_t kMaxElements = int64_t{1} << 31;
 
 // A forward pass, or a forward and backward pass.
@@ -61,29 +61,30 @@ class LayerOp {
 
   virtual absl::Status Forward(const Pass& pass, absl::Span<const float* const> inputs, float* output) = 0;
 
-  // Runs after Forward in training, with the same inputs and output. Writes the gradients of its variables, and the
-  // gradient of input i to input_gradients[i] unless that is null. May overwrite output_gradient.
+  // Runs after Forward in training, with the same inputs and output. Writes the gradients of the layer's variables, and
+  // the gradient of input i to input_gradients[i] unless that is null. May overwrite output_gradient.
   virtual void Backward(const Pass& pass, absl::Span<const float* const> inputs, const float* output,
                         float* output_gradient, absl::Span<float* const> input_gradients,
                         GradientWriter* gradients) = 0;
 
-  // Returns true if the output is the input's memory with another shape; then neither Forward nor Backward is called.
+  // Returns true if the output is the input's memory with a different shape. Then neither Forward nor Backward is
+  // called.
   virtual bool is_view() const { return false; }
 
-  // Returns true if Backward accepts output_gradient as input_gradients[0], so that it touches no other memory.
+  // Returns true if Backward accepts output_gradient as input_gradients[0], which avoids touching more memory.
   virtual bool gradient_in_place() const { return false; }
 
-  // Reports the values of its update ops, after Forward in training.
+  // Reports the values of the layer's update ops. Called after Forward in training.
   virtual void ReportUpdates(GradientSink* sink) const {}
 
-  // Returns the multiply-adds of Forward for one example; 0 for layers bound by memory.
+  // Returns the number of multiply-adds in Forward for one example, or 0 for memory-bound layers.
   virtual int64_t multiply_adds() const { return 0; }
 
  private:
   const Shape output_shape_;
 };
 
-// The configuration and input shapes from which a factory makes a layer's op; declares its variables.
+// Holds the configuration and the input shapes from which a factory makes a layer's op. Declares the layer's variables.
 class LayerBuilder {
  public:
   // spec and input_shapes must outlive the builder.
@@ -107,7 +108,7 @@ class LayerBuilder {
   // Declares a moving average of non-trainable variable `variable`; returns its index in ModelSpec.update_ops.
   int AddMovingAverage(int variable, float decay);
 
-  // InvalidArgument for a number that names no activation.
+  // Returns InvalidArgument for a number that is not an activation.
   absl::Status CheckActivation(config::v1::Activation activation) const;
 
   // Returns InvalidArgument "layer '<name>': <parts>".

@@ -9,7 +9,7 @@
 namespace lockstep {
 
 // Reshapes [batch, ...] to [batch, shape...] in the same memory. One dimension of the shape may be -1 and is then
-// inferred. InvalidArgument if the elements of an example do not fit the shape.
+// inferred. Returns InvalidArgument if the elements of an example do not fit the shape.
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeReshape(LayerBuilder* builder);
 
 // Reshapes [batch, ...] to [batch, elements of an example] in the same memory.

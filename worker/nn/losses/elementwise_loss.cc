@@ -39,7 +39,7 @@ absl::Status CheckShapes(const std::string& input, const Shape& output_shape, co
                                      ", and classes begin at 0; the layer needs ", examples.classes,
                                      " outputs, or the classes other numbers"));
   }
-  // A vector of one number matches a number.
+  // A vector of one element matches a scalar.
   const bool both_single = outputs == 1 && examples.labels_shape.num_elements() == 1;
   if (output_shape == examples.labels_shape || both_single) return absl::OkStatus();
   return Error(input, absl::StrCat("the layer's output is ", output_shape.ToString(), ", but the labels are ",

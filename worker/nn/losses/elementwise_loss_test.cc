@@ -56,7 +56,7 @@ ExampleSpec Targets(const Shape& shape) {
 }
 
 // Compares the loss and its gradient with the formula, for outputs and targets [batch, outputs]. The batch has `labels`
-// in place of the targets.
+// instead of the targets.
 void ExpectLoss(const Kind& kind, const ExampleSpec& spec, int64_t size, int64_t outputs, const Tensor& labels,
                 const std::vector<float>& targets) {
   const auto loss = Make(kind.config + " weight: 2", Shape{outputs}, spec);

@@ -12,7 +12,7 @@ class SoftmaxLoss : public LossOp {
       : LossOp(weight, classes, class_labels), smoothing_(smoothing) {}
 
  private:
-  // The label is a class: its target is 1 - smoothing, plus smoothing / classes, which every class gets.
+  // The label is a class. Every class has the target smoothing / classes; the label's class has 1 - smoothing more.
   float ClassRow(const float* x, int32_t label, float scale, float* dx) const override {
     return SoftmaxLossOfLabel({outputs(), x, scale, dx}, smoothing_, label);
   }

@@ -77,7 +77,7 @@ void ExpectLoss(double smoothing, const ExampleSpec& spec, int64_t size, int64_t
 TEST(SoftmaxLossTest, ComparesOutputsWithAClass) {
   for (const double smoothing : {0.0, 0.125, 1.0}) {
     for (int32_t outputs = 1; outputs <= 19; ++outputs) {
-      // Each class once, the last one first.
+      // Each class once, in descending order.
       std::vector<int32_t> labels;
       std::vector<float> targets(outputs * outputs);
       for (int32_t i = 0; i < outputs; ++i) {

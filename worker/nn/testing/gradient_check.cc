@@ -18,7 +18,7 @@ Shape ShapeOf(const v1::VariableSpec& variable) {
   return *std::move(shape);
 }
 
-// Needs only the loss.
+// Records the loss and declines the gradients.
 class LossSink : public GradientSink {
  public:
   bool OnLoss(float loss) override {

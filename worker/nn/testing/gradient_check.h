@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// Variables of a model in memory, with values that a test chooses.
+// A model's variables in memory, with values that a test chooses.
 class TestVariables {
  public:
   // Sets trainable variables to normal numbers from `seed` around 0 with standard deviation `stddev` (gamma: around 1),
@@ -31,7 +31,7 @@ class TestVariables {
   std::vector<const float*> pointers_;
 };
 
-// Keeps all reports of a model for one slot, and checks the order of the calls.
+// Records everything that a model reports for one slot, and checks the order of the calls.
 class RecordingSink : public GradientSink {
  public:
   explicit RecordingSink(const v1::ModelSpec& spec);
@@ -47,7 +47,7 @@ class RecordingSink : public GradientSink {
   float loss() const { return loss_; }
   const std::vector<std::vector<float>>& updates() const { return updates_; }
   absl::Span<const float> gradient(int variable) const { return gradients_[variable].flat<float>(); }
-  // Variables in the order of OnGradient.
+  // Returns the variables in the order of the OnGradient calls.
   const std::vector<int>& order() const { return order_; }
   // Describes breaches of GradientSink's contract and omitted calls; empty if there are none.
   std::string Violations() const;
@@ -69,7 +69,7 @@ class RecordingSink : public GradientSink {
 struct GradientCheckOptions {
   // Distance from the point on both sides of the central difference.
   float step = 2e-3f;
-  // Largest |analytic - numerical|, in lengths of the variable's gradient ...
+  // Largest allowed |analytic - numerical|, in units of the norm of the variable's gradient ...
   float tolerance = 1e-2f;
   // ... plus this, for the rounding of the loss.
   float noise = 2e-4f;
@@ -80,8 +80,8 @@ struct GradientCheckOptions {
 };
 
 // For each trainable variable, compares the gradient's products with unit directions (random ones turned towards the
-// gradient, and single elements) with central differences of the training loss. Internal names the variable and the two
-// numbers.
+// gradient, and single elements) with central differences of the training loss. If they differ, returns Internal with
+// the variable and the two numbers.
 absl::Status CheckGradients(Model* model, TestVariables* variables, const Batch& batch,
                             const GradientCheckOptions& options = {});
 

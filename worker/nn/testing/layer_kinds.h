@@ -10,8 +10,9 @@
 
 namespace lockstep {
 
-// The names of the choices of Layer.kind, such as "conv2d", and of the values of Activation, such as "RELU": all that
-// the proto has, and those that models use. A test compares the two sets, so that it fails for a kind that it lacks.
+// Names of the cases of Layer.kind, such as "conv2d", and of the values of Activation, such as "RELU": all names that
+// the proto has, and those that models use. A test compares the two sets, so that it fails for a kind that it does not
+// cover.
 
 inline const google::protobuf::OneofDescriptor* LayerKindOneof() {
   return config::v1::Layer::descriptor()->FindOneofByName("kind");
@@ -41,7 +42,7 @@ inline std::set<std::string> AllActivations() {
   return activations;
 }
 
-// Adds the activations of the model's layers. A layer that gives none has NONE.
+// Adds the activations of the model's layers. A layer that sets none has NONE.
 inline void AddActivations(const config::v1::ModelConfig& model, std::set<std::string>* activations) {
   for (const config::v1::Layer& layer : model.layer()) {
     const auto* const kind = layer.GetReflection()->GetOneofFieldDescriptor(layer, LayerKindOneof());

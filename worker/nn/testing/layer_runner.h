@@ -33,7 +33,7 @@ class LayerRunner {
   // The memory to which Backward writes the gradients of the inputs.
   enum class InputGradients { kSeparate, kInPlace, kNone };
 
-  // `config_text` is as for LayerStatus, which must be OK; the layer must be called 'x'.
+  // LayerStatus of these arguments must be OK. The layer must be called 'x'.
   LayerRunner(LayerFactory factory, const std::string& config_text, const std::vector<Shape>& inputs,
               const Options& options);
 
@@ -82,7 +82,7 @@ using LayerReference = std::vector<double>(const std::vector<std::vector<double>
 
 // Runs the layer forward and backward in training. Describes where the output, or the gradient of the input or of one
 // of the trainable `variables`, differs by more than `tolerance` (FirstDifference) from `reference`, whose derivatives
-// are numeric, and the runner's violations. Empty if all agree.
+// are numeric, and the runner's violations. Returns an empty string if all agree.
 std::string CompareWithReference(LayerRunner* runner, const std::vector<std::string>& variables,
                                  absl::FunctionRef<LayerReference> reference, double tolerance);
 

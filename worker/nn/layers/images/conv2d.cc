@@ -15,7 +15,7 @@ namespace lockstep {
 namespace {
 
 constexpr int kNoBias = -1;
-// The gradient is computed phase by phase, and there are stride x stride phases.
+// Limits the number of phases of the gradient, which is stride x stride.
 constexpr int64_t kMaxStride = 64;
 
 PaddedImages::Border InputBorder(const WindowGeometry& geometry) {
@@ -150,7 +150,7 @@ absl::StatusOr<std::unique_ptr<LayerOp>> MakeConv2d(LayerBuilder* builder) {
     return builder->Error("stride ", std::max(y.stride, x.stride), " is larger than ", kMaxStride);
   }
   ASSIGN_OR_RETURN(Shape output, builder->OutputShape({y.output, x.output, options.filters}));
-  // The input including its border must have a valid size too.
+  // The input with its border must have a valid size too.
   const PaddedImages::Border border = InputBorder(options.geometry);
   RETURN_IF_ERROR(builder
                       ->OutputShape({y.input + border.top + border.bottom, x.input + border.left + border.right,

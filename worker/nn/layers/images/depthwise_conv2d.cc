@@ -16,7 +16,7 @@ namespace {
 constexpr int kNoBias = -1;
 
 struct DepthwiseOptions {
-  // The input has these channels, the output `multiplier` times as many.
+  // Has the input's channels. The output has `multiplier` times as many.
   WindowGeometry geometry;
   int64_t multiplier = 1;
   ActivationFunction activation;
@@ -24,12 +24,12 @@ struct DepthwiseOptions {
   int bias = kNoBias;
 };
 
-// Copies each number of `from` `times` times, one copy next to the other.
+// Copies each number in `from` `times` times in a row.
 void Repeat(int64_t size, int64_t times, const float* from, float* to) {
   for (int64_t i = 0; i < size; ++i) to = std::fill_n(to, times, from[i]);
 }
 
-// Adds `times` numbers of `from` for each of `to`, the first one first.
+// Sets each number in `to` to the sum of the next `times` numbers in `from`, added in order.
 void SumRepeated(int64_t size, int64_t times, const float* from, float* to) {
   for (int64_t i = 0; i < size; ++i, from += times) {
     float sum = from[0];
@@ -42,7 +42,8 @@ class DepthwiseConv2dOp : public LayerOp {
  public:
   DepthwiseConv2dOp(Shape output_shape, const DepthwiseOptions& options)
       : LayerOp(std::move(output_shape)), options_(options), geometry_(options_.geometry) {
-    // A layer with a multiplier is one of as many channels over the repeated input.
+    // With a multiplier, the layer is a plain one over the repeated input, which has `multiplier` times as many
+    // channels.
     geometry_.channels *= options_.multiplier;
   }
 

@@ -78,7 +78,7 @@ TEST(DepthwiseConv2dTest, EachChannelHasKernelsOfItsOwn) {
 TEST(DepthwiseConv2dTest, ActivatesAndHasItsGradients) {
   for (const config::v1::Activation activation : kAllActivations) {
     if (activation == config::v1::RELU || activation == config::v1::LEAKY_RELU || activation == config::v1::RELU6) {
-      continue;  // The numeric gradient is wrong near a kink; conv2d's tests have them.
+      continue;  // The numeric gradient is wrong near a kink. conv2d's tests cover these.
     }
     ExpectConvolution({4, 3, 1, 2, 2, 2, activation});
   }

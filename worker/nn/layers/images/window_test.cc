@@ -56,7 +56,7 @@ TEST(WindowTest, HalfPaddingIgnoresTheStride) {
   EXPECT_EQ(Describe(Make(1, 5, 3, config::v1::HALF)), "1 2 2");
 }
 
-// Makes the geometry of a window and strides over [4, 7, 3]. Empty strides are `otherwise`.
+// Makes the geometry of a window over [4, 7, 3]. Empty strides default to `otherwise`.
 absl::StatusOr<WindowGeometry> MakeFrom(const std::vector<int64_t>& size, const std::vector<int64_t>& strides,
                                         int64_t otherwise = 1, const Shape& shape = {4, 7, 3},
                                         config::v1::Padding padding = config::v1::VALID) {

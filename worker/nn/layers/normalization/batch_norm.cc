@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// Rows that are summed together. The bits depend on it.
+// Number of rows summed together. The results' bits depend on it.
 constexpr int64_t kBlockRows = 256;
 constexpr int kAbsent = -1;
 
@@ -87,14 +87,14 @@ class BatchNormOp : public LayerOp {
 
  private:
   void Normalize(ComputeContext* compute, const float* x, const float* mean, int64_t rows, float* y);
-  // These activations have such a cheap derivative that both passes of Backward compute dz; for the others, the first
-  // pass stores it.
+  // Returns true if the activation's derivative is so cheap that both passes of Backward compute dz. Otherwise the
+  // first pass stores it.
   bool recomputes() const {
     const config::v1::Activation kind = options_.activation.kind;
     return kind == config::v1::NONE || kind == config::v1::RELU || kind == config::v1::RELU6 ||
            kind == config::v1::LEAKY_RELU;
   }
-  // Computes the sums of dz xhat and of dz; unless recomputes(), replaces dy by dz.
+  // Computes the sums of dz xhat and of dz; unless recomputes(), replaces dy with dz.
   void SumGradients(ComputeContext* compute, const float* x, const float* y, int64_t rows, float* dy, float* dgamma,
                     float* dbeta);
   void InputGradient(ComputeContext* compute, const float* x, int64_t rows, const float* dy, float* dx);

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// Rows whose parts of the sums for gamma and beta are computed together.
+// Number of rows in each partial sum for gamma and beta.
 constexpr int64_t kBlockRows = 64;
 
 class LayerNormOp : public LayerOp {

@@ -10,7 +10,8 @@ namespace lockstep {
 
 // Layer normalisation (Ba, Kiros and Hinton 2016) over the last dimension:
 //   y = gamma (x - mean) / sqrt(variance + epsilon) + beta, with the biased variance.
-// "<layer>/gamma", "<layer>/beta" [last dimension]. InvalidArgument for a scalar input, and for epsilon out of range.
+// "<layer>/gamma", "<layer>/beta" [last dimension]. Returns InvalidArgument for a scalar input, and for epsilon out of
+// range.
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeLayerNorm(LayerBuilder* builder);
 
 }  // namespace lockstep
