@@ -17,13 +17,13 @@
 namespace lockstep {
 
 struct CheckpointEvaluation {
-  // The step of the checkpoint.
+  // The checkpoint's step.
   int64_t step = 0;
   EvaluationResult result;
 };
 
 // Loads the model's variables from the checkpoint with this prefix and evaluates them.
-// Errors: NotFound if there is no such checkpoint, or it lacks a variable; those of LoadModelValues and Evaluate.
+// Errors: NotFound if there is no such checkpoint or it lacks a variable; errors from LoadModelValues and Evaluate.
 absl::StatusOr<CheckpointEvaluation> EvaluateCheckpoint(FileSystem* fs, const std::string& prefix, Model* model,
                                                         const Dataset& dataset,
                                                         std::vector<std::unique_ptr<Metric>> metrics,

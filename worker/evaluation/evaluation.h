@@ -40,14 +40,14 @@ struct EvaluationResult {
 
 // Predicts the split's examples in order, including the last, possibly smaller batch, and updates the metrics, which
 // must be new. Computes the loss only if a metric needs it.
-// Errors: those of the model, the metrics, after_batch and ForEachBatch.
+// Returns errors from the model, the metrics, after_batch and ForEachBatch.
 absl::StatusOr<EvaluationResult> Evaluate(Model* model, VariableValues values, const Dataset& dataset,
                                           std::vector<std::unique_ptr<Metric>> metrics,
                                           const EvaluationOptions& options);
 
 // Calls `f` with every batch of `dataset`, in order, until it fails. Used by Evaluate and by predictions.
-// Errors: those of the dataset and of `f`; Cancelled; those of CheckFloatingPointMode, since evaluation must compute as
-// training does.
+// Returns errors from the dataset and `f`, Cancelled, and errors from CheckFloatingPointMode, since evaluation must
+// compute the same way as training.
 absl::Status ForEachBatch(const Dataset& dataset, const EvaluationOptions& options,
                           const std::function<absl::Status(int64_t first_example, const Batch& batch)>& f);
 

@@ -83,7 +83,7 @@ TEST(EvaluationTest, CountsEveryExampleAtAnyBatchSize) {
   for (const double loss : losses) EXPECT_NEAR(loss, losses[0], 1e-6);
 }
 
-// Changes the rounding mode in a batch, as a library loaded there may do.
+// Changes the rounding mode during a batch, as a library loaded then may do.
 class RoundsUp : public Echo {
  public:
   explicit RoundsUp(int64_t in_batch) : in_batch_(in_batch) {}

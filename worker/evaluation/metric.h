@@ -31,14 +31,14 @@ struct MetricValue {
 };
 
 // A number about predictions and labels, accumulated batch by batch. Examples are added one by one, in order, in double
-// precision, so the result does not depend on how they were split into batches. Batch.weights count if present, except
+// precision, so the result does not depend on how they were split into batches. Batch.weights apply if present, except
 // in the confusion matrix. Not thread-safe.
 class Metric {
  public:
   virtual ~Metric() = default;
   virtual bool needs_loss() const { return false; }
 
-  // Errors: InvalidArgument if predictions and labels do not fit each other or the metric.
+  // Returns InvalidArgument if predictions and labels do not match each other or the metric.
   virtual absl::Status Update(const MetricInput& input) = 0;
 
   // Returns the value over the batches so far.

@@ -20,8 +20,8 @@ namespace lockstep {
 using MetricFactory = std::function<absl::StatusOr<std::unique_ptr<Metric>>(const config::v1::ModelConfig& model,
                                                                             const ExampleSpec& examples)>;
 
-// Registers the factory under `name`, for "registered:NAME" in EvaluationConfig.metric. Thread-safe. AlreadyExists for
-// a name in use, InvalidArgument for an empty one or a built-in metric's.
+// Registers the factory under `name`, for "registered:NAME" in EvaluationConfig.metric. Thread-safe. Returns
+// AlreadyExists if the name is in use, and InvalidArgument if it is empty or a built-in metric's.
 absl::Status RegisterMetric(absl::string_view name, MetricFactory factory);
 
 // Returns a metric's factory. NotFound lists the registered names. Thread-safe.
@@ -30,7 +30,8 @@ absl::StatusOr<MetricFactory> FindMetric(absl::string_view name);
 // Returns the registered names, sorted. Thread-safe.
 std::vector<std::string> RegisteredMetrics();
 
-// Use it at namespace scope of a source file whose library has alwayslink = True. A duplicate name ends the program:
+// Registers a metric. Use it at namespace scope in a source file whose library has alwayslink = True. A duplicate name
+// ends the program.
 //   REGISTER_METRIC("f1", [](const ModelConfig& model, const ExampleSpec& examples) { return F1::Create(examples); });
 #define REGISTER_METRIC(name, ...) LOCKSTEP_REGISTERED_(::lockstep::RegisterMetric(name, __VA_ARGS__))
 

@@ -317,7 +317,7 @@ bool HasSoftmaxLoss(const config::v1::ModelConfig& model) {
                      [](const config::v1::Loss& loss) { return loss.has_softmax_cross_entropy(); });
 }
 
-// A probability predicts class 1 above 1/2, any other single output above 0.
+// A single output predicts class 1 if it is above 1/2 (for a probability) or above 0 (otherwise).
 float ClassThreshold(const config::v1::ModelConfig& model) {
   const bool of_probabilities = std::any_of(model.loss().begin(), model.loss().end(),
                                             [](const config::v1::Loss& loss) { return loss.has_log_loss(); });

@@ -26,13 +26,13 @@ namespace lockstep {
 //   Keeps 12 bytes per example.
 // "confusion_matrix": counts; the value is the accuracy.
 // "registered:NAME": the metric registered under this name (metric_registry.h); its value has that name.
-// Errors: InvalidArgument for an unknown name, or one that does not suit the labels; NotFound for a name that is not
-// registered, with the registered names; those of a registered metric's factory.
+// Errors: InvalidArgument for an unknown name, or one that does not suit the labels; NotFound, with the registered
+// names, for a name that is not registered; errors from a registered metric's factory.
 absl::StatusOr<std::unique_ptr<Metric>> CreateMetric(absl::string_view name, const config::v1::ModelConfig& model,
                                                      const ExampleSpec& examples);
 
-// Returns "accuracy" if the labels are classes or a loss classifies (softmax or sigmoid cross-entropy, hinge,
-// log loss), otherwise "rmse"; and always "mean_loss".
+// Returns "accuracy" if the labels are classes or a loss classifies (softmax or sigmoid cross-entropy, hinge, log
+// loss), otherwise "rmse". Always includes "mean_loss".
 std::vector<std::string> DefaultMetrics(const config::v1::ModelConfig& model, const ExampleSpec& examples);
 
 // Creates the named metrics, or the default ones if `names` is empty.

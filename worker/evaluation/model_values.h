@@ -17,7 +17,7 @@ class ModelValues {
  public:
   explicit ModelValues(std::vector<Tensor> tensors);
 
-  // The view is valid as long as this object, or the one to which it is moved.
+  // Returns a view that is valid as long as this object, or the object to which it is moved, exists.
   VariableValues view() const { return pointers_; }
   const std::vector<Tensor>& tensors() const { return tensors_; }
 
@@ -28,8 +28,8 @@ class ModelValues {
 
 enum class ValueSource {
   kVariables,
-  // The moving averages of the trained variables (optimizer.moving_average), and the other variables themselves, also
-  // those of groups without averages.
+  // The moving averages of trained variables (optimizer.moving_average), and the plain values of variables that have no
+  // average, including those in groups without averages.
   kMovingAverages,
 };
 

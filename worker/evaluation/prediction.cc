@@ -78,7 +78,7 @@ class LineWriter {
     return file_->Append(lines);
   }
 
-  // Writes the rows behind the last example.
+  // Writes the rows after the last example.
   absl::Status Finish() {
     std::string lines;
     RETURN_IF_ERROR(AppendRowsBefore(dataset_.size(), &lines));
@@ -86,7 +86,7 @@ class LineWriter {
   }
 
  private:
-  // Appends empty answers for the rows between the last one and the row of `example`.
+  // Appends empty answers for the rows between the last one written and the row of `example`.
   absl::Status AppendRowsBefore(int64_t example, std::string* lines) {
     while (row_ < dataset_.rows() && dataset_.RowAt(row_).example != example) {
       RETURN_IF_ERROR(AppendRow(lines));
@@ -145,7 +145,7 @@ class LineWriter {
   WritableFile* const file_;
   // The next row to write.
   int64_t row_ = 0;
-  // Number of columns behind the row's number and identifier.
+  // Number of columns after the row's number and identifier.
   size_t columns_ = 0;
 };
 
@@ -171,7 +171,7 @@ absl::Status WritePredictions(Model* model, VariableValues values, const Dataset
   const absl::Status closed = file->Close();
   if (status.ok()) status = closed;
   if (status.ok()) return fs->Rename(temporary, path);
-  fs->Remove(temporary).IgnoreError();  // The first error is the one to tell.
+  fs->Remove(temporary).IgnoreError();  // Reports the first error.
   return status;
 }
 

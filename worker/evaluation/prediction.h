@@ -13,8 +13,8 @@
 namespace lockstep {
 
 struct PredictionOptions {
-  // The last layer's outputs, or the probabilities that its loss derives from them: those of softmax cross-entropy sum
-  // to 1, those of sigmoid cross-entropy belong to one output each.
+  // The last layer's outputs, or the probabilities that its loss derives from them. Probabilities of softmax
+  // cross-entropy sum to 1. Sigmoid cross-entropy has an independent probability for each output.
   enum class Outputs { kAsTheyAre, kSoftmax, kSigmoid };
   Outputs outputs = Outputs::kAsTheyAre;
   // True if the model predicts a class. Used only if the data have no labels.
@@ -29,13 +29,14 @@ struct PredictionOptions {
 // Writes the model's outputs for every row (Dataset::RowAt), in order, as comma-separated values (RFC 4180) with a
 // header line:
 //   example,ID,label,class,class_name,output_0,output_1,...
-// `example` is the row's number in the files; a row without an example has nothing behind its number and identifier. ID
-// is the name and the text of the column that identifies rows, if there is one. `label` is present if the data have
-// labels that are classes. `class` is present if `label` is, or if the data have no labels and the model predicts a
-// class: it is the index of the greatest output or, for a single output, 1 if it is above class_threshold. `class_name`
-// is present if classes have names. Probabilities are called probability_0, ...; a single sigmoid output yields two,
-// for the classes 0 and 1. Numbers are the shortest that read back to the same float. The file appears when it is
-// complete. Errors: those of the dataset, the model and the file; InvalidArgument for fewer names than classes;
+// `example` is the row's number in the files; a row without an example has nothing after its number and identifier. ID
+// stands for the column that identifies rows, if there is one: its name in the header, its text in the rows. `label` is
+// present if the data have labels that are classes. `class` is present if `label` is, or if the data have no labels and
+// the model predicts a class: it is the index of the greatest output or, for a single output, 1 if it is above
+// class_threshold. `class_name` is present if classes have names. Probabilities are called probability_0, ...; a single
+// sigmoid output yields two, for classes 0 and 1. Each number is the shortest that reads back as the same float. The
+// file appears only when it is complete.
+// Errors: errors from the dataset, the model and the file; InvalidArgument if there are fewer names than classes;
 // Cancelled.
 absl::Status WritePredictions(Model* model, VariableValues values, const Dataset& dataset,
                               const PredictionOptions& options, FileSystem* fs, const std::string& path);

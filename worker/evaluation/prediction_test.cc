@@ -116,7 +116,7 @@ TEST_F(PredictionTest, WritesProbabilities) {
   EXPECT_EQ(*ReadFile(&fs_, "out.csv"), "example,label,class,probability_0,probability_1\n0,0,1,0.47502083,0.5\n");
 }
 
-// Has rows before, between and behind the examples, and identifiers.
+// Has rows before, between and after the examples, and identifiers.
 class Gaps : public Numbers {
  public:
   Gaps() : Numbers(3, /*has_classes=*/true) {}
