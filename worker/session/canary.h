@@ -14,9 +14,9 @@
 namespace lockstep {
 
 // Computes the canary with which a worker joins a run (docs/wire.md): the batch of step 0, slot 0, on values that the
-// chief gives to the session. Returns what OpenSessionRequest.canary_digest is to hold: zeros if the input ends before
-// that batch. Changes nothing: the next slot is computed as if there had been none. Errors: those of GetCanaryValues,
-// the batches and the model; Cancelled soon after `stop`.
+// chief provides to the session. Returns the digests for OpenSessionRequest.canary_digest, which are zeros if the input
+// ends before that batch. Has no effect on later slots. Returns errors from GetCanaryValues, the batches and the model,
+// and Cancelled soon after `stop` becomes true.
 absl::StatusOr<std::vector<uint64_t>> ComputeCanary(const config::v1::RunSpec& config, const Workload& workload,
                                                     const v1::OpenSessionReply& session, const std::atomic<bool>& stop,
                                                     ChiefClient* client);

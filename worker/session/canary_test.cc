@@ -17,7 +17,8 @@
 namespace lockstep {
 namespace {
 
-// With all that has a state or random numbers: dropout, moving averages. One variable has two segments.
+// Returns a configuration with everything that has state or random numbers: dropout and moving averages. One variable
+// has two segments.
 config::v1::RunSpec Config(const std::string& activation = "RELU") {
   config::v1::RunSpec config;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(absl::StrCat(R"(
@@ -62,7 +63,7 @@ TEST_F(CanaryTest, HasADigestForEachGradientAndUpdate) {
   const Workload workload = Load(config);
   const auto digests = Compute(config, workload);
   ASSERT_TRUE(digests.ok()) << digests.status();
-  // Kernel and bias twice, scale and offset; moving mean and variance.
+  // Two kernels and biases, scale, offset, moving mean and moving variance.
   EXPECT_EQ(digests->size(), 8u);
   EXPECT_EQ(client_.calls().canary_values, 9) << "one for each segment";
   const auto again = Compute(config, workload);
@@ -103,7 +104,7 @@ TEST_F(CanaryTest, AStopEndsIt) {
   EXPECT_TRUE(absl::IsCancelled(Compute(config::v1::RunSpec(), workload).status()));
 }
 
-// The first block finds the end of the input, and ends the run well.
+// The first block will find the end of the input and end the run successfully.
 TEST_F(CanaryTest, AnEmptyInputHasDigestsOfNothing) {
   const Workload workload = TinyWorkload(nullptr, nullptr, /*input_end=*/0);
   const auto digests = Compute(config::v1::RunSpec(), workload);

@@ -27,83 +27,85 @@
 
 namespace lockstep {
 
-// A worker's membership in a run: sessions with its chief, one after the other, under one incarnation. Life of each:
-// Connect, Open, channel() while heartbeats keep it alive, Close; when any of it fails, AwaitRetry and Connect again.
-// For one thread, but for OnStep, OnProgress and RequestStop.
+// A worker's membership in a run: a sequence of sessions with its chief under one incarnation. Each session goes
+// through Connect, Open, channel() while heartbeats keep it alive, and Close. If any of these fails, call AwaitRetry
+// and Connect again. For use by one thread, except for OnStep, OnProgress, RequestFinish, AddSummary and RequestStop.
 class WorkerSession {
  public:
   struct Options {
     // Shown in status and logs.
     std::string name;
-    // This machine, for people, and this program.
+    // Describe this machine, for people, and this program.
     std::string host = HostName();
     v1::BuildInfo build = ThisBuildInfo();
     Clock* clock = nullptr;
     Executor* executor = Executor::Threads();
     // Names the chief in messages about its absence.
     std::string chief_address;
-    // Limits the search for an absent chief. Absent: the configuration's chief_wait_seconds, or 600 s before it is
-    // known.
+    // Limits the search for an absent chief. Defaults to the configuration's chief_wait_seconds, or to 600 s before the
+    // configuration is known.
     absl::optional<absl::Duration> chief_wait;
-    // No token before the global step reaches this; the configuration's when absent.
+    // The worker gets no token before the global step reaches this. Defaults to the configuration's value.
     absl::optional<int64_t> startup_delay_steps;
-    // Draws what tells this life of the worker from all others.
+    // Draws the number that distinguishes this life of the worker from all others.
     std::function<uint64_t()> draw_incarnation = SystemRandom64;
-    // Called by the thread of the heartbeats with each answer; returns whether it shows progress.
+    // Called by the heartbeat thread with each reply. Returns true if the reply shows progress.
     std::function<bool(const absl::StatusOr<v1::HeartbeatReply>&)> on_heartbeat;
-    // Asked before each: whether the worker has a token that it does not compute (HeartbeatRequest.paused).
+    // Called before each heartbeat. Returns true if the worker holds a token without computing it
+    // (HeartbeatRequest.paused).
     std::function<bool()> is_paused;
   };
 
-  // `client` must outlive this.
+  // `client` must outlive this object.
   WorkerSession(Options options, ChiefClient* client);
 
-  // Finds the chief and asks for the run's configuration, which stays valid until the next Connect. Errors are those of
+  // Finds the chief and gets the run's configuration, which stays valid until the next Connect. Returns errors from
   // ChiefClient::GetRunSpec.
   absl::StatusOr<const config::v1::RunSpec*> Connect() ABSL_LOCKS_EXCLUDED(mutex_);
   // Opens a session for a worker with this workload, and its Step stream. Computes the canary if the chief wants it and
-  // it is not known from an earlier session. FailedPrecondition where the calling thread, which is to compute, would
-  // compute other bits (CheckFloatingPointMode).
+  // it is not known from an earlier session. The calling thread must be the one that computes. Returns
+  // FailedPrecondition if that thread would compute different bits (CheckFloatingPointMode).
   absl::Status Open(const Workload& workload) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Opens another Step stream of the open session, in place of one that has ended. Errors: those of
+  // Opens a new Step stream in the open session after the previous one has ended. Returns errors from
   // ChiefClient::OpenStepChannel.
   absl::Status OpenStream(const Workload& workload);
   const std::shared_ptr<StepChannel>& channel() const { return channel_; }
-  // The channel of the open session prepares batches of `batches`, in place of the workload's, while it is idle.
+  // Makes the open session's channel prepare batches from `batches` instead of the workload's while it is idle.
   void UseBatches(BatchSource* batches) { batches_ = batches; }
-  // The session, or the attempt to open one, is over.
+  // Ends the session, or the attempt to open one.
   void Close();
 
-  // Notes that the run of the newest session has reached `step`. Later sessions report it to their chief. From any
-  // thread.
+  // Records that the newest session's run has reached `step`. Later sessions report it to their chief. May be called
+  // from any thread.
   void OnStep(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The session brings something: a block was taken, or the worker waits for a token and is known to the chief.
+  // Records that the session makes progress: a block was taken, or the worker waits for a token and is known to the
+  // chief.
   void OnProgress() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The chief's life with which the open session is.
+  // Returns the generation of the chief that the open session is with, or 0 if no session is open.
   int64_t generation() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits until another attempt may follow one that ended with this, or a stop is requested. Errors: the one with which
-  // to give up (SessionRetries).
+  // Waits until the worker may try again after an attempt that ended with `ended`, or until a stop is requested. If the
+  // worker must give up, returns the error to report (SessionRetries).
   absl::Status AwaitRetry(const absl::Status& ended) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Asks the chief of the open session for the end of the run (ChiefClient::RequestFinish). Unavailable when none is
-  // open. From any thread.
+  // Asks the open session's chief to end the run (ChiefClient::RequestFinish). Returns Unavailable if no session is
+  // open. May be called from any thread.
   absl::Status RequestFinish(const std::string& reason) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Sends a summary to the chief of the open session (ChiefClient::AddSummary). Unavailable when none is open. From any
-  // thread.
+  // Sends a summary to the open session's chief (ChiefClient::AddSummary). Returns Unavailable if no session is open.
+  // May be called from any thread.
   absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Ends Connect, Open and AwaitRetry, those under way and all later ones. An open session continues.
+  // Ends all current and future calls of Connect, Open and AwaitRetry. An open session continues.
   void RequestStop() ABSL_LOCKS_EXCLUDED(mutex_);
   bool stop_requested() const { return stop_requested_.load(); }
 
  private:
-  // After Connect.
+  // Requires a successful Connect.
   const config::v1::RunSpec& config() const { return run_->spec(); }
   absl::Duration chief_wait() const;
   v1::OpenSessionRequest DeclarationOf(const Workload& workload) const;
   absl::StatusOr<v1::OpenSessionReply> OpenChecked(const Workload& workload);
-  // Calls OpenSession with the declaration and the run that was served before.
+  // Calls OpenSession with the declaration and the run of the previous session.
   absl::StatusOr<v1::OpenSessionReply> CallOpenSession(v1::OpenSessionRequest declaration) ABSL_LOCKS_EXCLUDED(mutex_);
   ChiefClient::StepOptions NewStepOptions() const;
   void StartHeartbeats();
@@ -111,27 +113,27 @@ class WorkerSession {
   const Options options_;
   ChiefClient* const client_;
   const uint64_t incarnation_;
-  // Accessed only by the thread that runs the sessions, up to checked_.
-  // What the chief said of the run at the last Connect that found it.
+  // Only the thread that runs the sessions accesses the members up to checked_.
+  // The chief's description of the run at the last successful Connect.
   absl::optional<v1::GetRunSpecReply> run_;
-  // The chief's answer that opened the session.
+  // The chief's reply that opened the session.
   v1::OpenSessionReply opened_;
   std::shared_ptr<StepChannel> channel_;
   BatchSource* batches_ = nullptr;
   std::unique_ptr<PeriodicTask> heartbeats_;
   absl::Time next_log_ = absl::InfinitePast();
-  // The last declaration with its canary: as long as it stays the same, so does the canary.
+  // The last declaration with its canary. The canary stays valid as long as the declaration is the same.
   v1::OpenSessionRequest checked_;
   std::atomic<bool> stop_requested_{false};
 
   Mutex mutex_;
   CondVar stop_;
-  // Since the first Connect.
+  // Set by the first Connect.
   absl::optional<SessionRetries> retries_ ABSL_GUARDED_BY(mutex_);
-  // The run of the last session, and the newest step of it that is known; empty before the first one.
+  // The last session's run, which is empty before the first session, and the newest known step of the run.
   std::string run_id_ ABSL_GUARDED_BY(mutex_);
   int64_t last_step_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Names the open session; absent when there is none.
+  // Names the open session. Absent if there is none.
   absl::optional<v1::RequestEndRequest> open_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -16,8 +16,8 @@ Backoff::Options BackoffOptions() {
   return options;
 }
 
-// gRPC reports a connection that was reset in the middle of a call with these codes ("Stream removed", "RST_STREAM"); a
-// chief never sends them to a worker of its own version.
+// gRPC returns these codes if a connection is reset during a call ("Stream removed", "RST_STREAM"). A chief never sends
+// them to a worker of its own version.
 bool IsTransportsWord(const absl::Status& status) { return absl::IsUnknown(status) || absl::IsInternal(status); }
 
 }  // namespace
@@ -27,8 +27,8 @@ SessionRetries::SessionRetries(std::string chief, absl::Time now, uint64_t seed)
 
 bool SessionRetries::Survives(const absl::Status& status) {
   switch (status.code()) {
-    case absl::StatusCode::kUnavailable:       // the chief went away, or is not ready yet
-    case absl::StatusCode::kAborted:           // it has restarted, or does not know the session any more
+    case absl::StatusCode::kUnavailable:       // the chief is gone or not ready yet
+    case absl::StatusCode::kAborted:           // it has restarted or no longer knows the session
     case absl::StatusCode::kDeadlineExceeded:  // it does not answer
     case absl::StatusCode::kCancelled:
       return true;
@@ -49,7 +49,7 @@ absl::StatusOr<absl::Duration> SessionRetries::OnFailure(const absl::Status& sta
   over_since_.reset();
   if (!Survives(status)) return status;
   const bool answered = std::exchange(answered_, false);
-  // A worker that only waits for a token brings nothing while every step ends its session.
+  // A worker that waits for a token makes no progress if every step ends its session, so Aborted does not count.
   const bool fruitless = (std::exchange(open_, false) && !absl::IsAborted(status)) || IsTransportsWord(status);
   if (answered) absent_since_ = now;
   absence_ = now - absent_since_;

@@ -15,15 +15,16 @@
 
 namespace lockstep {
 
-// Takes tokens from a Step stream and computes their blocks until the session ends: a thin shell around WorkerProtocol,
-// which decides, and BlockComputer. Run is for one thread; all else for any.
+// Takes tokens from a Step stream and computes their blocks until the session ends. A thin shell around WorkerProtocol,
+// which makes the decisions, and BlockComputer. Only one thread may call Run and Resume. Any thread may call the other
+// methods.
 class StepLoop {
  public:
-  // Returns the computer for these settings. An error of it ends the session, as the worker's own.
+  // Returns the computer for these settings. Its error ends the session, as the worker's own error would.
   using Adapter = std::function<absl::StatusOr<BlockComputer*>(const v1::GradientSettings&)>;
 
   struct Options {
-    // Called by Run when a session has brought something.
+    // Called by Run when a session has made progress.
     std::function<void()> on_progress;
     // Called by Run with the step of each token; may be null.
     std::function<void(int64_t step)> on_step;
@@ -40,15 +41,16 @@ class StepLoop {
   // Serves the session's next stream after SessionEnd::given_back.
   SessionEnd Resume(std::shared_ptr<StepChannel> channel, BlockComputer* computer) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The answer to a heartbeat of the session; returns whether it shows that the session brings something.
+  // Handles the reply to one of the session's heartbeats. Returns true if it shows that the session makes progress.
   bool OnHeartbeat(const absl::StatusOr<v1::HeartbeatReply>& reply) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Makes Run return: at once, unless the worker prepares a batch, or has begun to send a contribution, which is ended
-  // first. A second call aborts the contribution, too. Every later Run returns Cancelled.
+  // Makes Run return. Run returns immediately unless the worker is preparing a batch or has begun to send a
+  // contribution, which it finishes first. A second call aborts the contribution too. Every later Run returns
+  // Cancelled.
   void RequestStop() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // False: what is being computed is not wanted any more.
+  // Returns false if the block being computed is no longer wanted.
   const std::atomic<bool>& wanted() const { return wanted_; }
-  // There is a token, and the observer does not let its block be computed yet.
+  // Returns true if there is a token but the observer holds its block back.
   bool paused() const { return paused_.load(); }
 
  private:
@@ -69,7 +71,7 @@ class StepLoop {
   std::atomic<bool> paused_{false};
   Mutex mutex_;
   WorkerProtocol protocol_ ABSL_GUARDED_BY(mutex_);
-  // While a session is open. Shared with a stop that cancels its wait.
+  // Set while a session is open. Shared with a stop that cancels its wait.
   std::shared_ptr<StepChannel> channel_ ABSL_GUARDED_BY(mutex_);
 };
 

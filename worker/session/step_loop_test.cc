@@ -14,7 +14,7 @@ namespace {
 
 class StepLoopTest : public ::testing::Test {
  protected:
-  // Plays the next of the client's streams.
+  // Runs the client's next stream.
   SessionEnd Run(Workload workload = TinyWorkload()) {
     const v1::ModelSpec model = workload.model->spec();
     auto computer = BlockComputer::Create(config::v1::RunSpec(), std::move(workload), &loop_.wanted(), &slots_);

@@ -17,9 +17,9 @@
 
 namespace lockstep {
 
-// A worker: gets the run's configuration from the chief, builds model and input, and computes the slots that
-// it is given until the run is over. When the chief goes away or enters a new generation it opens a new session and
-// continues. Run is for one thread; RequestStop for any.
+// A worker. Gets the run's configuration from the chief, builds the model and the input, and computes its slots until
+// the run is over. If the chief goes away or enters a new generation, the worker opens a new session and continues.
+// Only one thread may call Run. Any thread may call the other methods.
 class TrainingWorker {
  public:
   // The worker itself sets on_heartbeat and is_paused.
@@ -32,36 +32,37 @@ class TrainingWorker {
   // `client` must outlive the worker.
   TrainingWorker(const Options& options, ChiefClient* client);
 
-  // Returns OK when the run is over, as its chief says, or its address file (SessionRetries says when that is
-  // believed); Cancelled after RequestStop; Unavailable when the chief stayed away too long; InvalidArgument when the
-  // run failed or its configuration does not work here; FailedPrecondition when the model or the data are not the
-  // run's, or when the run had failed before the worker came.
+  // Returns OK if the chief or the address file says that the run is over (SessionRetries explains when the worker
+  // believes the file), Cancelled after RequestStop, Unavailable if the chief stayed away too long, InvalidArgument if
+  // the run failed or its configuration does not work here, and FailedPrecondition if the model or the data are not the
+  // run's, or if the run had failed before the worker came.
   absl::Status Run();
 
-  // WorkerSession::RequestFinish.
+  // Calls WorkerSession::RequestFinish.
   absl::Status RequestFinish(const std::string& reason) { return session_.RequestFinish(reason); }
 
-  // WorkerSession::AddSummary.
+  // Calls WorkerSession::AddSummary.
   absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) {
     return session_.AddSummary(summary, global_step);
   }
 
-  // Makes Run return: at once, unless the worker prepares a batch, or has begun to send a contribution, which is ended
-  // first. A second call aborts the contribution, too.
+  // Makes Run return. Run returns immediately unless the worker is preparing a batch or has begun to send a
+  // contribution, which it finishes first. A second call aborts the contribution too.
   void RequestStop();
 
-  // False while the block being computed is not wanted any more. For any thread.
+  // Returns false while the block being computed is no longer wanted.
   bool wanted() const { return loop_.wanted().load(std::memory_order_relaxed); }
 
-  // Slots computed so far.
+  // Returns the number of slots computed so far.
   int64_t slots_computed() const { return slots_computed_.load(std::memory_order_relaxed); }
 
  private:
   // Runs one session, from Connect until the stream ends.
   SessionEnd RunSession();
-  // Makes what the configuration describes, unless it is the same as before.
+  // Makes the computer that the configuration describes, unless the configuration is the same as before.
   absl::Status Prepare(const config::v1::RunSpec& config);
-  // Makes what the settings of a token change. Errors: those of Prepare; FailedPrecondition if the model is another.
+  // Adapts the computer to a token's settings. Returns errors from Prepare, and FailedPrecondition if the model's
+  // variables change.
   absl::StatusOr<BlockComputer*> Adapt(const v1::GradientSettings& settings);
 
   const std::string name_;
@@ -70,9 +71,10 @@ class TrainingWorker {
   std::atomic<int64_t> slots_computed_{0};
   StepLoop loop_;
   WorkerSession session_;
-  absl::optional<config::v1::RunSpec> config_;  // what computer_ was made for
+  absl::optional<config::v1::RunSpec> config_;  // the configuration of computer_
   std::unique_ptr<BlockComputer> computer_;
-  // The chief's life with which the newest session was; 0 when something else ended it, or came since, than the chief.
+  // The chief's generation in the newest session, or 0 if something other than the chief ended that session or a later
+  // attempt.
   int64_t generation_ = 0;
 };
 

@@ -25,7 +25,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A clock on which every wait is over at once, and time has passed.
+// A clock on which every wait ends immediately and advances the time to its deadline.
 class AutoAdvancingClock : public Clock {
  public:
   absl::Time Now() override {
@@ -60,8 +60,8 @@ class TrainingWorkerTest : public ::testing::Test {
     };
     return options;
   }
-  // Runs to the end. With `step` the clock advances by that much whenever a thread waits for it, and at no other time:
-  // a worker that the system does not schedule must not see the chief absent.
+  // Runs to the end. With `step`, the clock advances by that much whenever a thread waits for it, and at no other time,
+  // so that a worker that the system does not schedule does not see the chief as absent.
   absl::Status Run(absl::Duration step = absl::ZeroDuration()) {
     TrainingWorker::Options options = NewOptions();
     if (step > absl::ZeroDuration()) options.chief_wait = chief_wait_;  // time runs fast here
@@ -89,7 +89,7 @@ class TrainingWorkerTest : public ::testing::Test {
   int64_t input_end_ = 1000;
   absl::Duration chief_wait_ = absl::InfiniteDuration();
   int workloads_made_ = 0;
-  int64_t batch_size_ = 0;  // of the workload that was made last
+  int64_t batch_size_ = 0;  // of the last workload
 };
 
 TEST_F(TrainingWorkerTest, ComputesWithTheSettingsOfItsTokens) {
@@ -229,7 +229,7 @@ TEST_F(TrainingWorkerTest, ANewGenerationIsANewSession) {
   EXPECT_EQ(calls.open_session[0].incarnation(), calls.open_session[2].incarnation());
 }
 
-// As when its program sets variables after every step, for longer than the worker would wait for a chief.
+// The program may set variables after every step for longer than the worker would wait for a chief.
 TEST_F(TrainingWorkerTest, ReopensImmediatelyAfterEachBlock) {
   constexpr int kSessions = 50;
   for (int step = 0; step < kSessions; ++step) {
@@ -262,7 +262,7 @@ TEST_F(TrainingWorkerTest, WhatCannotBeHelpedByTryingAgainEndsTheWorker) {
   EXPECT_TRUE(absl::IsNotFound(Run()));
 }
 
-// However long its last call is ago: the absence begins when it is missed.
+// The chief's absence begins when a call to it fails, however long ago the last call was.
 TEST_F(TrainingWorkerTest, AChiefThatGoesDuringALongBlockIsLookedFor) {
   client_.streams = {{FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Fails(absl::UnavailableError("Socket closed"))},
                      {FakeChiefClient::Finishes()}};
@@ -317,7 +317,7 @@ TEST_F(TrainingWorkerTest, StopsWhileItLooksForTheChief) {
   EXPECT_TRUE(absl::IsCancelled(status));
 }
 
-// As when the chief takes long to answer.
+// The chief may take long to answer.
 TEST_F(TrainingWorkerTest, AStopEndsACallToTheChief) {
   client_.get_run_hangs = true;
   worker_ = std::make_unique<TrainingWorker>(NewOptions(), &client_);
@@ -329,7 +329,7 @@ TEST_F(TrainingWorkerTest, AStopEndsACallToTheChief) {
   EXPECT_TRUE(absl::IsCancelled(status));
 }
 
-// Returns what a worker reads in the address file of a run that ended with this status.
+// Returns the status that a worker reads from the address file of a run that ended with `run`.
 absl::Status EndInFile(const absl::Status& run) {
   MemoryFileSystem fs;
   EXPECT_TRUE(fs.CreateDirectory("/run").ok());
@@ -410,7 +410,7 @@ TEST_F(TrainingWorkerTest, AStopLetsItFinishSendingContribution) {
 
 TEST_F(TrainingWorkerTest, AStopBeforeItSendsDropsTheBlock) {
   client_.streams = {{FakeChiefClient::Gives(0, 0, 2)}};
-  on_backward_ = [this] { worker_->RequestStop(); };  // of the first of two slots
+  on_backward_ = [this] { worker_->RequestStop(); };  // in the first of two slots
   EXPECT_TRUE(absl::IsCancelled(Run()));
   const auto calls = client_.calls();
   EXPECT_EQ(calls.reports, 0);
@@ -434,7 +434,7 @@ TEST_F(TrainingWorkerTest, HeartbeatsComeThreeTimesInALease) {
     for (int i = 1; i <= 4; ++i) {
       clock_.AwaitWaiters(1);
       clock_.Advance(absl::Seconds(1));
-      clock_.AwaitWaiters(1);  // the beat is over, the next one is waited for
+      clock_.AwaitWaiters(1);  // the beat is over; the next one is pending
     }
     beats = client_.calls().heartbeat;
   };

@@ -68,7 +68,7 @@ void Declare(Flags* flags, CommandLine* command_line) {
   command_line->AddFlag("log_format", "FORMAT", kLogFormatHelp, &flags->log_format);
 }
 
-// Takes from TF_CONFIG what no flag sets.
+// Takes flags that are not set from TF_CONFIG.
 absl::Status ReadTfConfig(Flags* flags) {
   if (!flags->master.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const TfConfig config, TfConfigOfEnvironment());
@@ -100,7 +100,7 @@ TrainingWorker::Options WorkerOptions(const Flags& flags) {
   return options;
 }
 
-// A worker and its client, which it must not outlive: a stop may still call both while the main thread drops them.
+// Keeps a worker and its client alive together, because a stop may still call them while the main thread drops them.
 struct RunningWorker {
   RunningWorker(const TrainingWorker::Options& options, std::unique_ptr<ChiefClient> chief)
       : client(std::move(chief)), worker(options, client.get()) {}
@@ -108,7 +108,7 @@ struct RunningWorker {
   TrainingWorker worker;
 };
 
-// The worker that a signal is to stop. Thread-safe.
+// The worker that a signal stops. Thread-safe.
 class StoppableWorker {
  public:
   void Set(std::shared_ptr<RunningWorker> worker) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -145,7 +145,8 @@ class StoppableWorker {
 absl::Status RunUntilStopped(const MasterAddress& master, const GrpcClientOptions& client_options,
                              const TrainingWorker::Options& options) {
   StoppableWorker running;
-  // Before any other thread, of gRPC's too: one that does not block a signal would let it end the process.
+  // Must be set up before any other thread starts, including gRPC's, because a signal to a thread that does not block
+  // it would end the process.
   TerminationWatch::Options signals;
   signals.on_stop = [&] {
     LOG(INFO) << options.name << ": terminating; Ctrl-C once more ends at once";
@@ -165,7 +166,7 @@ absl::Status RunUntilStopped(const MasterAddress& master, const GrpcClientOption
   return status;
 }
 
-// Says how the worker ended; returns its exit code.
+// Reports how the worker ended and returns its exit code.
 int Report(const std::string& name, const absl::Status& status) {
   if (absl::IsCancelled(status)) {
     LOG(INFO) << name << ": stopped";

@@ -3,8 +3,8 @@
 
 namespace lockstep {
 
-// The main of a worker process; `lockstep worker --help` says what it does. A program that links models of its own
-// (worker/nn/model_registry.h) calls this and is a worker that knows them.
+// The main function of a worker process; `lockstep worker --help` describes it. A program that links its own models
+// (worker/nn/model_registry.h) calls this function to become a worker with these models.
 int WorkerMain(int argc, char** argv);
 
 }  // namespace lockstep

@@ -99,7 +99,7 @@ Effects WorkerProtocol::OnHeartbeat(const absl::Status& status, bool finished,
 Effects WorkerProtocol::OnStop() {
   Effects effects;
   effects.drop = true;
-  // Closed too: a goodbye may still be under way.
+  // Also when the stream is closed, since a goodbye may still be in progress.
   (stops_ > 0 ? effects.cancel : effects.cancel_wait) = true;
   ++stops_;
   return effects;

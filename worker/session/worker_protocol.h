@@ -18,7 +18,8 @@ struct SessionEnd {
 };
 
 // Decides what a worker does next on its Step stream. Pure: takes events and returns their effects; no lock, no clock,
-// no I/O. Not thread-safe. An event that a phase does not list is the caller's error and ends the program.
+// no I/O. Not thread-safe. An event that is not listed for the current phase is a bug in the caller and ends the
+// program.
 //
 //   phase       event                                  next phase  effects
 //   kClosed     OnOpen                                 kAwaiting   await a token
@@ -53,7 +54,7 @@ class WorkerProtocol {
     bool progress = false;
     // Drop the block that is being computed, unless its contribution has begun to leave.
     bool drop = false;
-    // Call CancelWait, or Cancel, of the stream.
+    // Call the stream's CancelWait or Cancel.
     bool cancel_wait = false;
     bool cancel = false;
     SessionEnd end;
@@ -65,12 +66,12 @@ class WorkerProtocol {
   Effects OnToken();
   // Handles the end of the run. `message` is empty if it succeeded.
   Effects OnFinished(const std::string& message);
-  // Handles a failed wait for a token. A chief that ends the stream itself (Aborted: it gave up the step, for example)
-  // has taken the block before.
+  // Handles a failed wait for a token. If the chief itself ended the stream (Aborted, for example because it gave up
+  // the step), it has taken the previous block.
   Effects OnError(absl::Status status);
-  // Handles a block that is given back: the program is busy, so other workers must compute it.
+  // Handles a block that is given back because the program is busy. Other workers must compute it.
   Effects OnGivenBack();
-  // Handles a block that was computed, or was not. `own` is true if the failure is the worker's, not the chief's or the
+  // Handles the outcome of computing a block. `own` is true if a failure is the worker's, not the chief's or the
   // stream's.
   Effects OnBlock(absl::Status status, bool own);
   // Handles the answer to a heartbeat. `ended` is HeartbeatReply.ended.

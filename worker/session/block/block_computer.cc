@@ -40,7 +40,7 @@ absl::StatusOr<std::unique_ptr<BlockComputer>> BlockComputer::Create(const confi
       new BlockComputer(std::move(workload), std::move(layout), config.training().seed(), wanted, slots));
   computer->gradients_ =
       std::make_unique<BlockGradients>(&computer->layout_, wanted, CompressionOf(config.compression()),
-                                       // Otherwise a NaN ends the run.
+                                       // Without skip_non_finite, a NaN ends the run.
                                        config.training().skip_non_finite() ? NaNs::kAlike : NaNs::kAsTheyAre);
   const v1::ModelSpec& model = computer->workload_.model->spec();
   computer->summaries_ =
@@ -56,7 +56,7 @@ absl::Status BlockComputer::SetTransforms(const config::v1::OptimizerConfig& opt
 
 BlockComputer::Result BlockComputer::Compute(const StepChannel::Assignment& assignment, StepChannel* channel,
                                              const BlockAdditions& additions) {
-  // A model may load what changes it as late as in its first slot.
+  // A model may load a library that changes the mode in any slot.
   absl::Status mode = CheckFloatingPointMode();
   if (!mode.ok()) return {std::move(mode), /*own=*/true};
   const v1::Token& token = assignment.token;
@@ -105,7 +105,7 @@ BlockComputer::Result BlockComputer::ComputeSlot(const StepChannel::Assignment& 
     TraceSpan span("compute");
     status = workload_.model->ComputeGradients(assignment.values, *batch, key, transforms_.get());
   }
-  // The channel's error comes first: a broken stream is why the model was asked to stop, or will be tried again.
+  // The channel's error takes precedence: either the broken stream made the model stop, or the block will be retried.
   if (!gradients_->status().ok()) return {gradients_->status()};
   if (!status.ok()) return {status, /*own=*/!absl::IsCancelled(status)};
   slots_.fetch_add(1, std::memory_order_relaxed);

@@ -19,35 +19,37 @@
 
 namespace lockstep {
 
-// Hints at the three batches that most likely follow (token.step(), slot): the worker's block will be the same in the
-// next step. If the token names a stream, they are the next ones of that. An extra token hints at nothing, because its
-// batches would displace those. With three, one is ready while two are prepared at once (PrefetchedBatches).
+// Prefetches the three batches that most likely follow (token.step(), slot), assuming that the worker gets the same
+// block in the next step. If the token names a stream, prefetches the stream's next batches. Does nothing for an extra
+// token, whose batches would displace the regular ones. With three batches, one is ready while two are prepared at once
+// (PrefetchedBatches).
 void PrefetchFollowing(const v1::Token& token, int64_t slot, BatchSource* batches);
 
-// Computes the blocks of one configuration with one workload: batches in, gradients out to a Step stream, as they
-// become final. For one thread; what it is given may be set from any.
+// Computes the blocks of one configuration with one workload. Sends each gradient to a Step stream as soon as it is
+// final. For use by one thread. Any thread may access the atomics passed to Create.
 class BlockComputer {
  public:
   struct Result {
     absl::Status status;
-    // The error is the input's or the model's, not the stream's; Cancelled never is.
+    // True if the error came from the input or the model, not from the stream. Always false for Cancelled.
     bool own = false;
   };
 
-  // A block is given up soon after *wanted is false, unless it has begun to leave; *slots grows by one with each slot
-  // computed. Both must outlive this. InvalidArgument when the configuration does not fit the model.
+  // Abandons a block soon after *wanted becomes false, unless sending has begun. Increments *slots for each computed
+  // slot. Both must outlive this object. Returns InvalidArgument if the configuration does not fit the model.
   static absl::StatusOr<std::unique_ptr<BlockComputer>> Create(const config::v1::RunSpec& config, Workload workload,
                                                                const std::atomic<bool>* wanted,
                                                                std::atomic<int64_t>* slots);
 
-  // Computes the block and sends all of its contribution but the end, which is StepChannel::AwaitToken. Cancelled when
-  // the block was given up.
-  // An input without a batch for one of the slots is no error: the contribution says so (StepChannel::SendEndOfInput).
+  // Computes the block and sends its contribution, except for the end, which StepChannel::AwaitToken sends. Returns
+  // Cancelled if the block was abandoned.
+  // If the input has no batch for one of the slots, that is not an error: the contribution says so
+  // (StepChannel::SendEndOfInput).
   Result Compute(const StepChannel::Assignment& assignment, StepChannel* channel, const BlockAdditions& additions = {});
-  // Over the slots of the last block.
+  // Returns the mean loss over the slots of the last block.
   double mean_loss() const;
 
-  // Multipliers and clips of the blocks that follow. InvalidArgument when they do not fit the model.
+  // Sets the multipliers and clips for the following blocks. Returns InvalidArgument if they do not fit the model.
   absl::Status SetTransforms(const config::v1::OptimizerConfig& optimizer);
 
   const Workload& workload() const { return workload_; }
@@ -65,7 +67,7 @@ class BlockComputer {
   const std::atomic<bool>& wanted_;
   std::atomic<int64_t>& slots_;
   std::unique_ptr<BlockGradients> gradients_;
-  // Between the model and gradients_: the model, transforms_, summaries_, gradients_.
+  // Gradients pass from the model through transforms_ and summaries_ to gradients_.
   std::unique_ptr<GradientSummaries> summaries_;
   std::unique_ptr<GradientTransforms> transforms_;
 };

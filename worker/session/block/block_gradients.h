@@ -19,19 +19,21 @@
 
 namespace lockstep {
 
-// Collects what a model computes for the slots of one block, one slot after the other, multiplies the gradients of a
-// slot by its weight, sums the gradients along the tree over slot numbers, each gradient and each sum rounded to the
-// run's type for gradients, and sends each variable's sum to the chief as soon as the last slot's gradient of it is
-// final. With top-k compression nothing is summed: each slot's differences from its estimate are sent then. When the
-// token asks for digests, they are those of the slot's weighted gradients before any rounding. Reused for block after
-// block. For one thread.
+// Collects the gradients that a model computes for the slots of one block, one slot at a time. Multiplies a slot's
+// gradients by its weight and sums them along the tree over slot numbers. Rounds each gradient and each sum to the
+// run's gradient type. Sends each variable's sum to the chief as soon as the last slot's gradient is final. With top-k
+// compression, sends each slot's differences from its estimate then, without summing. If the token asks for digests,
+// computes them from the slot's weighted gradients before any rounding. Reusable for later blocks. For use by one
+// thread.
 class BlockGradients : public GradientSink {
  public:
-  // `layout` and `wanted` must outlive this; OnLoss returns false when *wanted is false. `nans`: of digests.
+  // `layout` and `wanted` must outlive this object. OnLoss returns false if *wanted is false. `nans` applies to
+  // digests.
   BlockGradients(const ParameterLayout* layout, const std::atomic<bool>* wanted, const Compression& compression = {},
                  NaNs nans = NaNs::kAlike);
 
-  // The next block goes to `channel`, which must outlive it. `estimates` as in StepChannel::Assignment.
+  // Begins a block that is sent to `channel`, which must outlive the block. StepChannel::Assignment explains
+  // `estimates`.
   void BeginBlock(StepChannel* channel, const v1::Token& token, absl::Span<float* const> estimates = {});
   void BeginSlot(int64_t slot);
 
@@ -44,19 +46,19 @@ class BlockGradients : public GradientSink {
   float* GradientBuffer(int variable) override;
   void OnGradient(int variable) override;
 
-  // After the last slot: sends the digests, if the token asks for them.
+  // Sends the digests if the token asks for them. Call it after the last slot.
   void EndBlock();
 
-  // The first error of the channel since BeginBlock.
+  // Returns the channel's first error since BeginBlock.
   const absl::Status& status() const { return status_; }
-  // The reports of the slots of the block so far.
+  // Returns the reports of the block's slots so far.
   const std::vector<v1::SlotReport>& reports() const { return reports_; }
 
  private:
   // Appends a summary to a field of the slot's report. Errors: see OnSummary.
   absl::Status Append(const v1::Summary& summary, std::string* field);
 
-  // Differences of one segment of one slot's gradient, to be sent with the last slot's.
+  // The differences for one segment of one slot's gradient, which are sent together with the last slot's.
   struct Differences {
     int64_t slot = 0;
     int64_t offset = 0;
@@ -84,8 +86,8 @@ class BlockGradients : public GradientSink {
   bool reports_sent_ = false;
   std::vector<uint64_t> digests_;  // by variable, when the token asks for them
   absl::Status status_;
-  // Partial sums that wait for their right sibling: one for each one-bit of index(). The lowest lies in the
-  // channel's buffer, the others here (flat arrays).
+  // Partial sums that wait for their right sibling, one for each one-bit of index(). The lowest is in the channel's
+  // buffer, and the others are here as flat arrays.
   std::vector<AlignedBuffer> partial_;
 };
 

@@ -28,7 +28,7 @@ v1::ModelSpec OneVariable(int64_t elements = kElements) {
   return model;
 }
 
-// Keeps what was sent.
+// Records what was sent.
 class RecordingChannel : public StepChannel {
  public:
   absl::StatusOr<Assignment> AwaitToken() override { return absl::UnimplementedError("not used"); }
@@ -224,7 +224,7 @@ TEST(BlockGradientsTest, TopKComparesEachSegmentWithItsOwnEstimate) {
   sink.GradientBuffer(0)[kSegment + 3] = 6;
   sink.OnGradient(0);
   EXPECT_TRUE(channel.differences.at(0).empty());
-  std::string expected("\x03\0", 2);  // the index in the segment, and what is to be added
+  std::string expected("\x03\0", 2);  // the index in the segment, and the number to add
   const float difference = 5;
   expected.append(reinterpret_cast<const char*>(&difference), sizeof(difference));
   EXPECT_EQ(channel.later_segments.at(kSegment), expected);
@@ -251,7 +251,7 @@ uint64_t DigestOfGradientWith(uint32_t bits) {
   return channel.digests.at(0);
 }
 
-// Processors differ in the sign of a NaN that they make.
+// Processors produce NaNs of different signs.
 TEST(BlockGradientsTest, DigestsEveryNaNAlike) {
   const uint64_t digest = DigestOfGradientWith(0x7fc00000);
   EXPECT_EQ(DigestOfGradientWith(0xffc00000), digest);

@@ -11,35 +11,35 @@ struct BlockAdditions {
   bool stop = false;
 };
 
-// Observes the blocks of a worker, and decides about them. Called by the thread of TrainingWorker::Run, except for
-// OnRunOver.
+// Observes a worker's blocks and decides what happens to them. The thread of TrainingWorker::Run calls all methods
+// except OnRunOver.
 class BlockObserver {
  public:
   virtual ~BlockObserver() = default;
 
-  // Called when a session with a stream is open: the first one, or after the previous one was lost. `goes_on` is true
-  // if that was with the same incarnation of the chief, which ended it itself, as it does if the worker holds values of
-  // too many steps.
+  // Called when a session with a stream opens: the first one, or one after the previous session was lost. `goes_on` is
+  // true if the previous session was with the same incarnation of the chief and the chief itself ended it, for example
+  // because the worker held values of too many steps.
   virtual void OnSession(bool goes_on) = 0;
   enum class Decision {
     kCompute,
     // Other workers compute the block. AwaitDemand follows.
     kGiveBack,
-    // The block is given up, because a stop was requested.
+    // The block is abandoned because a stop was requested.
     kStop,
   };
   // Called before a block is computed; may block.
   virtual Decision BeforeBlock(const v1::Token& token, BlockAdditions* additions) = 0;
-  // Called after a block was given back. Blocks until the program wants another one, or the run is over. Returns false
+  // Called after a block was given back. Blocks until the program wants another block or the run is over. Returns false
   // if a stop was requested.
   virtual bool AwaitDemand() = 0;
-  // Called when the block was computed and sent. `mean_loss` is over its slots.
+  // Called after the block was computed and sent. `mean_loss` is the mean over its slots.
   virtual void AfterBlock(const v1::Token& token, double mean_loss) = 0;
-  // Called when the block was aborted, or could not be sent.
+  // Called if the block was aborted or could not be sent.
   virtual void OnBlockLost() {}
-  // Receives the result of the block that was announced last.
+  // Receives the result of the last block passed to AfterBlock.
   virtual void OnResult(v1::ContributionResult result) = 0;
-  // Called when the chief reports that the run is over: the block in progress is not wanted. Called from any thread.
+  // Called from any thread when the chief reports that the run is over. The block in progress is no longer wanted.
   virtual void OnRunOver() = 0;
 };
 

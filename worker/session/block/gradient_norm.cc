@@ -6,7 +6,7 @@
 namespace lockstep {
 
 double SumOfSquares(absl::Span<const float> values) {
-  // In lanes, so that the compiler may use vectors.
+  // Sums in lanes so that the compiler can use vector instructions.
   constexpr size_t kLanes = 8;
   double lanes[kLanes] = {};
   size_t i = 0;

@@ -5,16 +5,16 @@
 
 namespace lockstep {
 
-// In double, in an order that depends on the size alone.
+// Returns the sum of squares, computed in double precision in an order that depends only on the size.
 double SumOfSquares(absl::Span<const float> values);
 
-// Returns the factor that scales a vector of this norm down to `limit`, at most 1. NaN for a norm that is not finite,
-// as TensorFlow has it.
+// Returns the factor, at most 1, that scales a vector of this norm down to `limit`. Returns NaN if the norm is not
+// finite, like TensorFlow.
 float ClippingFactor(double norm, float limit);
 
 void Scale(float factor, absl::Span<float> values);
 
-// To an L2 norm of `limit` at most; what is short enough keeps its bits.
+// Scales `values` down to an L2 norm of at most `limit`. Vectors that are short enough keep their bits.
 void ClipByNorm(float limit, absl::Span<float> values);
 
 }  // namespace lockstep

@@ -51,7 +51,7 @@ void GradientSummaries::Summarize(int variable, v1::Summary* summary) {
     value->set_tag(absl::StrCat(spec.name(), "/gradient"));
     *value->mutable_histo() = *std::move(histogram);
   } else {
-    // The chief reports a gradient that is not finite, and ends the run or skips the step.
+    // The chief reports the non-finite gradient, and ends the run or skips the step.
     LOG(WARNING) << "the gradient of " << spec.name() << " at step " << key_.step
                  << " has no histogram: " << histogram.status().message();
   }

@@ -14,16 +14,17 @@
 
 namespace lockstep {
 
-// Reports what the first slot of every so many steps contributes, on its way to `sink`: for each trainable variable a
-// histogram "<variable>/gradient" and the L2 norm "<variable>/gradient_norm". It comes after everything that changes a
-// gradient, so the numbers are those that are applied. The report goes before the first gradient: the gradients of such
-// a slot are passed on together, after the last one; all others are passed on as they come. For one thread.
+// Passes gradients on to `sink`, and reports those of slot 0 every `every_steps` steps. For each trainable variable, it
+// reports a histogram "<variable>/gradient" and the L2 norm "<variable>/gradient_norm". Nothing changes a gradient
+// after it, so it reports the gradients that are applied. A report must precede the first gradient, so this class holds
+// the gradients of a reported slot until the last one is final. It passes all others on immediately. For use by one
+// thread.
 class GradientSummaries : public GradientSink {
  public:
-  // Steps that begin at multiples of `every_steps` are reported; 0: none. `model` and `sink` must outlive this.
+  // Reports steps that are multiples of `every_steps`, or none if it is 0. `model` and `sink` must outlive this object.
   GradientSummaries(int64_t every_steps, const v1::ModelSpec& model, GradientSink* sink);
 
-  // Before the slot's OnLoss.
+  // Must be called before the slot's OnLoss.
   void BeginSlot(const SlotKey& key);
 
   bool OnLoss(float loss) override { return sink_->OnLoss(loss); }
@@ -45,7 +46,7 @@ class GradientSummaries : public GradientSink {
   size_t trainable_ = 0;  // variables
   SlotKey key_;
   bool reports_ = false;
-  // The gradients that wait for the last one, in the order in which they came.
+  // The gradients that wait for the last one, in order of arrival.
   std::vector<int> held_;
 };
 

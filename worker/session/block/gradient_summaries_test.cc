@@ -113,12 +113,12 @@ TEST_F(GradientSummariesTest, ANonFiniteGradientHasNoHistogram) {
                                          "gradient 0"));
 }
 
-// MaxSummaryBytes is the bound on the wire.
+// MaxSummaryBytes is the limit on the wire.
 TEST(GradientSummariesSizeTest, TheLargestSummaryFitsIntoAReport) {
   for (const int64_t elements : {1, 2, 100, 775, 20000}) {
     const v1::ModelSpec model = ModelOf(std::vector<int64_t>(30, elements));
     FakeSink sink(model);
-    // Each element in a bucket of its own, as far as there are any, with an empty one before it.
+    // Puts each element in its own bucket, with an empty one before it, as long as there are buckets.
     for (std::vector<float>& gradient : sink.gradients) {
       for (size_t i = 0; i < gradient.size(); ++i) {
         const double magnitude = 1.05e-12 * std::pow(1.1, static_cast<double>(i / 2 * 2 % 770));

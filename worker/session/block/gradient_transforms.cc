@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// NaN stays NaN.
+// Leaves NaN unchanged.
 void ClipByValue(float limit, absl::Span<float> values) {
   for (float& value : values) value = value > limit ? limit : value < -limit ? -limit : value;
 }
@@ -71,7 +71,7 @@ void GradientTransforms::OnGradient(int variable) {
 }
 
 void GradientTransforms::ReleaseHeld() {
-  // In the order of the variables, whatever the order of their gradients.
+  // Sums in the order of the variables, regardless of the order of their gradients.
   std::vector<int> sorted = held_;
   std::sort(sorted.begin(), sorted.end());
   double sum = 0;

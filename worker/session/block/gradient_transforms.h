@@ -15,12 +15,12 @@
 namespace lockstep {
 
 // Applies optimizer.multipliers and optimizer.clip to the gradients of a slot on their way from the model to `sink`:
-// multiplies, then clips by value, by norm and by global norm. Each variable is passed on as soon as it is final, but
-// with a global norm all are passed on together, after the last one. A norm that is not finite makes every gradient it
-// scales NaN. For one thread.
+// multiplies, then clips by value, by norm and by global norm. Passes each gradient on as soon as it is final, but with
+// a global norm passes all of them on together after the last one. If a norm is not finite, every gradient that it
+// scales becomes NaN. For use by one thread.
 class GradientTransforms : public GradientSink {
  public:
-  // `sink` must outlive this. InvalidArgument for a multiplier that matches no trainable variable.
+  // `sink` must outlive this object. Returns InvalidArgument for a multiplier that matches no trainable variable.
   static absl::StatusOr<std::unique_ptr<GradientTransforms>> Create(const config::v1::OptimizerConfig& config,
                                                                     const v1::ModelSpec& model, GradientSink* sink);
 
@@ -42,15 +42,15 @@ class GradientTransforms : public GradientSink {
   GradientTransforms(const config::v1::OptimizerConfig::Clip& clip, const v1::ModelSpec& model, GradientSink* sink);
   absl::Status Multiply(const config::v1::OptimizerConfig::Multiplier& multiplier, const v1::ModelSpec& model);
   absl::Span<float> Gradient(int variable);
-  // Scales the held gradients and hands them on in the order of their coming.
+  // Scales the held gradients and passes them on in order of arrival.
   void ReleaseHeld();
 
   const config::v1::OptimizerConfig::Clip clip_;
   GradientSink* const sink_;
-  // By index; those that are not trained have no gradients.
+  // Indexed by variable. Untrained variables have no gradients.
   std::vector<Variable> variables_;
   size_t trainable_ = 0;
-  // Final, but their global norm is not known yet.
+  // Variables whose gradients are final while the global norm is not known yet.
   std::vector<int> held_;
 };
 

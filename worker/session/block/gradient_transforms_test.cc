@@ -16,7 +16,7 @@ using ::testing::FloatEq;
 using ::testing::HasSubstr;
 using ::testing::Pointwise;
 
-// "a" of two elements, "mean" that is not trained, "b" of three.
+// Returns a model with "a" of two elements, the untrained "mean", and "b" of three.
 v1::ModelSpec ThreeVariables() {
   v1::ModelSpec model;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
@@ -44,7 +44,7 @@ class Sink : public GradientSink {
   std::vector<int> order;
 };
 
-// Returns the transformed gradients (3, -4) and (0, 12, 0), whose norms are 5, 12 and together 13.
+// Returns the gradients (3, -4) and (0, 12, 0) after the transforms. Their norms are 5 and 12, the global norm is 13.
 std::vector<std::vector<float>> Transformed(const std::string& config) {
   Sink sink;
   const auto transforms = GradientTransforms::Create(Parse(config), ThreeVariables(), &sink);
@@ -85,7 +85,7 @@ TEST(GradientTransformsTest, ClipAllByTheirGlobalNorm) {
 }
 
 TEST(GradientTransformsTest, ClipsByValueThenNormThenGlobalNorm) {
-  // (12, -16) and (0, 12, 0); by value (10, -10), (0, 10, 0); by norm (5, -5), (0, 5 sqrt 2, 0); together 10.
+  // (12, -16) and (0, 12, 0); by value (10, -10), (0, 10, 0); by norm (5, -5), (0, 5 sqrt 2, 0); global norm 10.
   const float root = std::sqrt(50.0f);
   ExpectTransformed(
       "multipliers { variables: 'a' factor: 4 } clip { by_value: 10 by_norm: 7.0710678 by_global_norm: 5 }",
@@ -101,7 +101,7 @@ TEST(GradientTransformsTest, HoldGradientsBackForTheGlobalNormAlone) {
     EXPECT_TRUE((*transforms)->OnLoss(1));
     (*transforms)->OnGradient(2);
     EXPECT_EQ(sink.order.size(), global ? 0 : 1);
-    // The slot was given up; the next one begins afresh.
+    // The slot was abandoned. The next one starts from scratch.
     EXPECT_FALSE((*transforms)->OnLoss(100));
     EXPECT_TRUE((*transforms)->OnLoss(1));
     (*transforms)->OnGradient(0);

@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-// Batches with nothing in them, for the steps before `end`.
+// Provides empty batches for the steps before `end`.
 class EmptyBatches : public BatchSource {
  public:
   explicit EmptyBatches(int64_t end) : end_(end) {}
@@ -29,7 +29,7 @@ class EmptyBatches : public BatchSource {
   ExampleSpec spec_;
 };
 
-// A model of one variable with one element. Calls `on_slot` before each slot's loss, `on_backward` after it.
+// A model with one variable of one element. Calls `on_slot` before each slot's loss and `on_backward` after it.
 class TinyModel : public Model {
  public:
   TinyModel(std::function<void()> on_slot, std::function<void()> on_backward)
@@ -56,7 +56,7 @@ class TinyModel : public Model {
   v1::ModelSpec spec_;
 };
 
-// The two together.
+// Returns a workload of EmptyBatches and a TinyModel.
 inline Workload TinyWorkload(std::function<void()> on_slot = nullptr, std::function<void()> on_backward = nullptr,
                              int64_t input_end = 1000) {
   Workload workload;

@@ -14,12 +14,12 @@ namespace lockstep {
 struct WorkloadOptions {
   // Must outlive the workload.
   FileSystem* fs = FileSystem::Real();
-  // If 0, cluster.compute_threads of the configuration.
+  // If 0, the configuration's cluster.compute_threads applies.
   int compute_threads = 0;
-  // Directory of the indexes of CSV, libsvm and TFRecord files. If empty, they are rebuilt at every start.
+  // Directory for the indexes of CSV, libsvm and TFRecord files. If empty, they are rebuilt at every start.
   std::string index_directory;
   Executor* executor = Executor::Threads();  // must outlive the task
-  // If true, batches are prepared in a thread of their own.
+  // If true, a separate thread prepares the batches.
   bool prefetch = true;
 };
 
@@ -27,7 +27,7 @@ struct WorkloadOptions {
 int ComputeThreads(const config::v1::RunSpec& config, const WorkloadOptions& options);
 
 // Loads the input (split "train") and the model that a configuration describes.
-// Errors: those of OpenDataset, CreateBatchSource and CreateModel.
+// Returns errors from OpenDataset, CreateBatchSource and CreateModel.
 absl::StatusOr<Workload> LoadWorkload(const config::v1::RunSpec& config, const WorkloadOptions& options);
 
 }  // namespace lockstep

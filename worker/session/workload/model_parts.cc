@@ -48,7 +48,7 @@ std::vector<v1::NamedDigest> ModelParts(const config::v1::RunSpec& config, const
     add(absl::StrCat("model ", own.registered()), Bytes(own));
   }
   config::v1::InputConfig input = config.input();
-  input.clear_split();  // the data's digest
+  input.clear_split();  // the data's digest covers it
   add("input", Bytes(input));
   if (DecodesImages(config.input())) add(absl::StrCat("image decoder ", ImageDecoderVersion()), "");
   config::v1::TrainingConfig training;
@@ -59,7 +59,7 @@ std::vector<v1::NamedDigest> ModelParts(const config::v1::RunSpec& config, const
   config::v1::OptimizerConfig optimizer;
   *optimizer.mutable_multipliers() = config.optimizer().multipliers();
   if (config.optimizer().has_clip()) *optimizer.mutable_clip() = config.optimizer().clip();
-  if (optimizer.clip().mean_by_global_norm() != 0) {  // the chief's
+  if (optimizer.clip().mean_by_global_norm() != 0) {  // the chief applies it
     optimizer.mutable_clip()->clear_mean_by_global_norm();
     if (optimizer.clip().ByteSizeLong() == 0) optimizer.clear_clip();
   }

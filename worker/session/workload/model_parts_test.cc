@@ -34,7 +34,7 @@ std::vector<v1::NamedDigest> Parts(const std::string& override = "") {
   return ModelParts(config, *LoadWorkload(config, options).value().model);
 }
 
-// The names of the parts that differ with an override.
+// Returns the names of the parts that change with an override.
 std::string Differing(const std::string& override) {
   const std::vector<v1::NamedDigest> parts = Parts(), other = Parts(override);
   EXPECT_EQ(parts.size(), other.size());
@@ -84,7 +84,7 @@ TEST(ModelPartsTest, WhatChangesNoGradientIsInNone) {
   }
 }
 
-// A custom model with a version.
+// A custom model that has a version.
 class VersionedModel : public TinyModel {
  public:
   explicit VersionedModel(std::string version) : TinyModel(nullptr, nullptr), version_(std::move(version)) {}

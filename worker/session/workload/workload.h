@@ -17,21 +17,21 @@
 
 namespace lockstep {
 
-// The input and the model of a worker, made from the run's configuration.
+// A worker's input and model, made from the run's configuration.
 struct Workload {
-  // Null if the model finds its input by the slot's key. It then gets empty batches, and returns OutOfRange from
-  // ComputeGradients, before OnLoss, where the input ends.
+  // Null if the model finds its input by the slot's key. The model then gets empty batches. When its input ends,
+  // ComputeGradients must return OutOfRange before OnLoss.
   std::unique_ptr<BatchSource> batches;
   std::unique_ptr<Model> model;
-  // Identifies the data of the batches, which the chief compares with the run's. Absent if they are not read from
-  // anywhere.
+  // Identifies the batches' data, so that the chief can compare it with the run's. Absent if the batches are not read
+  // from anywhere.
   absl::optional<v1::DataDigest> data;
-  // The framework that computes, if the model does not use Lockstep's own arithmetic; all workers of a run need the
-  // same.
+  // The framework that computes, if the model does not use Lockstep's own arithmetic. All workers of a run must use the
+  // same one.
   absl::optional<v1::Framework> framework;
 };
 
-// Returns the batch of a slot for the workload's model. Errors: those of BatchSource::Get.
+// Returns a slot's batch for the workload's model. Returns errors from BatchSource::Get.
 inline absl::StatusOr<Batch> BatchOf(const Workload& workload, int64_t step, int64_t slot) {
   return workload.batches == nullptr ? Batch() : workload.batches->Get(step, slot);
 }
