@@ -13,8 +13,8 @@ namespace lockstep {
 
 // The batches of `dataset` by (step, slot), in the order of ExampleOrder. Batches are computed on demand;
 // PrefetchedBatches adds a thread.
-// Errors: those of ExampleOrder::Create; InvalidArgument for a batch_size that is too large for the examples, and for
-// augmentation of examples that are not images. Get returns the errors of ExampleOrder::Indices and of the dataset.
+// Errors: any from ExampleOrder::Create; InvalidArgument for a batch_size that is too large for the examples, and
+// for augmentation of examples that are not images. Get returns errors from ExampleOrder::Indices and the dataset.
 absl::StatusOr<std::unique_ptr<BatchSource>> CreateBatchSource(std::shared_ptr<const Dataset> dataset,
                                                                const config::v1::InputConfig& config,
                                                                const BatchSourceOptions& options);

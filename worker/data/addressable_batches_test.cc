@@ -69,7 +69,7 @@ std::vector<int> Get(BatchSource* source, int64_t step, int64_t slot) {
   return {values.begin(), values.end()};
 }
 
-// Returns the stream of examples in the order of step and slot.
+// Returns the examples in the order of step and slot.
 std::vector<int> Stream(BatchSource* source, int64_t steps, int64_t replicas) {
   std::vector<int> stream;
   for (int64_t step = 0; step < steps; ++step) {
@@ -113,7 +113,7 @@ TEST(AddressableBatchesTest, DropOmitsAnUnfilledGlobalBatch) {
     EXPECT_EQ(std::count(count.begin(), count.end(), 0), 2);
     for (int i = 0; i < 20; ++i) left_out[i] += count[i] == 0;
   }
-  // The two left out differ between epochs.
+  // Each epoch leaves out two different examples.
   for (const auto& [example, times] : left_out) EXPECT_LT(times, 15) << example;
 }
 

@@ -27,11 +27,12 @@ void MirrorRow(int64_t columns, int64_t channels, float* row) {
   }
 }
 
-// Sets out(r, c) = in(r + down, c + right), or `outside` if that is no pixel, and mirrors it if `flip`.
+// Sets out(r, c) = in(r + down, c + right), or `outside` if there is no such pixel, and mirrors the row if `flip` is
+// true.
 void Transform(const Image& image, const float* in, int64_t down, int64_t right, bool flip, float outside, float* out) {
   const int64_t channels = image.channels;
   const int64_t row_elements = image.columns * channels;
-  // Columns of `out`, before mirroring, that show a part of `in`.
+  // The columns of `out`, before mirroring, that come from `in`.
   const int64_t first = std::min(std::max<int64_t>(-right, 0), image.columns);
   const int64_t last = std::max(std::min(image.columns - right, image.columns), first);
   for (int64_t r = 0; r < image.rows; ++r, out += row_elements) {

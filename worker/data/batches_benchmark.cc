@@ -1,4 +1,4 @@
-// Measures BatchSource::Get for batches of 64 images of 28 x 28 in memory and in a file, and for synthetic ones.
+// Measures BatchSource::Get for batches of 64 images of 28 x 28 in memory and in a file, and for synthetic batches.
 //   bazel run //worker/data:batches_benchmark
 #include <malloc.h>
 #include <stdlib.h>
@@ -54,7 +54,7 @@ void Idx(benchmark::State& state, bool gzipped, bool augmented) {
   Run(state, &fs, config);
 }
 
-// Reads as from a file of more than IdxArray::kHeldBytes; the file is in the page cache.
+// Reads the same way as from a file larger than IdxArray::kHeldBytes. The file is in the page cache.
 void IdxOnDisk(benchmark::State& state) {
   FileSystem* const fs = FileSystem::Real();
   char directory[] = "/tmp/batches_benchmark_XXXXXX";

@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// Describes the form that all parts must have in common.
+// Describes the form that all parts must share.
 std::string FormOf(const Dataset& part) {
   const ExampleSpec& spec = part.spec();
   return absl::StrCat(NameOf(spec.features_dtype), spec.features_shape.ToString(), " features, ",
@@ -24,7 +24,7 @@ std::string FormOf(const Dataset& part) {
                       part.has_weights() ? ", weights" : "");
 }
 
-// Copies row `from` of one tensor to row `to` of another. Both have rows of one type and shape.
+// Copies row `from` of one tensor to row `to` of another. Their rows have the same type and shape.
 void CopyRow(const Tensor& source, int64_t rows, size_t from, size_t to, Tensor* target) {
   const size_t row_bytes = source.bytes().size() / static_cast<size_t>(rows);
   if (row_bytes > 0) std::memcpy(target->data() + to * row_bytes, source.bytes().data() + from * row_bytes, row_bytes);
@@ -32,7 +32,7 @@ void CopyRow(const Tensor& source, int64_t rows, size_t from, size_t to, Tensor*
 
 class Concatenated : public Dataset {
  public:
-  // `ends` has the number of examples up to the end of each part.
+  // `ends` holds the number of examples up to the end of each part.
   Concatenated(const ExampleSpec& spec, uint32_t crc32c, std::vector<std::unique_ptr<Dataset>> parts,
                std::vector<int64_t> ends)
       : Dataset(spec, ends.back(), parts[0]->has_weights(), crc32c, parts[0]->has_labels()),

@@ -15,18 +15,18 @@ struct BatchSourceOptions {
   int64_t replicas_to_aggregate = 1;
   // Seeds shuffling and augmentation.
   uint64_t seed = 0;
-  // The input ends after this many epochs, and a batch that reaches beyond is OutOfRange; if 0, it never ends.
+  // The input ends after this many epochs; a batch that extends beyond the end is OutOfRange. If 0, the input never
+  // ends.
   int64_t epochs = 0;
-  // Batches are addressed by (position, stream) instead of (step, slot), for any number of streams;
-  // replicas_to_aggregate is 1. Stream k has the batches of slot 0 of a run whose seed for shuffling is
-  // SeedOfStream(k).
+  // If true, batches are addressed by (position, stream) instead of (step, slot), for any number of streams, and
+  // replicas_to_aggregate is 1. Stream k has the batches of slot 0 in a run whose shuffling seed is SeedOfStream(k).
   bool streams = false;
 };
 
 // Returns the options of a run's training input.
 BatchSourceOptions TrainingBatches(const config::v1::RunSpec& config);
 
-// Returns the seed with which stream `stream` shuffles; that of stream 0 is `seed`.
+// Returns the shuffling seed of stream `stream`. For stream 0, it is `seed`.
 uint64_t SeedOfStream(uint64_t seed, int64_t stream);
 
 // The examples of each (step, slot), as numbers in [0, n). Example i of a batch of B has position
@@ -35,20 +35,20 @@ uint64_t SeedOfStream(uint64_t seed, int64_t stream);
 // order. A value type; thread-safe.
 class ExampleOrder {
  public:
-  // Reads batch_size, no_shuffle and last_batch of `config`. InvalidArgument for numbers of examples, slots or epochs
-  // that are out of range, a batch_size that is not positive, and DROP with fewer than R * B examples.
+  // Reads batch_size, no_shuffle and last_batch from `config`. Returns InvalidArgument for numbers of examples, slots
+  // or epochs that are out of range, a batch_size that is not positive, and DROP with fewer than R * B examples.
   static absl::StatusOr<ExampleOrder> Create(int64_t examples, const config::v1::InputConfig& config,
                                              const BatchSourceOptions& options);
 
-  // Returns the examples of a batch, in its order. Errors: InvalidArgument for a step or slot out of range; OutOfRange
-  // if the batch reaches beyond the last epoch.
+  // Returns the examples of a batch, in order. Errors: InvalidArgument for a step or slot out of range; OutOfRange if
+  // the batch extends beyond the last epoch.
   absl::StatusOr<std::vector<int64_t>> Indices(int64_t step, int64_t slot) const;
 
  private:
   ExampleOrder(int64_t examples, const config::v1::InputConfig& config, const BatchSourceOptions& options);
 
   absl::StatusOr<std::vector<int64_t>> StreamIndices(int64_t position, int64_t stream) const;
-  // Returns true if the batch whose first example is at place `first` of all epochs reaches beyond the input's end.
+  // Returns true if the batch that starts at place `first`, counted over all epochs, extends beyond the input's end.
   bool Ends(int64_t first) const {
     return options_.epochs > 0 && (first + batch_size_ - 1) / examples_per_epoch_ >= options_.epochs;
   }

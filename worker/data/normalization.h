@@ -15,17 +15,17 @@ namespace lockstep {
 // (x - mean) / stddev in float arithmetic, the same for training and evaluation. A value type.
 class Normalization {
  public:
-  // Changes nothing.
+  // Makes a normalization that changes nothing.
   Normalization() = default;
 
-  // InvalidArgument unless mean is finite and stddev is finite and positive.
+  // Returns InvalidArgument unless mean is finite and stddev is finite and positive.
   static absl::StatusOr<Normalization> Create(const config::v1::InputConfig::Normalization& config);
 
   bool identity() const { return mean() == 0.0f && stddev() == 1.0f; }
   float operator()(float x) const { return (x - mean()) / stddev(); }
   void Apply(absl::Span<float> values) const;
 
-  // Converts the bytes of an image: b / 255, normalized.
+  // Converts each byte b of an image to b / 255, normalized.
   void FromBytes(absl::Span<const uint8_t> bytes, float* out) const;
 
  private:

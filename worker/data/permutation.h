@@ -13,7 +13,7 @@ namespace lockstep {
 // Constant after construction, thread-safe.
 class Permutation {
  public:
-  // n is in [1, 2^62].
+  // `n` must be in [1, 2^62].
   Permutation(int64_t n, uint64_t seed, int64_t epoch);
 
   int64_t size() const { return n_; }
@@ -27,7 +27,7 @@ class Permutation {
   uint64_t Encrypt(uint64_t x) const;
 
   int64_t n_;
-  // Bits of the upper and of the lower half; their sum is b.
+  // Numbers of bits in the upper and the lower half. Their sum is b.
   int upper_bits_;
   int lower_bits_;
   std::array<uint64_t, kRounds> keys_;

@@ -52,7 +52,7 @@ TEST(PermutationTest, IsTheSameInEveryRelease) {
   EXPECT_EQ(Order(8, 42, 0), (std::vector<int64_t>{0, 1, 5, 6, 3, 4, 2, 7}));
 }
 
-// Every example is equally often at every place: chi-squared over 10 x 10 cells.
+// Every example is at every place equally often. Uses a chi-squared test over 10 x 10 cells.
 TEST(PermutationTest, SpreadsEveryExampleOverAllPlaces) {
   constexpr int kEpochs = 20000;
   int count[10][10] = {};

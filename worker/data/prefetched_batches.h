@@ -14,12 +14,12 @@
 
 namespace lockstep {
 
-// Prepares hinted batches in its own thread, so that Get finds them ready; the results are those of the underlying
-// source. Holds at most `capacity` hints and prepared batches: a further hint displaces the oldest. The thread starts
+// Prepares hinted batches in its own thread, so that Get finds them ready. Returns the same batches as the underlying
+// source. Holds at most `capacity` hints and prepared batches. A further hint displaces the oldest. The thread starts
 // working when two hints wait or no batch is ready, because waking it for each hint would cost a short step a tenth of
 // its time. A caller that would otherwise sleep prepares quick batches itself (PrepareIfBrief): with fewer processors
 // than busy threads, this thread would take a processor from a computing worker. The destructor waits for the batch in
-// preparation; no Get may run then. Thread-safe.
+// preparation; no Get may be running then. Thread-safe.
 class PrefetchedBatches : public BatchSource {
  public:
   // Slower batches are left to the thread. Waking a thread takes about this long.
@@ -51,7 +51,7 @@ class PrefetchedBatches : public BatchSource {
   // Returns the number of batches that Get found prepared or in preparation. Used by tests.
   int64_t hits() const ABSL_LOCKS_EXCLUDED(mutex_);
   void Run() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Prepares a hinted batch; releases the mutex while it does.
+  // Prepares a hinted batch. Releases the mutex while doing so.
   void Prepare(std::list<Entry>::iterator hint) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::list<Entry>::iterator Find(int64_t step, int64_t slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::list<Entry>::iterator NextHint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -72,7 +72,7 @@ class PrefetchedBatches : public BatchSource {
   std::list<Entry> entries_ ABSL_GUARDED_BY(mutex_);
   int64_t hits_ ABSL_GUARDED_BY(mutex_) = 0;
   // Estimated time to prepare a batch. Falls immediately to the last measurement but rises only gradually, because a
-  // thread that lost its processor in between measures too much.
+  // preempted thread measures too long a time.
   absl::Duration preparation_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
   // Number of callers in AwaitIdle.
   int awaiting_idle_ ABSL_GUARDED_BY(mutex_) = 0;

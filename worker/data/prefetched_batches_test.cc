@@ -17,7 +17,8 @@
 namespace lockstep {
 namespace {
 
-// A batch holds its address; preparing it advances the clock. Steps from `blocked_step` on wait in Get until Open().
+// A source whose batches hold their address. Preparing a batch advances the clock. From step `blocked_step` on, Get
+// waits until Open().
 class FakeSource : public BatchSource {
  public:
   explicit FakeSource(SimulatedClock* clock) : clock_(*clock) {}
@@ -77,7 +78,7 @@ class PrefetchedBatchesTest : public ::testing::Test {
     fake_ = fake.get();
     batches_ = std::make_unique<PrefetchedBatches>(std::move(fake), /*capacity=*/3, Executor::Threads(), &clock_);
   }
-  // Makes the thread prepare a batch for this long, and takes the batch.
+  // Makes the thread spend this long on preparing a batch, and takes the batch.
   void PrepareOne(absl::Duration duration) {
     fake_->Take(duration);
     batches_->Prefetch(1000, 0);

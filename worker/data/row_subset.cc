@@ -48,7 +48,7 @@ class RowSubset : public Dataset {
 
   const std::unique_ptr<Dataset> dataset_;
   const std::vector<int64_t> examples_;
-  // Empty if each row of dataset_ holds an example, because the rows then have the numbers in examples_.
+  // Empty if each row of dataset_ holds an example. Then examples_ has the row numbers.
   const std::vector<int64_t> rows_;
 };
 

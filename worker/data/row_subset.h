@@ -10,13 +10,13 @@
 
 namespace lockstep {
 
-// Returns true for the rows of "test" that InputConfig.test_fraction takes from "train": `row` is the row's number in
-// the files, `fraction` is in [0, 1). A pure function; the numbers of Philox4x32-10 decide.
+// Returns true for the rows of "test" that InputConfig.test_fraction takes from "train". `row` is the row's number in
+// the files. `fraction` must be in [0, 1). A pure function based on Philox4x32-10.
 bool IsTestRow(uint64_t seed, int64_t row, double fraction);
 
-// Returns the part of `dataset` whose row numbers `selects` accepts, in order. Holds 8 bytes for each of its examples,
-// and as many for each row if there are rows without an example. Its digest depends on `dataset` and the selected rows.
-// InvalidArgument if no example is left.
+// Returns the part of `dataset` whose row numbers `selects` accepts, in order. Uses 8 bytes for each of its examples,
+// plus 8 bytes for each row if there are rows without an example. Its digest depends on `dataset` and the selected
+// rows. Returns InvalidArgument if no example is left.
 absl::StatusOr<std::unique_ptr<Dataset>> SelectRows(std::unique_ptr<Dataset> dataset,
                                                     const std::function<bool(int64_t row)>& selects);
 

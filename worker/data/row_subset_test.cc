@@ -38,7 +38,7 @@ class RowSubsetTest : public ::testing::Test {
     return OpenDataset(config, split, seed, options);
   }
 
-  // Returns the numbers of the rows in the split, those without an example negated.
+  // Returns the numbers of the split's rows. Rows without an example have negated numbers.
   std::set<int64_t> Rows(const Dataset& dataset) {
     std::set<int64_t> rows;
     for (int64_t i = 0; i < dataset.rows(); ++i) {

@@ -36,7 +36,7 @@ struct PredictionOptions {
 // class_threshold. `class_name` is present if classes have names. Probabilities are called probability_0, ...; a single
 // sigmoid output yields two, for classes 0 and 1. Each number is the shortest that reads back as the same float. The
 // file appears only when it is complete.
-// Errors: errors from the dataset, the model and the file; InvalidArgument if there are fewer names than classes;
+// Errors: any from the dataset, the model and the file; InvalidArgument if there are fewer names than classes;
 // Cancelled.
 absl::Status WritePredictions(Model* model, VariableValues values, const Dataset& dataset,
                               const PredictionOptions& options, FileSystem* fs, const std::string& path);

@@ -16,29 +16,29 @@
 
 namespace lockstep {
 
-// A column of a csv file, and how its fields become parts of an example. A value type.
+// A column of a csv file, and how its fields become part of an example. A value type.
 struct CsvColumn {
   using Csv = config::v1::InputConfig::Csv;
 
   std::string name;
   Csv::Type type = Csv::SKIP;
-  // Index of its first feature element, or among the targets.
+  // Index of its first feature element, or index among the targets.
   int64_t place = 0;
   // The index of each text.
   absl::flat_hash_map<std::string, int32_t> category;
-  // If above 0, an index is a hash of the text.
+  // If above 0, the index is a hash of the text.
   int64_t hash_buckets = 0;
   bool one_hot = false;
   bool standardize = false;
   Csv::Missing::KindCase missing = Csv::Missing::KIND_NOT_SET;
-  // The text that stands for a missing field.
+  // The text that replaces a missing field.
   std::string default_text;
   // Statistics of the training split.
   float mean = 0;
   float stddev = 1;
 
   bool is_feature() const { return type == Csv::FLOAT || type == Csv::INT || type == Csv::CATEGORY; }
-  // True for a column that a file to predict may lack.
+  // True for a column that may be absent from a file used for prediction.
   bool is_answer() const { return type == Csv::LABEL || type == Csv::TARGET || type == Csv::WEIGHT; }
   // Number of its feature elements.
   int64_t width() const;
@@ -51,18 +51,19 @@ struct CsvColumn {
 // Errors: InvalidArgument names the column and what is wrong with it.
 absl::StatusOr<CsvColumn> MakeCsvColumn(const config::v1::InputConfig::Csv::Column& config);
 
-// Adds the categories in order. InvalidArgument for one that is listed twice.
+// Adds the categories in order. Returns InvalidArgument if one is listed twice.
 absl::Status SetCategories(absl::Span<const std::string> categories, CsvColumn* column);
 
-// Stores a field of a record; fields of columns that are not used are ignored. Blanks around it do not count, and a
-// text that is not UTF-8 is Latin-1. Errors: DataLoss names the column, what it has and what was expected; LeftOut.
+// Stores a record's field. Ignores fields of unused columns. Strips blanks around the field, and reads text that is not
+// UTF-8 as Latin-1. Errors: DataLoss names the column, the text found and the text expected; LeftOut.
 absl::Status ParseCsvField(const CsvColumn& column, absl::string_view field, const ExampleSlot& out);
 
-// Returns the number in a field of a FLOAT or INT column, before it is standardized; nullopt if the column's mean
-// stands for it. Errors: those of ParseCsvField.
+// Returns the number in a field of a FLOAT or INT column before standardization, or nullopt if the column's mean
+// replaces it. Returns errors from ParseCsvField.
 absl::StatusOr<absl::optional<float>> ParseCsvNumber(const CsvColumn& column, absl::string_view field);
 
-// Returns the text of a CATEGORY or LABEL field, in UTF-8 and without blanks around it. Errors: those of ParseCsvField.
+// Returns the text of a CATEGORY or LABEL field, in UTF-8 and without surrounding blanks. Returns errors from
+// ParseCsvField.
 absl::StatusOr<std::string> ParseCsvText(const CsvColumn& column, absl::string_view field);
 
 }  // namespace lockstep

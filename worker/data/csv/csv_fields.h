@@ -8,13 +8,14 @@
 
 namespace lockstep {
 
-// The fields of one record of comma-separated values, in order (RFC 4180): a field that starts with a quote ends with
-// one, and holds separators, line ends and doubled quotes in between. Blanks around the quotes are no part of it.
+// The fields of one record of comma-separated values, in order (RFC 4180). A field that starts with a quote also ends
+// with one, and may contain separators, line ends and doubled quotes in between. Blanks around the quotes are not part
+// of the field.
 class CsvFields {
  public:
   CsvFields(absl::string_view record, char separator) : rest_(record), separator_(separator) {}
 
-  // Returns false if there is no further field, or the record is damaged. `*field` is valid until the next call.
+  // Returns false if there are no more fields or the record is damaged. `*field` is valid until the next call.
   bool Next(absl::string_view* field);
   // True if a quoted field does not end, or continues after its closing quote.
   bool damaged() const { return damaged_; }

@@ -12,7 +12,7 @@ namespace {
 
 using Places = absl::flat_hash_map<std::string, int64_t>;
 
-// Returns no places if a name is absent or repeated.
+// Returns an empty map if a name is absent or repeated.
 Places PlacesOf(const std::vector<std::string>& names) {
   Places places;
   for (const std::string& name : names) {

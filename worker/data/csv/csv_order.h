@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// The order of a csv file's features and targets: their columns' names, ranges expanded.
+// The order of a csv file's features and targets, as column names with ranges expanded.
 struct CsvOrder {
   std::string path;
   // The configuration's columns, serialized.
@@ -18,11 +18,11 @@ struct CsvOrder {
   std::vector<std::string> targets;
 };
 
-// Returns, for each name in the member `of` of `file`, its index among the names of `reference`; `kind` is "feature" or
-// "target", for errors. The same columns in another order are matched by name. If names are absent or repeated, as
-// without a header line, columns keep their places; so do columns that are configured under other names than in
-// `reference`. InvalidArgument names both files and the first column that differs if the names do not determine the
-// order.
+// Returns, for each name in the member `of` of `file`, its index among the names of `reference`. `kind` is "feature" or
+// "target", for errors. If both have the same columns in a different order, matches them by name. If names are absent
+// (for example without a header line) or repeated, columns keep their places, and so do columns that are configured
+// under names different from those in `reference`. If the names do not determine the order, returns InvalidArgument
+// with both files and the first column that differs.
 absl::StatusOr<std::vector<int64_t>> PlacesLike(const CsvOrder& reference, const CsvOrder& file,
                                                 std::vector<std::string> CsvOrder::*of, const char* kind);
 

@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-// Cuts comma-separated values into records. A derived class parses them.
+// Splits comma-separated values into records. A derived class parses them.
 class CsvRecords : public RecordFormat {
  public:
   bool is_text() const override { return true; }
@@ -37,8 +37,8 @@ class CsvRecords : public RecordFormat {
 // Returns the error for a record of `found` fields where `expected` are needed.
 absl::Status WrongFieldCount(size_t found, size_t expected, char separator);
 
-// Calls `f(i, field)` for each field of a record of `count` fields until it fails. Errors: DataLoss for another number
-// of fields, or a quote in a wrong place; those of `f`.
+// Calls `f(i, field)` for each field of a record of `count` fields until it fails. Returns DataLoss for a wrong number
+// of fields or a misplaced quote, and errors from `f`.
 template <typename F>
 absl::Status ForEachCsvField(absl::string_view record, char separator, size_t count, F f) {
   CsvFields fields(record, separator);

@@ -26,10 +26,10 @@ using Csv = config::v1::InputConfig::Csv;
 
 constexpr size_t kMaxHeaderBytes = 4 << 20;
 constexpr int64_t kMaxColumns = kMaxHeaderBytes;
-// Names of a header line shown in an error, and bytes of each.
+// Maximum number of header names shown in an error, and of bytes of each.
 constexpr size_t kShownNames = 6;
 constexpr size_t kShownBytes = 40;
-// Names of a header line that are compared with one that is not there.
+// Maximum number of header names compared with a name that was not found.
 constexpr size_t kComparedNames = 1000;
 
 absl::Status CheckSeparator(absl::string_view separator) {
@@ -56,7 +56,7 @@ absl::StatusOr<std::vector<std::string>> ReadHeader(char separator, RecordFile* 
   return names;
 }
 
-// Returns the probable cause of an absent column: another separator, another spelling, or no header line.
+// Returns the probable cause of an absent column: a different separator, a different spelling, or no header line.
 std::string HintAtHeader(const CsvSource& source, const std::string& name) {
   const std::vector<std::string>& header = source.header;
   if (header.size() == 1) {
@@ -96,7 +96,7 @@ absl::Status NoSuchColumn(const CsvSource& source, const std::string& name) {
                                   shown.size() < source.header.size() ? ", ..." : "", HintAtHeader(source, name)));
 }
 
-// Returns the number of columns of a range that begins at `index` of the header.
+// Returns the number of columns in a range that begins at `index` in the header.
 absl::StatusOr<size_t> RangeSize(const CsvSource& source, size_t index, const Column& column) {
   const std::vector<std::string>& header = source.header;
   if (column.last().empty()) return static_cast<size_t>(column.has_count() ? column.count() : 1);

@@ -12,23 +12,22 @@
 
 namespace lockstep {
 
-// Open csv files of one form.
+// Open csv files that have the same form.
 struct CsvSource {
-  // Each begins at its first record after the header line.
+  // Each one begins at its first record after the header line.
   std::vector<RecordFile> files;
-  // The names in the header line. Without one, the fields of the first record.
+  // The names in the header line, or the first record's fields if there is no header line.
   std::vector<std::string> header;
   char separator = ',';
 };
 
 // Opens the files and reads their header lines. Errors: InvalidArgument for an invalid separator, and for a file whose
-// header differs from the first one's; DataLoss for a file without a header line; those of OpenDataFile.
+// header differs from the first one's; DataLoss for a file without a header line; errors from OpenDataFile.
 absl::StatusOr<CsvSource> OpenCsvSource(FileSystem* fs, const std::vector<std::string>& paths,
                                         const config::v1::InputConfig::Csv& config);
 
-// Returns the columns of the files, in order, those that the configuration does not use as SKIP. With
-// `labels_optional`, label, targets, weight and ID may be absent. Errors: InvalidArgument names the column, the file
-// and its header.
+// Returns the files' columns, in order, with unused columns as SKIP. With `labels_optional`, label, targets, weight and
+// ID may be absent. Errors: InvalidArgument names the column, the file and its header.
 absl::StatusOr<std::vector<CsvColumn>> ColumnsOf(const CsvSource& source, const config::v1::InputConfig::Csv& config,
                                                  bool labels_optional);
 

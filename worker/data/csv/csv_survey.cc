@@ -19,7 +19,7 @@ namespace {
 
 using Csv = config::v1::InputConfig::Csv;
 
-// Mean and sum of squared differences from it of the numbers so far (Welford 1962), in double precision.
+// The mean of the numbers so far, and the sum of squared differences from it (Welford 1962), in double precision.
 struct Moments {
   int64_t count = 0;
   double mean = 0;
@@ -33,7 +33,7 @@ struct Moments {
   }
 };
 
-// The findings of a survey in a column.
+// A survey's findings in one column.
 struct Found {
   bool lists = false;
   Moments moments;
@@ -43,7 +43,7 @@ struct Found {
   std::string text;
 };
 
-// A format whose examples are empty: parsing a record stores the values that the survey needs, and Count counts it.
+// A format whose examples are empty. Parsing a record stores the values that the survey needs, and Count adds them.
 class SurveyFormat : public CsvRecords {
  public:
   SurveyFormat(const std::vector<CsvColumn>& columns, char separator, bool lists_labels, std::vector<Found>* found)
@@ -97,7 +97,7 @@ class SurveyFormat : public CsvRecords {
       ASSIGN_OR_RETURN(found->number, ParseCsvNumber(column, field));
       return absl::OkStatus();
     }
-    // A record that is damaged anywhere is not in the training split.
+    // A record with any damage is not in the training split.
     ExampleSlot slot;
     int32_t label = 0;
     float target = 0, weight = 0;
@@ -127,7 +127,7 @@ absl::StatusOr<Csv::Prepared> Prepare(const CsvColumn& column, const std::string
   }
   const double stddev = std::sqrt(moments.squares / static_cast<double>(moments.count));
   prepared.set_mean(static_cast<float>(moments.mean));
-  // Equal numbers become 0.
+  // If all numbers are equal, they become 0.
   const auto rounded = static_cast<float>(stddev);
   if (rounded > 0) prepared.set_stddev(rounded);
   if (std::isfinite(prepared.mean()) && std::isfinite(prepared.stddev())) return prepared;

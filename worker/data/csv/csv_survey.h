@@ -13,32 +13,32 @@
 
 namespace lockstep {
 
-// Limits of the categories that a survey lists: of a column, and of all of them in bytes.
+// Limits on the categories that a survey lists: their number in a column, and the bytes of all of them.
 inline constexpr size_t kMaxListedCategories = 65536;
 inline constexpr size_t kMaxPreparedBytes = 1 << 20;
 
 struct CsvSurveyOptions {
   ScanOptions scan;
-  // Returns true for the rows, numbered from 0 over all files, that the survey counts. If null, all count.
+  // Returns true for the rows, numbered from 0 over all files, that the survey includes. If null, it includes all rows.
   std::function<bool(int64_t row)> counts;
 };
 
 // Reads the rows of the open files, which have these columns, and returns the properties of the training split that the
 // columns need: mean and standard deviation (of the population, in double precision, in the order of the rows), and the
-// categories of each CATEGORY without a list, sorted bytewise. With `lists_labels`, the categories of the LABEL, too.
-// The result depends on the rows alone. Errors: those of ScanRecords; InvalidArgument for too many categories, or no
-// row.
+// categories of each CATEGORY without a list, sorted bytewise. With `lists_labels`, also returns the categories of the
+// LABEL. The result depends only on the rows. Returns errors from ScanRecords, and InvalidArgument if there are too
+// many categories or no rows.
 absl::StatusOr<std::vector<config::v1::InputConfig::Csv::Prepared>> SurveyCsv(const std::vector<RecordFile>& files,
                                                                               const std::vector<CsvColumn>& columns,
                                                                               char separator, bool lists_labels,
                                                                               const CsvSurveyOptions& options);
 
-// Returns the text of the LABEL in the first good record of the files; empty if there is none.
+// Returns the text of the LABEL in the files' first good record, or an empty string if there is none.
 absl::StatusOr<std::string> FirstCsvLabel(const std::vector<RecordFile>& files, const std::vector<CsvColumn>& columns,
                                           char separator);
 
-// Returns the key (Prepared.column) of each column: its name; without a name of its own, as in a range without a header
-// line, the number of features before it, or "label" for the LABEL.
+// Returns the key (Prepared.column) of each column, which is its name. A column without its own name, for example in a
+// range without a header line, has the number of features before it as its key, or "label" if it is the LABEL.
 std::vector<std::string> PreparedKeys(const std::vector<CsvColumn>& columns);
 
 }  // namespace lockstep

@@ -24,7 +24,7 @@ namespace {
 using Csv = config::v1::InputConfig::Csv;
 using PreparedColumns = std::vector<Csv::Prepared>;
 
-// Elements of an example; a longer one would be a mistake of one_hot.
+// Maximum number of elements of an example. A longer example indicates a mistaken one_hot.
 constexpr int64_t kMaxFeatures = int64_t{1} << 24;
 
 struct Layout {
@@ -126,7 +126,7 @@ CsvOrder OrderOf(const std::string& path, const Csv& config, const std::vector<C
   return order;
 }
 
-// Puts the columns' features and targets in the order of `order` instead of the file's: sets their places.
+// Sets the columns' places so that features and targets are in the order of `order` instead of the file's.
 absl::Status Reorder(const std::string& path, const Csv& config, const CsvOrder& order,
                      std::vector<CsvColumn>* columns) {
   const CsvOrder own = OrderOf(path, config, *columns);
@@ -172,7 +172,7 @@ PreparedColumns WithOrder(const std::vector<CsvColumn>& columns, const PreparedC
   return bytes <= kMaxPreparedBytes ? all : prepared;
 }
 
-// Returns the order that `prepared` has, in the form of CsvOrder; nullopt if it has none for these columns.
+// Returns the order in `prepared` as a CsvOrder, or nullopt if it has no order for these columns.
 absl::optional<CsvOrder> OrderOfPrepared(const PreparedColumns& prepared, const CsvOrder& own) {
   CsvOrder order = {"the run's record", own.configured};
   for (const Csv::Prepared& column : prepared) {
@@ -194,7 +194,7 @@ absl::StatusOr<PreparedColumns> Survey(const CsvSource& source, const std::vecto
   bool lists_labels = false;
   if (has_unlisted_label) {
     ASSIGN_OR_RETURN(const std::string label, FirstCsvLabel(source.files, columns, source.separator));
-    // Words and numbers such as -1 and 0.5 are names of classes, 1.0 is an integer.
+    // Words, and numbers such as -1 and 0.5, are class names. 1.0 is an integer.
     double number = 0;
     lists_labels = !label.empty() && !ParseDecimal(label, &number);
   }
@@ -205,7 +205,7 @@ absl::StatusOr<PreparedColumns> Survey(const CsvSource& source, const std::vecto
   return WithOrder(columns, prepared);
 }
 
-// Gives the columns the properties of the training split.
+// Sets the training split's properties in the columns.
 absl::Status Apply(const PreparedColumns& prepared, std::vector<CsvColumn>* columns) {
   const std::vector<std::string> keys = PreparedKeys(*columns);
   for (size_t i = 0; i < columns->size(); ++i) {
@@ -230,7 +230,7 @@ absl::Status Apply(const PreparedColumns& prepared, std::vector<CsvColumn>* colu
   return absl::OkStatus();
 }
 
-// The training split, if another one is opened.
+// The training split if a different split is opened.
 struct Train {
   CsvOrder order;
   PreparedColumns prepared;

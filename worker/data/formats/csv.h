@@ -22,25 +22,26 @@ struct CsvFiles {
 
 struct CsvOptions {
   bool labels_optional = false;
-  // The training split and its files, if another split is opened: the order of its columns, and their statistics and
-  // categories, count. Null if the training split itself is opened, or is no csv.
+  // The training split and its files if a different split is opened. Its column order, statistics and categories apply.
+  // Null if the training split itself is opened or is not csv.
   const config::v1::InputConfig::Csv* train = nullptr;
   std::vector<std::string> train_paths;
   // Settings for reading the training split.
   CsvSurveyOptions survey;
 };
 
-// Reads the header line of each file, which must be the same, and lays out the examples. Feature columns are in the
-// order of the file, in one tensor: DT_FLOAT if one of them makes floats, otherwise DT_INT32 ids (INT, CATEGORY). With
-// a header line, columns that the configuration does not name are not used. LABEL is a class, an integer or one of
-// `category`; TARGET columns are numbers to predict. Numbers must be finite; an empty field (unless the column has
-// `missing`), or a number of fields other than the header's, is damage. Files may be compressed, or in UTF-16
-// (OpenDataFile). With `labels_optional`, also reads files that lack the columns of label, targets, weight and ID
-// (RecordFormat::has_labels). Properties of the training split that columns need come from config.prepared or, if that
-// is empty, from a survey of its rows; the digest has them. If the training split's files cannot be read, columns are
-// in the order of config.prepared or else of the file, and only a configuration that needs other properties is an
-// error. Errors: InvalidArgument names the column, or the file with another header; DataLoss for a file without a
-// header line; those of OpenDataFile and SurveyCsv.
+// Reads the header line of each file, which must be the same in all files, and lays out the examples. Feature columns
+// are in the order of the file, in one tensor: DT_FLOAT if one of them makes floats, otherwise DT_INT32 ids (INT,
+// CATEGORY). With a header line, ignores columns that the configuration does not name. LABEL is a class: an integer or
+// one of `category`. TARGET columns are numbers to predict. Numbers must be finite. An empty field (unless the column
+// has `missing`) or a number of fields different from the header's counts as damage. Files may be compressed or in
+// UTF-16 (OpenDataFile). With `labels_optional`, also reads files that lack the columns of label, targets, weight and
+// ID (RecordFormat::has_labels).
+// Takes the properties of the training split that columns need from config.prepared or, if that is empty, from a survey
+// of its rows, and adds them to the digest. If the training split's files cannot be read, columns are in the order of
+// config.prepared or, failing that, of the file, and only a configuration that needs other properties is an error.
+// Errors: InvalidArgument names the column, or the file with a different header; DataLoss for a file without a header
+// line; errors from OpenDataFile and SurveyCsv.
 absl::StatusOr<CsvFiles> OpenCsv(FileSystem* fs, const std::vector<std::string>& paths,
                                  const config::v1::InputConfig::Csv& config, const CsvOptions& options);
 

@@ -45,7 +45,7 @@ TEST(CsvFieldsTest, TakesQuotesOff) {
   EXPECT_THAT(Fields("x,\"say \"\"hi\"\"\""), ElementsAre("x", "say \"hi\""));
   EXPECT_THAT(Fields("\"\",\"\"\"\""), ElementsAre("", "\""));
   EXPECT_THAT(Fields("\"two\nlines\""), ElementsAre("two\nlines"));
-  // A quote counts as one only at the start of a field.
+  // A quote is special only at the start of a field.
   EXPECT_THAT(Fields("5\" pipe,2"), ElementsAre("5\" pipe", "2"));
   EXPECT_THAT(Fields("1,\"open"), ElementsAre("1", "DAMAGED"));
   EXPECT_THAT(Fields("\"a\"b,2"), ElementsAre("DAMAGED"));
@@ -348,7 +348,7 @@ TEST_F(CsvTest, NoticesThatTheFileHasChanged) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("t.csv: record 1 at byte 8 is no longer what was indexed"));
 }
 
-// For any bytes, opening ends with an error or with examples that can all be read.
+// For any bytes, opening either fails or yields examples that can all be read.
 TEST_F(CsvTest, SurvivesHostileBytes) {
   const Philox philox(5, 6);
   std::string good = "age,town,class,weight\n";
@@ -435,7 +435,7 @@ TEST_F(CsvTest, LabelsMayBeOptional) {
   EXPECT_TRUE(Open("x,y,w\n1,2,1\n", columns).value()->has_labels());
 }
 
-// Two splits with files of their own.
+// Has two splits, each with its own file.
 class CsvOrderTest : public CsvTest {
  protected:
   absl::StatusOr<std::unique_ptr<Dataset>> OpenTest(const std::string& train, const std::string& test) {

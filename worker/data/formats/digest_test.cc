@@ -23,7 +23,7 @@ class DigestTest : public ::testing::Test {
     ASSERT_TRUE(WriteFileAtomically(&fs_, path, contents).ok());
   }
 
-  // Returns the digest of the split whose source is `source`; `rest` is the rest of the input's configuration.
+  // Returns the digest of the split with this source. `rest` is the rest of the input's configuration.
   v1::DataDigest Digest(const std::string& source, const std::string& rest = "", uint64_t seed = 1) {
     config::v1::InputConfig config;
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
@@ -61,7 +61,7 @@ TEST_F(DigestTest, OfCsvIgnoresHowValuesAreWritten) {
   const uint32_t crc32c = Digest(kCsv).crc32c();
   Write("data", "unused,y,w,x\r\nfoo,0,1.0,\"1\"\r\n\r\nbar,1,1,2e0");
   EXPECT_EQ(Digest(kCsv).crc32c(), crc32c);
-  // Exchanges the columns of the same lines.
+  // The same lines with their columns exchanged.
   Write("data", "w,y,x\n1,0,1\n2,1,1\n");
   EXPECT_NE(Digest(kCsv).crc32c(), crc32c);
 }
@@ -201,7 +201,7 @@ TEST_F(DigestTest, OfSyntheticDataCoversItsWholeSource) {
   }
 }
 
-// The configuration has these settings and is compared by itself.
+// These settings are in the configuration, which is compared separately.
 TEST_F(DigestTest, NormalizationAndBatchesAreNoPartOfIt) {
   Write("data", "x,y,w\n1,0,1\n2,1,1\n");
   const uint32_t crc32c = Digest(kCsv).crc32c();

@@ -45,7 +45,8 @@ class SequentialReader {
   uint64_t offset_ = 0;
 };
 
-// Describes the elements of an IDX array of another type, for an error; empty if it is not an IDX array.
+// Describes the elements of an IDX array of a different type, for an error. Returns an empty string if it is not an IDX
+// array.
 const char* OtherElements(absl::string_view magic) {
   if (magic[0] != 0 || magic[1] != 0) return "";
   switch (ByteAt(magic, 2)) {

@@ -23,14 +23,14 @@ class IdxArray {
  public:
   static constexpr uint64_t kHeldBytes = ArrayRows::kHeldBytes;
 
-  // Errors: NotFound; DataLoss if the header is not that of an IDX array of bytes with `min_rank` to `max_rank`
-  // dimensions, or the length contradicts it.
+  // Errors: NotFound; DataLoss if the header does not describe an IDX array of bytes with `min_rank` to `max_rank`
+  // dimensions, or if the length contradicts it.
   static absl::StatusOr<std::unique_ptr<IdxArray>> Open(FileSystem* fs, const std::string& path, int min_rank,
                                                         int max_rank, uint64_t held_bytes = kHeldBytes);
 
-  // Has at least one dimension; the first is the number of rows.
+  // Returns at least one dimension. The first one is the number of rows.
   const std::vector<int64_t>& dims() const { return dims_; }
-  // Number of bytes in a row.
+  // Returns the number of bytes in a row.
   int64_t row_bytes() const { return static_cast<int64_t>(rows_.row_bytes()); }
 
   // See ArrayRows.
@@ -56,9 +56,10 @@ struct IdxOptions {
 
 // Images [rows, columns, 1] (or [rows, columns, channels] if the file has four dimensions), bytes scaled to [0, 1] and
 // normalized; labels are classes 0 .. the greatest label. The digest covers all images, then all labels. Without a
-// `labels_path` the data have no labels (Dataset::has_labels).
-// Errors: those of IdxArray; DataLoss if the two files disagree in number or have no examples. Reading images on disk
-// returns DataLoss, with file and image if an image has changed since, and with the file if it has become shorter.
+// `labels_path`, the data has no labels (Dataset::has_labels).
+// Errors: any from IdxArray; DataLoss if the two files have different numbers of examples, or none. Reading images
+// on disk returns DataLoss, which names the file and the image if an image has changed since, and the file if it has
+// become shorter.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxDataset(FileSystem* fs, const std::string& images_path,
                                                         const std::string& labels_path, const IdxOptions& options);
 

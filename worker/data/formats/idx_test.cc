@@ -89,7 +89,7 @@ TEST_F(IdxTest, ReadsRunsAlikeFromMemoryAndDisk) {
   }
 }
 
-// Changes the file while it is in use, as `cp` over it does.
+// Changes the file while it is in use, as overwriting it with `cp` does.
 TEST_F(IdxTest, NoticesAnImageOnDiskThatHasChanged) {
   for (const bool kept : {false, true}) {
     Write("images", images_);
@@ -107,7 +107,7 @@ TEST_F(IdxTest, NoticesAnImageOnDiskThatHasChanged) {
     for (size_t byte = 16; byte < images_.size(); ++byte) {
       fs_.FlipBits("images", byte, 1);
       const int64_t changed = static_cast<int64_t>(byte - 16) / 4;
-      // Reads the image with others, then alone.
+      // Reads the image together with others, then alone.
       for (const std::vector<int64_t>& indices : {std::vector<int64_t>{0, 1, 2}, std::vector<int64_t>{changed}}) {
         const absl::Status status = (*dataset)->Read(indices, &batch);
         EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
@@ -122,7 +122,7 @@ TEST_F(IdxTest, NoticesAnImageOnDiskThatHasChanged) {
   }
 }
 
-// OutOfRange would mean the end of the input, and of the run.
+// OutOfRange would mean the end of the input, and would end the run.
 TEST_F(IdxTest, ImagesOnDiskThatAreCutOffAreLost) {
   Write("images", images_);
   Write("labels", labels_);

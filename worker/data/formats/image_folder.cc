@@ -32,8 +32,8 @@ class ImageReader {
   const ImageForm& form() const { return form_; }
   std::string PathOf(const ImageFile& file) const { return JoinPath(folder_, file.name); }
 
-  // Unless null, `turned` is set to true if a viewer would turn the image.
-  // Errors: DataLoss "<path>: <damage>"; those of the file.
+  // Sets `*turned` to true if a viewer would turn the image, unless `turned` is null.
+  // Errors: DataLoss "<path>: <damage>"; errors from the file.
   absl::Status Read(const RandomAccessFile& contents, const ImageFile& file, const ExampleSlot& slot,
                     bool* turned = nullptr) const {
     if (contents.size() > kMaxFileBytes) {
@@ -59,7 +59,7 @@ class ImageReader {
   const ImageForm form_;
 };
 
-// A file that holds an example, and its ParsedCrc32c.
+// A file that holds an example, with its ParsedCrc32c.
 struct FoundImage {
   int64_t row;
   uint32_t crc32c;
@@ -114,7 +114,7 @@ class ImageFolder : public Dataset {
 
   const ImageReader reader_;
   const ImageList list_;
-  // In the order of rows.
+  // In row order.
   const std::vector<FoundImage> images_;
 };
 

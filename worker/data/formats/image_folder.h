@@ -20,15 +20,15 @@ struct ImageFolderOptions {
   config::v1::InputConfig::OnDamage on_damage = config::v1::InputConfig::FAIL;
   // See ListImages.
   bool labels_optional = false;
-  // The classes of the training split, if another split is opened and config.class_name is empty.
+  // The training split's classes if a different split is opened and config.class_name is empty.
   std::vector<std::string> train_classes;
 };
 
-// The images in the class folders of config.folder, decoded and brought to config.form, in the order of ListImages.
-// Each file is a row, whose ID is its name; a file that is no image or is damaged is damage. Files are read on demand.
-// Decodes all images when it is opened, unless their checksums are kept. The digest covers the pixels and labels; the
-// classes are prepared properties (Dataset::AddPreparation), of the column "label".
-// Errors: those of ListImages and ImageForm; DataLoss "<folder>/<name>: ..." for a damaged image, also for one that has
+// Opens the images in the class folders of config.folder, decoded and converted to config.form, in the order of
+// ListImages. Each file is a row, whose ID is the file's name. A file that is damaged or not an image counts as damage.
+// Files are read on demand, but opening decodes all images unless their checksums are kept. The digest covers the
+// pixels and labels; the classes are prepared properties (Dataset::AddPreparation) of the column "label".
+// Errors: any from ListImages and ImageForm; DataLoss "<folder>/<name>: ..." for a damaged image, or one that has
 // changed since.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenImageFolder(FileSystem* fs, const config::v1::InputConfig::Images& config,
                                                          const ImageFolderOptions& options);

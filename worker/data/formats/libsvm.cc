@@ -19,7 +19,7 @@ namespace {
 
 constexpr int64_t kMaxFeatures = int64_t{1} << 28;
 
-// Removes and returns the next word of `*text`; empty at the end.
+// Removes and returns the next word of `*text`. Returns an empty string at the end.
 absl::string_view NextWord(absl::string_view* text) {
   *text = absl::StripLeadingAsciiWhitespace(*text);
   const auto end = std::find_if(text->begin(), text->end(), [](char c) { return absl::ascii_isspace(c); });
@@ -53,7 +53,7 @@ class LibsvmFormat : public RecordFormat {
     std::vector<int64_t> indices;
     for (absl::string_view word = NextWord(&rest); !word.empty(); word = NextWord(&rest)) {
       const size_t colon = word.find(':');
-      // The group of a ranking, of no use here.
+      // Ignores the group of a ranking.
       if (indices.empty() && absl::StartsWith(word, "qid:")) continue;
       int64_t index = 0;
       float value = 0;
@@ -74,7 +74,7 @@ class LibsvmFormat : public RecordFormat {
   }
 
  private:
-  // They need not rise.
+  // Indices need not be in ascending order.
   static absl::Status CheckOnce(std::vector<int64_t>* indices) {
     if (!std::is_sorted(indices->begin(), indices->end())) std::sort(indices->begin(), indices->end());
     const auto twice = std::adjacent_find(indices->begin(), indices->end());

@@ -111,7 +111,7 @@ TEST_F(LibsvmTest, NamesTheDamagedLine) {
   ExpectError("", "features: 2", "holds no example");
 }
 
-// As a float, the label would be infinite and end the run in its first step.
+// As a float, the label would be infinite and would end the run in its first step.
 TEST_F(LibsvmTest, NamesALabelBeyondFloat32) {
   ExpectError("3e38 1:1\n-1e39 1:1\n", "features: 1 regression: true",
               "a1a:2: the label -1e39 is beyond the range of float32");

@@ -23,7 +23,7 @@
 namespace lockstep {
 namespace {
 
-// Rows converted at a time when an array in memory is checked.
+// Number of rows converted at a time to check an array in memory.
 constexpr int64_t kRowsAtOnce = 256;
 constexpr char kNumberClasses[] = "; numpy.unique(classes, return_inverse=True)[1] numbers them from 0";
 
@@ -44,7 +44,7 @@ T Load(const uint8_t* bytes, int64_t i) {
   return value;
 }
 
-// Each writes n numbers; returns false if the result's type cannot represent one of them.
+// Each writes n numbers, and returns false if the result's type cannot represent one of them.
 bool ToFloats(v1::DataType dtype, const uint8_t* bytes, int64_t n, float* out) {
   switch (dtype) {
     case v1::DT_FLOAT:
@@ -106,8 +106,8 @@ bool IsFloatFeature(const Array& array) {
   return array.is_float() || array.dtype == v1::DT_BOOL || array.dtype == v1::DT_UINT8;
 }
 
-// Returns the error for the first row, from number `row` on, whose elements are not allowed. Its bytes and those of the
-// following rows are at `bytes`.
+// Returns the error for the first row with elements that are not allowed, starting at row `row`, whose bytes are at
+// `bytes`.
 absl::Status NotAllowed(const Array& array, const uint8_t* bytes, int64_t row, bool floats) {
   const int64_t elements = array.row_elements();
   std::vector<float> numbers(floats ? static_cast<size_t>(elements) : 0);

@@ -22,11 +22,11 @@ struct NumpyOptions {
   uint64_t held_bytes = ArrayRows::kHeldBytes;
 };
 
-// NumPy arrays whose rows are examples, of the types that proto/lockstep/config/v1/input.proto names. Numbers must be
-// finite, ids must fit into 32 bits. Classes are 0 .. the greatest label. The digest covers the features as they are in
-// the file and their type, then labels and weights. Errors: InvalidArgument for an array that is missing or has the
-// wrong type or shape; Unimplemented for Fortran order and the like (npy.h); DataLoss for damage, a number that is not
-// allowed, and arrays of different lengths. Reading features on disk returns the errors of ArrayRows.
+// NumPy arrays whose rows are examples, with the types listed in proto/lockstep/config/v1/input.proto. Numbers must be
+// finite, and ids must fit into 32 bits. Classes are 0 .. the greatest label. The digest covers the features in the
+// form in which the file has them, their type, the labels and the weights. Errors: InvalidArgument for an array that is
+// missing or has the wrong type or shape; Unimplemented for Fortran order and the like (npy.h); DataLoss for damage, a
+// number that is not allowed, and arrays of different lengths. Reading features on disk returns errors from ArrayRows.
 
 // Holds all arrays in memory. `config.file` is the path.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenNpzDataset(FileSystem* fs, const config::v1::InputConfig::Npz& config,

@@ -76,8 +76,8 @@ struct FileField {
   std::string value;
 };
 
-// Returns the paths of all fields for each part of a split. A pattern stands for one part per matching file; the
-// patterns of a split match as many files each. A field that is empty stays empty.
+// Returns the paths of all fields for each part of a split. A pattern makes one part of each matching file, and all
+// patterns of a split must match the same number of files. An empty field stays empty.
 absl::StatusOr<std::vector<std::vector<std::string>>> PartsOf(const std::vector<FileField>& fields,
                                                               const DatasetOptions& options) {
   std::vector<std::vector<std::string>> parts;
@@ -101,7 +101,7 @@ uint64_t HeldBytes(const std::vector<std::vector<std::string>>& parts, const Dat
   uint64_t bytes = 0;
   for (const std::vector<std::string>& paths : parts) {
     const auto file = options.fs->NewRandomAccessFile(paths[0]);
-    // An error is reported when the part is opened.
+    // Opening the part reports any error.
     if (file.ok()) bytes += (*file)->size();
   }
   return bytes <= options.held_bytes ? options.held_bytes : 0;
@@ -159,7 +159,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenNumpy(const config::v1::InputConfig
   });
 }
 
-// The built-in formats pass this check; a program's own input can fail it.
+// The built-in formats always pass this check, but a program's own input can fail it.
 absl::Status CheckMade(const std::string& name, const Dataset* dataset) {
   const auto refuse = [&](const auto&... says) {
     return absl::InvalidArgumentError(absl::StrCat("the registered input \"", name, "\" ", says...));
@@ -199,7 +199,7 @@ const config::v1::InputConfig::Split* FindSplit(const config::v1::InputConfig& c
 
 bool IsDivided(const config::v1::InputConfig& config) { return config.test_fraction() > 0; }
 
-// Returns the split that has the rows of the split with this name.
+// Returns the split that contains the rows of the split with this name.
 absl::StatusOr<config::v1::InputConfig::Split> SourceOfSplit(const config::v1::InputConfig& config,
                                                              absl::string_view name) {
   const config::v1::InputConfig::Split* found = FindSplit(config, name);
@@ -228,7 +228,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenCsvSplit(const config::v1::InputCon
   const config::v1::InputConfig::Split* const train = FindSplit(config, kTrain);
   if (train != nullptr && train->has_csv() && split.name() != kTrain) {
     csv_options.train = &train->csv();
-    // If there are none, OpenCsv reports it.
+    // If there are none, OpenCsv reports the error.
     const auto train_paths = Paths(train->csv().file(), options);
     if (train_paths.ok()) csv_options.train_paths = *train_paths;
   }
@@ -249,7 +249,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenImages(const config::v1::InputConfi
   if (images.class_name().empty() && train != nullptr && train->has_images() && split.name() != kTrain) {
     folder.train_classes = {train->images().class_name().begin(), train->images().class_name().end()};
     if (folder.train_classes.empty()) {
-      // If the training split is not here, the split has its own classes.
+      // If the training split is absent, the split has its own classes.
       const auto classes = ListClasses(options.fs, Path(train->images().folder(), options));
       if (classes.ok()) folder.train_classes = *classes;
     }

@@ -13,7 +13,8 @@
 namespace lockstep {
 
 // Opens the examples of this split, normalized. `seed` affects synthetic data, and may affect registered inputs. The
-// columns of a csv file are in the order of the train split's, by name, if the train split's file can be read.
+// columns of a csv file are matched by name to the order of the train split's columns, if the train split's file can be
+// read.
 // Errors: NotFound names the split, the file or the registered input; InvalidArgument names the field of the
 // configuration; DataLoss names the damaged file and what was expected.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenDataset(const config::v1::InputConfig& config, absl::string_view split,

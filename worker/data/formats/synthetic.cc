@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kMaxElements = int64_t{1} << 28;
 constexpr int kTableBits = 16;
 
-// Returns a uniform number in [0, n) from 32 random bits; n is at most 2^32.
+// Returns a uniform number in [0, n) from 32 random bits. `n` must be at most 2^32.
 int64_t UniformInt(uint32_t bits, int64_t n) {
   return static_cast<int64_t>((static_cast<uint64_t>(bits) * static_cast<uint64_t>(n)) >> 32);
 }
@@ -32,14 +32,14 @@ std::vector<float> DrawNormal(uint64_t seed, absl::string_view use, int64_t coun
   return values;
 }
 
-// Cheap normal numbers for many examples, each drawn with 16 random bits from a fixed sample of 65536.
+// Provides cheap normal numbers for many examples. Each is drawn with 16 random bits from a fixed sample of 65536.
 class NormalTable {
  public:
   explicit NormalTable(uint64_t seed) : values_(DrawNormal(seed, "synthetic normal table", int64_t{1} << kTableBits)) {}
 
   absl::Span<const float> values() const { return values_; }
 
-  // Uses the blocks of `philox` from `first` on.
+  // Uses the blocks of `philox` starting at `first`.
   void Fill(const Philox& philox, uint64_t first, absl::Span<float> out) const {
     for (size_t i = 0; i < out.size(); i += 8) {
       const Philox::Block block = philox.At(first++);
@@ -54,8 +54,8 @@ class NormalTable {
   std::vector<float> values_;
 };
 
-// Returns the checksum of the data from which the examples are generated, since there may be too many examples to draw
-// for a comparison.
+// Returns the checksum of the data from which the examples are generated, since there may be too many examples to
+// generate them all for a comparison.
 uint32_t Checksum(const ExampleSpec& spec, const config::v1::InputConfig::Synthetic& config, uint64_t seed,
                   std::initializer_list<absl::Span<const float>> tables) {
   uint32_t crc32c = StartOfDigest(spec, /*has_weights=*/false);

@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// Examples generated from the seed: each is a pure function of (seed, stream, number). The problem (cluster centres,
-// regression weights) depends only on the seed, so splits with different streams belong together.
+// Generates examples from the seed. Each is a pure function of (seed, stream, number). The problem (cluster centres,
+// regression weights) depends only on the seed, so splits with different streams pose the same problem.
 // CLASSIFICATION: features are the centre of a class (standard normal) plus normal noise.
 // REGRESSION: standard normal features; labels [1] = features . w / sqrt(number of features) + noise, w standard
 // normal.

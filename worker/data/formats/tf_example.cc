@@ -27,7 +27,7 @@ constexpr uint64_t kMaxPayload = uint64_t{1} << 30;
 constexpr int64_t kMaxElements = int64_t{1} << 30;
 constexpr size_t kLengthBytes = 12;
 constexpr size_t kChecksumBytes = 4;
-// Keys shown in an error, and bytes of each.
+// Maximum number of keys shown in an error, and of bytes of each.
 constexpr size_t kShownKeys = 8;
 constexpr size_t kShownBytes = 40;
 
@@ -44,7 +44,7 @@ absl::string_view NameOf(v1::Feature::KindCase kind) {
   }
 }
 
-// Returns the number of elements of the feature: for bytes, the length of its only value.
+// Returns the feature's number of elements. For bytes, this is the length of its only value.
 int64_t Elements(const v1::Feature& feature) {
   switch (feature.kind_case()) {
     case v1::Feature::kBytesList:
@@ -128,7 +128,7 @@ class TfExampleFormat : public RecordFormat {
 
   bool is_text() const override { return false; }
 
-  // A piece's contents are the payload and its checksum, which Parse verifies.
+  // A piece consists of the payload and its checksum, which Parse verifies.
   absl::optional<Piece> NextPiece(absl::string_view data, bool at_end) const override {
     Piece piece;
     piece.next = absl::string_view::npos;
@@ -233,7 +233,7 @@ absl::StatusOr<Shape> FeatureShape(const config::v1::InputConfig::TfRecord& conf
   return Shape::Create({config.feature_shape().data(), static_cast<size_t>(config.feature_shape_size())});
 }
 
-// The form of a record's feature.
+// The form of a feature in a record.
 struct FeatureForm {
   Shape shape;
   absl::optional<ImageForm> image;

@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 
 constexpr char kImage[] = "feature_key: 'image' feature_shape: [1, 2, 1] label_key: 'label'";
 
-// Returns a framed record; the arguments are Feature messages in text.
+// Returns a framed record. The arguments are Feature messages in text format.
 std::string Record(const std::string& image, const std::string& label) {
   v1::Example example;
   auto* features = example.mutable_features()->mutable_feature();
@@ -42,7 +42,7 @@ std::string Image(const std::string& bytes, int label) {
 
 class TfExampleTest : public ::testing::Test {
  protected:
-  // Files "0", "1", ... have the contents.
+  // Opens files "0", "1", ... with these contents.
   absl::StatusOr<std::unique_ptr<Dataset>> Open(const std::vector<std::string>& contents, const std::string& tfrecord,
                                                 const std::string& input = "", bool labels_optional = false) {
     std::string files;
@@ -163,7 +163,8 @@ TEST_F(TfExampleTest, IgnoresOtherFeatures) {
   EXPECT_THAT(ReadAll(**dataset).labels.flat<int32_t>(), ElementsAre(3));
 }
 
-// TensorFlow 2.21's TFRecordWriter wrote the file: features image (bytes 00 ff), pair (floats 0.5 -2) and label (3).
+// TensorFlow 2.21's TFRecordWriter wrote the file, with features image (bytes 00 ff), pair (floats 0.5 -2) and label
+// (3).
 TEST_F(TfExampleTest, ReadsTensorFlowsRecords) {
   const std::string file = absl::HexStringToBytes(
       "39000000000000008b0737f10a370a0f0a05696d61676512060a040a0200ff0a0e0a056c6162656c12051a030a01030a140a047061697212"

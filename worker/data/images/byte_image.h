@@ -6,10 +6,10 @@
 
 namespace lockstep {
 
-// The largest image that is decoded, in pixels; the memory for decoding one is at most about ten bytes for each.
+// The largest image that can be decoded, in pixels. Decoding takes at most about ten bytes of memory per pixel.
 inline constexpr int64_t kMaxImagePixels = int64_t{1} << 26;
 
-// Bytes, row-major [height, width, channels]: grey, or red, green and blue.
+// An image as bytes, row-major [height, width, channels]. The channels are grey, or red, green and blue.
 struct ByteImage {
   int64_t height = 0;
   int64_t width = 0;

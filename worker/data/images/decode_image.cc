@@ -19,7 +19,7 @@ constexpr absl::string_view kPngSignature("\x89PNG\r\n\x1a\n", 8);
 constexpr absl::string_view kJpegSignature("\xff\xd8\xff", 3);
 constexpr size_t kShownBytes = 8;
 
-// Returns the name of another image format; empty if there is none.
+// Returns the name of an unsupported image format, or an empty string if the file has none.
 absl::string_view OtherImage(absl::string_view encoded) {
   if (absl::StartsWith(encoded, "GIF8")) return "GIF";
   if (absl::StartsWith(encoded, "BM")) return "BMP";

@@ -12,19 +12,19 @@ namespace lockstep {
 
 // Decodes a PNG or JPEG file, recognized by its first bytes. `channels` is 1 or 3.
 //
-// A PNG with a palette becomes colours, 16 bits become their upper 8, and alpha is dropped; gamma and colour profiles
-// are ignored. Interlaced files are read. A JPEG is decoded with the accurate integer DCT and smooth upsampling of
+// For PNG, converts a palette to colours, keeps the upper 8 of 16 bits, drops alpha, and ignores gamma and colour
+// profiles. Interlaced files are supported. A JPEG is decoded with the accurate integer DCT and smooth upsampling of
 // colours; it may be progressive. CMYK becomes R = C K / 255 for inverted CMYK (Adobe's) and (255 - C) (255 - K) / 255
 // otherwise, rounded down; the orientation of EXIF and colour profiles are ignored, as by TensorFlow and torchvision.
 // Grey becomes three equal colours. Colours become grey as (19595 R + 38470 G + 7471 B + 32768) / 65536, rounded down;
-// of a JPEG in YCbCr, the luminance Y is taken instead.
+// for a JPEG in YCbCr, the luminance Y is used instead.
 //
-// Errors: DataLoss describes the damage, the size, or the other format; it has no file name. A file that ends early is
-// damaged, and so is a JPEG in which the decoder finds a wrong code, even if it could continue. Thread-safe.
+// Errors: DataLoss describes the damage, the size or the unsupported format, without a file name. A file that ends
+// early is damaged, and so is a JPEG in which the decoder finds a wrong code, even if it could continue. Thread-safe.
 absl::StatusOr<ByteImage> DecodeImage(absl::string_view encoded, int64_t channels,
                                       int64_t max_pixels = kMaxImagePixels);
 
-// "libpng 1.6.39, libjpeg-turbo 2.1.5": other versions may decode other pixels.
+// Returns, for example, "libpng 1.6.39, libjpeg-turbo 2.1.5". Other versions may decode different pixels.
 std::string ImageDecoderVersion();
 
 }  // namespace lockstep

@@ -56,7 +56,7 @@ TEST(DecodeImageTest, JpegIsCloseToItsOriginal) {
 
 TEST(DecodeImageTest, CmykBecomesColours) {
   const ByteImage white = {8, 8, 3, std::vector<uint8_t>(8 * 8 * 3, 255)};
-  // The encoder of the test writes Adobe's marker, so the numbers are inverted: 255 * 155 / 255.
+  // The test's encoder writes Adobe's marker, so the numbers are inverted: 255 * 155 / 255.
   EXPECT_EQ(Pixels(EncodeJpeg(white, {100, false, /*cmyk=*/true}), 3), std::vector<uint8_t>(8 * 8 * 3, 155));
 }
 
@@ -102,7 +102,7 @@ TEST(DecodeImageTest, RefusesLargeImagesBeforeDecoding) {
 // A small file that claims many pixels must not reserve their memory.
 TEST(DecodeImageTest, PixelsThatCannotBeInAFileAreRefused) {
   std::string file = EncodePng({1, 1, 1, {0}});
-  // Height and width of the header, and its checksum.
+  // Changes the header's height and width, and its checksum.
   const std::string header("IHDR\0\0\x1f\xff\0\0\x1f\xff\x08\0\0\0\0", 17);
   uint32_t crc = 0xffffffff;
   for (const char c : header) {

@@ -17,24 +17,24 @@
 namespace lockstep {
 namespace {
 
-// A progressive image comes in about ten scans; each costs the time of the whole image.
+// A progressive image has about ten scans, each of which takes as long as the whole image.
 constexpr int kMaxScans = 100;
 // Memory for tables and rows, in addition to the coefficients.
 constexpr int64_t kFixedBytes = 32 << 20;
-// The coefficients of a progressive image have 2 bytes in each of up to 4 components.
+// A progressive image's coefficients take 2 bytes in each of up to 4 components.
 constexpr int64_t kBytesPerPixel = 8;
 
 #define LOCKSTEP_TEXT_OF(x) #x
 #define LOCKSTEP_TEXT(x) LOCKSTEP_TEXT_OF(x)
 
-// Returns true for a warning after which the pixels are those of the file.
+// Returns true for a warning that does not affect the pixels.
 bool IsHarmless(int code) {
   return code == JWRN_EXTRANEOUS_DATA || code == JWRN_ADOBE_XFORM || code == JWRN_JFIF_MAJOR ||
          code == JWRN_TOO_MUCH_DATA;
 }
 
-// The decoder of one file. libjpeg reports errors by a jump to the method that called it, so these methods have no
-// objects with destructors.
+// Decodes one file. libjpeg reports an error by jumping to the method that called it, so these methods have no objects
+// with destructors.
 class JpegReader {
  public:
   JpegReader() {
@@ -53,7 +53,7 @@ class JpegReader {
   const char* error() const { return error_; }
   int64_t height() const { return info_.image_height; }
   int64_t width() const { return info_.image_width; }
-  // The channels of the decoder's rows, after Start.
+  // The number of channels in the decoder's rows. Valid after Start.
   int64_t channels() const { return info_.output_components; }
   bool is_cmyk() const { return info_.out_color_space == JCS_CMYK; }
   bool is_inverted() const { return info_.saw_Adobe_marker != 0; }
@@ -71,7 +71,7 @@ class JpegReader {
     return true;
   }
 
-  // Also returns false for a number of components that no image has.
+  // Also returns false for an invalid number of components.
   bool Start(bool wants_grey) {
     if (setjmp(jump_) != 0) return false;
     switch (info_.jpeg_color_space) {

@@ -10,11 +10,11 @@
 
 namespace lockstep {
 
-// Decodes a JPEG file to 1 channel if it is grey, or if `wants_grey` and it has a luminance, and to 3 otherwise: see
-// DecodeImage.
+// Decodes a JPEG file to 1 channel if it is grey, or if `wants_grey` and it has a luminance, and to 3 channels
+// otherwise. See DecodeImage.
 absl::StatusOr<ByteImage> DecodeJpeg(absl::string_view encoded, bool wants_grey, int64_t max_pixels);
 
-// "libjpeg-turbo 2.1.5", the version of the library's headers.
+// Returns the version of the library's headers, e.g. "libjpeg-turbo 2.1.5".
 std::string JpegDecoderVersion();
 
 }  // namespace lockstep

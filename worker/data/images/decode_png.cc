@@ -15,8 +15,8 @@ namespace {
 constexpr int64_t kMaxRatio = 1032;
 constexpr png_alloc_size_t kMaxChunkBytes = 1 << 20;
 
-// The decoder of one file. libpng reports errors by a jump to the method that called it, so these methods have no
-// objects with destructors.
+// Decodes one file. libpng reports an error by jumping to the method that called it, so these methods have no objects
+// with destructors.
 class PngReader {
  public:
   explicit PngReader(absl::string_view encoded)
@@ -31,7 +31,7 @@ class PngReader {
   const char* error() const { return error_; }
   int64_t height() const { return png_get_image_height(png_, info_); }
   int64_t width() const { return png_get_image_width(png_, info_); }
-  // The channels and the bytes of a row, after Convert.
+  // The number of channels, and of bytes in a row. Valid after Convert.
   int64_t channels() const { return png_get_channels(png_, info_); }
   int64_t row_bytes() const { return static_cast<int64_t>(png_get_rowbytes(png_, info_)); }
 

@@ -10,10 +10,10 @@
 
 namespace lockstep {
 
-// Decodes a PNG file to as many channels as it has without alpha, 1 or 3: see DecodeImage.
+// Decodes a PNG file to the number of channels that it has without alpha, 1 or 3. See DecodeImage.
 absl::StatusOr<ByteImage> DecodePng(absl::string_view encoded, int64_t max_pixels);
 
-// "libpng 1.6.39", the version of the library in this process.
+// Returns the version of the library in this process, e.g. "libpng 1.6.39".
 std::string PngDecoderVersion();
 
 }  // namespace lockstep

@@ -11,7 +11,7 @@ constexpr int kUpright = 1;
 constexpr uint32_t kOrientationTag = 0x0112, kShortType = 3;
 constexpr uint32_t kEntryBytes = 12;
 
-// Reads unsigned numbers of a TIFF structure; 0 beyond its end.
+// Reads unsigned numbers from a TIFF structure. Numbers beyond its end are 0.
 class TiffNumbers {
  public:
   TiffNumbers(absl::string_view bytes, bool little_endian) : bytes_(bytes), little_endian_(little_endian) {}
@@ -31,7 +31,7 @@ class TiffNumbers {
   const bool little_endian_;
 };
 
-// `tiff` is what follows the marker's "Exif".
+// `tiff` is the data after the marker's "Exif".
 int OrientationIn(absl::string_view tiff) {
   if (!absl::StartsWith(tiff, "II") && !absl::StartsWith(tiff, "MM")) return kUpright;
   const TiffNumbers numbers(tiff, tiff[0] == 'I');

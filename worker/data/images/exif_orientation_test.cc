@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// Inserts an APP1 segment with the orientation behind the start of a JPEG file.
+// Inserts an APP1 segment with the orientation after the start of a JPEG file.
 std::string WithOrientation(char orientation, bool little_endian) {
   const auto number = [little_endian](int value, int size) {
     std::string bytes;

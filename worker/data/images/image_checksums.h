@@ -20,13 +20,13 @@ namespace lockstep {
 class ImageChecksums {
  public:
   // Loads the checksums that `directory` keeps for this folder. Loads none if `directory` is empty, or if they are
-  // damaged or have another `fingerprint`, which identifies how images become examples.
+  // damaged or have a different `fingerprint`, which identifies how images become examples.
   ImageChecksums(FileSystem* fs, const std::string& directory, const std::string& folder, uint64_t fingerprint);
 
-  // Returns the checksum of an image while its file is the same; nullopt if it is not known.
+  // Returns an image's checksum if its file has not changed, or nullopt if the checksum is not known.
   absl::optional<uint32_t> Find(absl::string_view name, const RandomAccessFile& file) const;
   void Set(const std::string& name, const RandomAccessFile& file, uint32_t checksum);
-  // Writes the checksums that were found or set. Errors: those of the file system.
+  // Writes the checksums that were found or set. Returns errors from the file system.
   absl::Status Keep();
 
  private:

@@ -15,7 +15,7 @@ using Config = config::v1::InputConfig::ImageForm;
 
 constexpr int64_t kMaxSide = 1 << 16;
 
-// The part of an image's side that becomes the form's: `size` positions from `first`.
+// The part of an image's side that the form shows: `size` positions starting at `first`.
 struct Range {
   double first;
   double size;
@@ -28,7 +28,7 @@ struct Place {
   float fraction;
 };
 
-// Places the outputs of one side in an image of `input` positions.
+// Places one side's outputs in an image of `input` positions.
 std::vector<Place> PlacesOf(const Range& range, int64_t input, int64_t output) {
   const double last = static_cast<double>(input - 1);
   std::vector<Place> places(output);

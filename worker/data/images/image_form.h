@@ -13,7 +13,7 @@
 
 namespace lockstep {
 
-// Brings images of any size to one shape: floats in [0, 1], [height, width, channels]. A value type, thread-safe.
+// Converts images of any size to one shape: floats in [0, 1], [height, width, channels]. A value type, thread-safe.
 //
 // The form takes a rectangle of the image, of height h and width w at (top, left): with STRETCH the whole image; with
 // CROP the largest centred one with the form's proportions, h = H and w = H * width / height, or w = W and
@@ -23,21 +23,23 @@ namespace lockstep {
 //   upper = p(y0, x0) + (p(y0, x1) - p(y0, x0)) * fx
 //   lower = p(y1, x0) + (p(y1, x1) - p(y1, x0)) * fx
 //   (upper + (lower - upper) * fy) / 255.
-// This is tf.image.resize without antialiasing. An image of the form's size keeps its bytes, divided by 255.
+// This is tf.image.resize without antialiasing. If an image already has the form's size, its bytes are only divided by
+// 255.
 class ImageForm {
  public:
   // InvalidArgument names the field of `config` that is out of range.
   static absl::StatusOr<ImageForm> Create(const config::v1::InputConfig::ImageForm& config);
 
   const Shape& shape() const { return shape_; }
-  // Changes whenever an image would yield other values: the form and the decoder's version.
+  // Returns a string that changes whenever an image would yield different values. Consists of the form and the
+  // decoder's version.
   std::string Fingerprint() const;
 
-  // Decodes an image and writes shape().num_elements() values. Errors: those of DecodeImage; DataLoss for an image of
-  // another size with EXACT.
+  // Decodes an image and writes shape().num_elements() values. Returns errors from DecodeImage, and DataLoss for an
+  // image of a different size with EXACT.
   absl::Status Fill(absl::string_view encoded, float* out) const;
 
-  // Brings a decoded image, which has shape()'s channels, to the form.
+  // Converts a decoded image, which must have shape()'s channels, to the form.
   void Resize(const ByteImage& image, float* out) const;
 
  private:

@@ -21,7 +21,7 @@ absl::StatusOr<ImageForm> Form(const std::string& text) {
   return ImageForm::Create(config);
 }
 
-// The pixels of a form, as numbers of 255.
+// Returns the pixels of a form, multiplied by 255.
 std::vector<float> Resized(const std::string& text, const ByteImage& image) {
   const ImageForm form = Form(text).value();
   std::vector<float> out(form.shape().num_elements());
@@ -39,7 +39,7 @@ TEST(ImageFormTest, AnImageOfTheFormKeepsItsBytes) {
   for (int i = 0; i < 60; ++i) EXPECT_EQ(out[i], static_cast<float>(image.pixels[i]) / 255.0f);
 }
 
-// The numbers are those of tf.image.resize([[0, 100, 200, 40]], [1, n]).
+// The expected numbers are from tf.image.resize([[0, 100, 200, 40]], [1, n]).
 TEST(ImageFormTest, StretchIsBilinearBetweenPixelCentres) {
   const ByteImage row = {1, 4, 1, {0, 100, 200, 40}};
   EXPECT_THAT(Resized("height: 1 width: 2 channels: 1", row), ElementsAre(50, 120));

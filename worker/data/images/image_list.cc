@@ -14,10 +14,10 @@
 namespace lockstep {
 namespace {
 
-// Files of the other formats are no examples, but leaving them out silently would lose them.
+// Files of unsupported formats are not examples, but silently leaving them out would lose data.
 constexpr absl::string_view kSuffixes[] = {".png", ".jpg",  ".jpeg", ".jpe",  ".jfif", ".gif",
                                            ".bmp", ".webp", ".tif",  ".tiff", ".heic", ".avif"};
-// Classes that an error names.
+// Maximum number of classes named in an error.
 constexpr size_t kShownClasses = 10;
 
 bool IsHidden(absl::string_view name) { return absl::StartsWith(name, "."); }

@@ -18,22 +18,23 @@ struct ImageFile {
   int32_t label = 0;
 };
 
-// The image files of a folder, in the order of the classes and, within a class, of the bytes of their names.
+// A folder's image files, ordered by class and, within a class, bytewise by name.
 struct ImageList {
   // The names of the classes. Empty if the folder holds images and no classes.
   std::vector<std::string> classes;
   std::vector<ImageFile> files;
 };
 
-// Returns the names of a folder's folders, sorted bytewise, without hidden ones, whose names begin with a dot. Errors:
-// those of ListDirectory; NotFound says which folder is missing or not mounted.
+// Returns the names of a folder's subfolders, sorted bytewise. Omits hidden ones, whose names begin with a dot. Errors:
+// errors from ListDirectory; NotFound says which folder is missing or not mounted.
 absl::StatusOr<std::vector<std::string>> ListClasses(FileSystem* fs, const std::string& folder);
 
-// Lists the files of a folder that has a folder for each class: .png, .jpg and .jpeg in upper or lower case, and names
-// of other image formats, which are damage later. Other files and hidden ones are left out. `classes` gives the order;
-// if it is empty, classes are sorted. A class without a folder has no images. If `labels_optional` and the folder has
-// images and no folders, they have no classes.
-// Errors: InvalidArgument for a folder that is no class, and for one inside of a class; NotFound if there is no image.
+// Lists the files in a folder that has a subfolder for each class. Lists .png, .jpg and .jpeg in upper or lower case,
+// and names of other image formats, which later count as damage. Omits other files and hidden ones. Classes are in the
+// order of `classes`, or sorted if it is empty. A class without a subfolder has no images. If `labels_optional` is true
+// and the folder has images but no subfolders, the images have no classes.
+// Errors: InvalidArgument for a subfolder that is not a class, and for a folder inside a class; NotFound if there are
+// no images.
 absl::StatusOr<ImageList> ListImages(FileSystem* fs, const std::string& folder, absl::Span<const std::string> classes,
                                      bool labels_optional);
 

@@ -1,4 +1,4 @@
-// Compares decoded and resized images with TensorFlow's, which tests/golden/images_golden.py wrote.
+// Compares decoded and resized images with TensorFlow's, written by tests/golden/images_golden.py.
 #include <cmath>
 #include <cstring>
 #include <fstream>

@@ -13,26 +13,26 @@
 
 namespace lockstep {
 
-// The rows of an array in a file, as bytes, one example each. Holds them in memory or, if they are too large, leaves
-// them on disk and holds 4 bytes in memory for each. Thread-safe except for Checksum.
+// The rows of an array in a file, as bytes, one example each. Holds them in memory. If they are too large, leaves them
+// on disk and holds only 4 bytes per row in memory. Thread-safe except for Checksum.
 class ArrayRows {
  public:
   // The largest array held in memory. On disk, every example out of order costs a system call.
   static constexpr uint64_t kHeldBytes = 256 << 20;
 
   ArrayRows() = default;
-  // `contents` has whole rows of `row_bytes`. `path` is used in errors.
+  // `contents` consists of whole rows of `row_bytes`. `path` is used in errors.
   ArrayRows(std::string path, std::string contents, uint64_t row_bytes);
-  // The rows are the file from byte `begin` to its end. They are read into memory if they have at most `held_bytes` in
-  // total, or if a row is smaller than its checksum.
+  // The rows extend from byte `begin` to the end of the file. Reads them into memory if they have at most `held_bytes`
+  // in total, or if a row is smaller than its checksum.
   static absl::StatusOr<ArrayRows> FromFile(std::string path, std::unique_ptr<RandomAccessFile> file, uint64_t begin,
                                             uint64_t row_bytes, uint64_t held_bytes = kHeldBytes);
 
-  // Copies rows [row, row + count) to `out`. Errors for rows on disk: DataLoss if a row differs from the one that
-  // Checksum read; those of RandomAccessFile.
+  // Copies rows [row, row + count) to `out`. For rows on disk, returns DataLoss if a row differs from the one that
+  // Checksum read, and errors from RandomAccessFile.
   absl::Status Read(int64_t row, int64_t count, uint8_t* out) const;
 
-  // Returns the CRC32C of all rows. Reads rows on disk to compute it, unless their checksums were kept; from then on,
+  // Returns the CRC32C of all rows. Reads rows on disk to compute it, unless their checksums were kept. From then on,
   // each Read compares rows with their checksums. Must not run while another thread reads.
   absl::StatusOr<uint32_t> Checksum(FileSystem* fs, const ChecksumOptions& options);
 
@@ -45,7 +45,7 @@ class ArrayRows {
   uint64_t row_bytes_ = 0;
   std::string contents_;
   std::unique_ptr<RandomAccessFile> file_;
-  // CRC32C of each row on disk; empty before Checksum.
+  // CRC32C of each row on disk. Empty before Checksum.
   std::vector<uint32_t> row_crc32c_;
   uint64_t begin_ = 0;
 };

@@ -23,15 +23,15 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kChunkBytes = 256 << 10;
-// A file may decompress to kSmallBytes, and to kMaxRatio bytes for each of its own. The ratio is deflate's limit;
-// zstd's is far greater, but no data need it.
+// A file may decompress to kSmallBytes, or to kMaxRatio times its own size. The ratio is deflate's limit; zstd's is far
+// greater, but no data need it.
 constexpr uint64_t kSmallBytes = 1 << 20;
 constexpr uint64_t kMaxRatio = 1032;
-// The start of a text from which its encoding is recognized.
+// Number of bytes at the start of a text from which its encoding is recognized.
 constexpr size_t kHeadBytes = 64 << 10;
-// A frame may ask for a window of up to 2 GiB; RFC 8878 recommends to support 8 MiB, which is what `zstd -19` uses.
+// A frame may request a window of up to 2 GiB. RFC 8878 recommends supporting 8 MiB, which `zstd -19` uses.
 constexpr int kMaxZstdWindowLog = 23;
-// Bytes of a record's length in TFRecord files, which its checksum follows.
+// Number of bytes of a record's length in a TFRecord file. The length's checksum follows.
 constexpr size_t kLengthBytes = 8;
 
 // A file whose decoded contents are in memory.
@@ -91,7 +91,7 @@ absl::StatusOr<std::string> DecompressZstd(const std::string& path, const Random
   const auto free_context = absl::MakeCleanup([context] { ZSTD_freeDCtx(context); });
   ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, kMaxZstdWindowLog);
   std::string contents, input, output(kChunkBytes, '\0');
-  // Number of bytes that the last call still expects; 0 at the end of a frame.
+  // Number of bytes that the last call still expects, or 0 at the end of a frame.
   size_t expected = 0;
   for (uint64_t offset = 0; offset < file.size();) {
     input.resize(static_cast<size_t>(std::min<uint64_t>(kChunkBytes, file.size() - offset)));
@@ -114,7 +114,7 @@ absl::StatusOr<std::string> DecompressZstd(const std::string& path, const Random
   return absl::DataLossError(absl::StrCat(path, ": the compressed file ends early, after ", file.size(), " bytes"));
 }
 
-// Returns "UTF-16LE" or "UTF-16BE" for a text in UTF-16; null for others.
+// Returns "UTF-16LE" or "UTF-16BE" for UTF-16 text, otherwise null.
 const char* Utf16Name(absl::string_view head) {
   if (absl::StartsWith(head, "\xFF\xFE")) return "UTF-16LE";
   if (absl::StartsWith(head, "\xFE\xFF")) return "UTF-16BE";
@@ -158,7 +158,7 @@ absl::StatusOr<std::string> FromUtf16(const std::string& path, absl::string_view
 
 bool EndsLinesInCr(absl::string_view head) { return absl::StrContains(head, '\r') && !absl::StrContains(head, '\n'); }
 
-// Returns true if the first record of a TFRecord file begins, whose length may look like another format's signature.
+// Returns true if a TFRecord file's first record begins here. Its length may look like another format's signature.
 bool StartsWithRecord(absl::string_view head) {
   return head.size() >= kLengthBytes + 4 &&
          MaskCrc32c(Crc32c(head.substr(0, kLengthBytes))) == LoadLittleEndian<uint32_t>(head.data() + kLengthBytes);
@@ -170,7 +170,7 @@ absl::StatusOr<std::string> Head(const RandomAccessFile& file) {
   return head;
 }
 
-// Returns the contents as UTF-8 with LF if `file` has them in another form.
+// Converts the contents to UTF-8 with LF if `file` has them in a different form.
 absl::StatusOr<std::unique_ptr<RandomAccessFile>> AsText(const std::string& path,
                                                          std::unique_ptr<RandomAccessFile> file, uint64_t max_bytes) {
   ASSIGN_OR_RETURN(const std::string head, Head(*file));

@@ -13,14 +13,14 @@ namespace lockstep {
 
 enum class DataFileKind { kTfRecord, kText };
 
-// The largest file, decoded, that OpenDataFile holds in memory.
+// The largest decoded file that OpenDataFile holds in memory.
 inline constexpr uint64_t kMaxDecodedBytes = uint64_t{1} << 30;
 
-// Opens a file for reading by place. A file that is gzipped or compressed with zstd is decompressed; text in UTF-16,
-// with or without a byte order mark, becomes UTF-8, and text whose lines end in CR alone gets LF. Such a file is held
-// in memory; any other is read where it lies. Times and inode are those of the file on disk. Errors: those of the file;
-// DataLoss for damage, for a decoded size above `max_decoded_bytes` or out of proportion to the file's own, and for a
-// file that is recognized as no data (ForeignFormat).
+// Opens a file for random access. Decompresses gzip and zstd, converts UTF-16 text, with or without a byte order mark,
+// to UTF-8, and converts lines that end in CR alone to LF. Holds such a file in memory, and reads any other file in
+// place. Times and inode are those of the file on disk. Errors: any from the file; DataLoss for damage, for a
+// decoded size above `max_decoded_bytes` or out of proportion to the file's own, and for a file that is recognized as
+// something other than data (ForeignFormat).
 absl::StatusOr<std::unique_ptr<RandomAccessFile>> OpenDataFile(FileSystem* fs, const std::string& path,
                                                                DataFileKind kind,
                                                                uint64_t max_decoded_bytes = kMaxDecodedBytes);

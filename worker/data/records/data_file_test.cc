@@ -20,7 +20,7 @@ std::string Zstd(const std::string& contents) {
   return out;
 }
 
-// ASCII in UTF-16.
+// Converts ASCII to UTF-16.
 std::string Utf16(const std::string& text, bool big_endian) {
   std::string out;
   for (const char c : text) out += big_endian ? std::string{'\0', c} : std::string{c, '\0'};

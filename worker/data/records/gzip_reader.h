@@ -15,8 +15,8 @@ namespace lockstep {
 // Returns true if the file starts like a gzip member (RFC 1952).
 absl::StatusOr<bool> IsGzipped(const RandomAccessFile& file);
 
-// Inflates a gzipped file from its start; consecutive members count as one, and zeros after the last one are padding.
-// Reads the file in chunks, so a damaged one costs no memory. `file` must outlive the reader. Not thread-safe.
+// Inflates a gzipped file from its start. Consecutive members count as one, and zeros after the last one are padding.
+// Reads the file in chunks, so a damaged file costs no memory. `file` must outlive the reader. Not thread-safe.
 class GzipReader {
  public:
   // `name` is used in error messages.
@@ -25,8 +25,8 @@ class GzipReader {
   GzipReader(const GzipReader&) = delete;
   GzipReader& operator=(const GzipReader&) = delete;
 
-  // Returns the next `n` bytes; fewer only at the end of the contents, none after that.
-  // Errors: DataLoss for bytes that do not inflate, a wrong checksum, bytes after padding or a file that ends too
+  // Returns the next `n` bytes, fewer only at the end of the contents, and none after that.
+  // Returns DataLoss for bytes that do not inflate, a wrong checksum, bytes after padding, or a file that ends too
   // early.
   absl::StatusOr<std::string> Read(uint64_t n);
 
@@ -42,7 +42,7 @@ class GzipReader {
   uint64_t file_offset_ = 0;
   // True between two members and at the end.
   bool member_ended_ = true;
-  // True once a member has begun, and once zeros follow the last one.
+  // True after a member has begun, and after padding has begun.
   bool has_member_ = false;
   bool is_padded_ = false;
 };

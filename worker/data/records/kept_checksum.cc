@@ -102,7 +102,7 @@ absl::Status Keep(FileSystem* fs, const ChecksumOptions& options, const std::str
   absl::Status status = file->Append(text);
   if (const absl::Status closed = file->Close(); status.ok()) status = closed;
   if (status.ok()) status = fs->Rename(temporary, path);
-  if (!status.ok()) fs->Remove(temporary).IgnoreError();  // It is of no use.
+  if (!status.ok()) fs->Remove(temporary).IgnoreError();  // The file is useless.
   return status;
 }
 

@@ -19,7 +19,7 @@ struct ChecksumOptions {
   std::function<void(const IndexProgress&)> progress;
 };
 
-// The rows of a file: from byte `begin` to its end, each of `bytes`, which is at least 1.
+// The rows of a file, which extend from byte `begin` to its end. Each has `bytes` bytes, at least 1.
 struct FileRows {
   uint64_t begin;
   uint64_t bytes;
@@ -31,12 +31,12 @@ struct RowChecksums {
   std::vector<uint32_t> rows;
 };
 
-// Returns the checksums of a file that ends with a whole row. Reads the file once, in pieces of a bounded size; then
-// keeps its checksums in a file of `directory`, which is used again while the data (their DataIdentity) are the same. A
-// failure to keep them costs only a warning.
+// Returns the checksums of a file that ends with a whole row. Reads the file once, in pieces of bounded size. Then
+// keeps its checksums in a file in `directory`, which is reused as long as the data (its DataIdentity) is the same. A
+// failure to keep them causes only a warning.
 // The kept file, little-endian: DataIdentity, the checksum of all rows (4 bytes), the checksum of each row (4), CRC32C
-// of all the preceding (4).
-// Errors: those of reading `contents`, which is the open file at `path`.
+// of everything before (4).
+// Returns errors from reading `contents`, which is the open file at `path`.
 absl::StatusOr<RowChecksums> KeptChecksums(FileSystem* fs, const std::string& path, const RandomAccessFile& contents,
                                            const FileRows& rows, const ChecksumOptions& options);
 

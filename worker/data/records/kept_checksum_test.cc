@@ -22,14 +22,14 @@ class KeptChecksumTest : public ::testing::Test {
   KeptChecksumTest() {
     options_.directory = kDirectory;
     options_.progress = [this](const IndexProgress& progress) { progress_.push_back(progress); };
-    // The data are longer than the pieces in which they are read.
+    // The data is longer than the pieces in which it is read.
     for (uint32_t i = 0; i < kRowBytes * 20 + 7; ++i) data_.push_back(static_cast<char>(i * i >> 5));
     WriteData();
   }
 
   void WriteData() { ASSERT_TRUE(WriteFileAtomically(&fs_, "data", data_).ok()); }
 
-  // Sums rows from byte 7 on; they begin and end anywhere in the pieces.
+  // Sums rows from byte 7 on. They begin and end anywhere in the pieces.
   RowChecksums Sums() {
     progress_.clear();
     const auto contents = faulty_.NewRandomAccessFile("data");
@@ -84,7 +84,7 @@ TEST_F(KeptChecksumTest, ReadsItAgainWhenItHasChanged) {
   EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(1));
 }
 
-// Acts like `cp` over the file followed by `touch -r`, and like `mv` of another file with the same time.
+// Changes the file like `cp` followed by `touch -r`, and like `mv` of another file with the same time.
 TEST_F(KeptChecksumTest, ReadsAgainAfterASameTimeChange) {
   Sum();
   const absl::Time time = (*fs_.NewRandomAccessFile("data"))->modification_time();
@@ -115,7 +115,7 @@ TEST_F(KeptChecksumTest, ReadsItAgainForOtherRows) {
   }
 }
 
-// The format before it had checksums of rows: 28 bytes of identity, the checksum of all and its own.
+// Before the format had row checksums, it had 28 bytes of identity, the checksum of all rows, and its own checksum.
 TEST_F(KeptChecksumTest, IsRebuiltIfAnOlderVersionWroteIt) {
   Sum();
   const std::string path = KeptPath();

@@ -17,12 +17,12 @@ struct Part {
   std::string path;
   std::shared_ptr<const RandomAccessFile> file;
   std::unique_ptr<RecordIndex> index;
-  // Index of its first example in the dataset, and of its first row.
+  // Indices of its first example and its first row in the dataset.
   int64_t first = 0;
   int64_t first_row = 0;
 };
 
-// Returns the part whose `first` is the greatest up to `i`.
+// Returns the part with the greatest `first` that is at most `i`.
 const Part& PartOf(const std::vector<Part>& parts, int64_t Part::*first, int64_t i) {
   return *std::prev(std::upper_bound(parts.begin(), parts.end(), i,
                                      [first](int64_t i, const Part& part) { return i < part.*first; }));
@@ -106,7 +106,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenRecordDataset(FileSystem* fs, std::
     // The checksum is the same as if all records were in one file.
     crc32c = CombineCrc32c(crc32c, part.index->summary().crc32c,
                            static_cast<uint64_t>(part.index->size()) * sizeof(uint32_t));
-    // Omits parts without a row, which would hide the previous one from the search.
+    // Omits parts without rows, which would hide the previous part from the search.
     if (part.index->rows() > 0) parts.push_back(std::move(part));
   }
   if (size == 0) {

@@ -12,10 +12,10 @@
 
 namespace lockstep {
 
-// The records of one or several files, in order, read from the files on demand: the data may be larger than memory,
-// unless they are compressed or in UTF-16 (OpenDataFile). If the format does not know the classes, they are 0 .. the
-// greatest label of these files. Errors: those of OpenDataFile; DataLoss for a damaged record (unless it is skipped),
-// and if no record is left.
+// Opens the records of one or several files, in order. Records are read on demand, so the data may be larger than
+// memory unless it is compressed or in UTF-16 (OpenDataFile). If the format does not know the classes, they are 0 ..
+// the greatest label in these files. Errors: any from OpenDataFile; DataLoss for a damaged record (unless it is
+// skipped), and if no record is left.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenRecordDataset(FileSystem* fs, std::unique_ptr<RecordFormat> format,
                                                            std::vector<RecordFile> files, const IndexOptions& options);
 

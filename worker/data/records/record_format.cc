@@ -47,7 +47,7 @@ absl::optional<RecordFormat::Piece> NextLine(absl::string_view data, bool at_end
 
 uint32_t ParsedCrc32c(const ExampleSpec& spec, const ExampleSlot& parsed) {
   uint32_t crc = 0;
-  // Floats, ids and classes have the same size; members that the spec lacks are null.
+  // Floats, ids and classes have the same size. Members that are not in the spec are null.
   const auto extend = [&crc](const void* elements, int64_t count) {
     if (elements == nullptr) return;
     crc = ExtendCrc32c(crc, {static_cast<const char*>(elements), sizeof(float) * static_cast<size_t>(count)});

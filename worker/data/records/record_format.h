@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-// The memory for one parsed example. Members that its ExampleSpec lacks are null.
+// The memory for one parsed example. Members that are not in its ExampleSpec are null.
 struct ExampleSlot {
   // features_shape elements of DT_FLOAT, or of DT_INT32.
   float* features = nullptr;
@@ -26,18 +26,18 @@ struct ExampleSlot {
   float* weight = nullptr;
 };
 
-// Cuts a file into records and parses them. Constant, thread-safe.
+// Splits a file into records and parses them. Constant, thread-safe.
 class RecordFormat {
  public:
   enum class Kind { kRecord, kBlank, kDamaged };
 
-  // A part of a file; numbers of bytes count from its start.
+  // A part of a file. Positions count from its start.
   struct Piece {
     Kind kind = Kind::kRecord;
     // The contents, for Parse.
     size_t begin = 0;
     size_t size = 0;
-    // Start of the next piece; npos if the damage makes the rest of the file unreadable.
+    // Start of the next piece, or npos if the damage makes the rest of the file unreadable.
     size_t next = 0;
     // Describes the damage of a kDamaged piece, without the file's name.
     std::string damage = {};
@@ -45,10 +45,10 @@ class RecordFormat {
 
   virtual ~RecordFormat() = default;
 
-  // `classes` is 0 if it is known only from the labels of the whole file.
+  // `classes` is 0 if only the labels of the whole file determine it.
   const ExampleSpec& spec() const { return spec_; }
   bool has_weights() const { return has_weights_; }
-  // False if labels are optional and the files have none; then all are 0, of one class.
+  // False if labels are optional and the files have none. Then all labels are 0, of one class.
   bool has_labels() const { return has_labels_; }
   // Changes whenever a file would be read differently.
   const std::string& fingerprint() const { return fingerprint_; }
@@ -56,18 +56,19 @@ class RecordFormat {
   // If true, errors name lines, and only the unreadable line is skipped.
   virtual bool is_text() const = 0;
 
-  // Returns the first piece of `data`, which is not empty; nullopt if it needs more of the file, never if `at_end`.
+  // Returns the first piece of `data`, which must not be empty, or nullopt if it needs more of the file. Never returns
+  // nullopt if `at_end`.
   virtual absl::optional<Piece> NextPiece(absl::string_view data, bool at_end) const = 0;
 
   // Errors: DataLoss describes the damage, without the file's name; LeftOut.
   virtual absl::Status Parse(absl::string_view record, const ExampleSlot& out) const = 0;
 
-  // Adds the properties of the training split that records are parsed with.
+  // Adds the properties of the training split that parsing uses.
   virtual void AddPreparation(v1::DataDigest* digest) const {}
 
-  // Name of the column that identifies rows; empty if there is none.
+  // Returns the name of the column that identifies rows, or an empty string if there is none.
   virtual std::string id_name() const { return ""; }
-  // Returns a record's text in that column; empty if a damaged record has none.
+  // Returns a record's text in that column, or an empty string if a damaged record has none.
   virtual std::string IdOf(absl::string_view record) const { return ""; }
 
  protected:
@@ -80,15 +81,15 @@ class RecordFormat {
   const std::string fingerprint_;
 };
 
-// The status of a good record that the configuration leaves out.
+// Returns the status of a good record that the configuration leaves out.
 absl::Status LeftOut();
 bool IsLeftOut(const absl::Status& status);
 
-// Returns `text` without the byte order mark of UTF-8, with which a file or, after `cat`, a part of one may begin.
+// Returns `text` without a leading UTF-8 byte order mark. A file, or with `cat` a part of it, may begin with one.
 absl::string_view WithoutByteOrderMark(absl::string_view text);
 
-// NextPiece for lines that end in LF or CR LF; the last line may end without. Lines without a visible character are
-// blank.
+// Implements NextPiece for lines that end in LF or CR LF. The last line may lack its line end. Lines without a visible
+// character are blank.
 absl::optional<RecordFormat::Piece> NextLine(absl::string_view data, bool at_end);
 
 // Returns the CRC32C of a parsed record: features, label or targets, weight.

@@ -48,7 +48,7 @@ absl::Status Stale(absl::string_view why) { return absl::FailedPreconditionError
 
 }  // namespace
 
-// Receives entries while the file is scanned, and writes them to the index's file or, if it has none, to memory.
+// Receives entries while the file is scanned. Writes them to the index file, or to memory if there is none.
 class RecordIndex::Builder {
  public:
   Builder(FileSystem* fs, std::string path, uint64_t data_bytes)
@@ -62,7 +62,7 @@ class RecordIndex::Builder {
 
   ~Builder() {
     if (temporary_.empty()) return;
-    if (file_ != nullptr) file_->Close().IgnoreError();  // Being thrown away.
+    if (file_ != nullptr) file_->Close().IgnoreError();  // The file is discarded.
     fs_->Remove(temporary_).IgnoreError();
   }
 
@@ -83,17 +83,17 @@ class RecordIndex::Builder {
     return file_status_;
   }
 
-  // The index file's own error, to distinguish it from other errors of a scan.
+  // Returns the index file's own error, to distinguish it from other errors during a scan.
   const absl::Status& file_status() const { return file_status_; }
 
-  // Moves the entries to an index that has no file.
+  // Moves the entries to an index without a file.
   void Release(RecordIndex* index) {
     index->entries_ = std::move(entries_);
     index->without_example_ = std::move(without_example_);
   }
 
-  // Returns the index from its file if there is a path. Loads it before making it visible, since another host may then
-  // replace it.
+  // Returns the index, from its file if there is a path. Loads it before making it visible, since another host may
+  // replace it afterwards.
   absl::StatusOr<std::unique_ptr<RecordIndex>> Finish(const std::string& identity, const ScanResult& summary) {
     for (const int64_t row : without_example_) {
       AppendLittleEndian<uint64_t>(&entries_, static_cast<uint64_t>(row));
@@ -228,7 +228,7 @@ absl::Status RecordIndex::LoadRowsWithoutExample(uint64_t begin, uint32_t* crc) 
 }
 
 int64_t RecordIndex::RowOf(int64_t example) const {
-  // The number of rows without an example that precede it: each of them, the j-th, follows row - j examples.
+  // Searches for the number of preceding rows without an example. The j-th of these rows follows row - j examples.
   int64_t low = 0, high = static_cast<int64_t>(without_example_.size());
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;

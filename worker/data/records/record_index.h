@@ -15,22 +15,22 @@
 namespace lockstep {
 
 struct IndexOptions {
-  // Directory that keeps indexes from run to run. If empty, they are only in memory.
+  // Directory that keeps indexes from run to run. If empty, they are kept only in memory.
   std::string directory;
   ScanOptions scan;
 };
 
-// The positions of a file's records, its rows, for random access to them; some rows hold no example. Built by reading
-// the file once, then kept in a file of its own. That file is used again while the data (their DataIdentity), the
-// format and its options are the same and the checksum is right, and rebuilt otherwise. A directory that cannot be
-// written to costs only a warning. Several hosts may share one: an index is read back before it gets its name, so that
-// another host's is never mistaken for it. Small indexes are held in memory, large ones are read in ranges. Constant,
+// The positions of a file's records (rows), for random access. Some rows hold no example. Built by reading the file
+// once, then kept in a separate file. That file is reused as long as the data (its DataIdentity), the format and its
+// options are the same and the checksum is right, and rebuilt otherwise. A directory that is not writable causes only a
+// warning. Several hosts may share a directory. An index is read back before it is renamed, so that another host's
+// index is never mistaken for it. Small indexes are held in memory, large ones are read in ranges. Constant,
 // thread-safe.
 //
 // The file, little-endian: for each row its offset (8 bytes), size (4) and ParsedCrc32c (4); the numbers of the rows
-// without an example (8 each), rising; then the trailer: DataIdentity (44), number of examples (8) and of rows without
-// one (8), greatest label (8), ScanResult::crc32c (4), CRC32C of everything before the trailer (4) and of the preceding
-// part of the trailer (4).
+// without an example (8 each), ascending; then the trailer: DataIdentity (44), number of examples (8) and of rows
+// without one (8), greatest label (8), ScanResult::crc32c (4), CRC32C of everything before the trailer (4) and of the
+// preceding part of the trailer (4).
 class RecordIndex {
  public:
   struct Record {
@@ -40,19 +40,19 @@ class RecordIndex {
     uint32_t crc32c;
   };
 
-  // `contents` is the open file. Errors: those of ScanRecords.
+  // `contents` is the open file. Returns errors from ScanRecords.
   static absl::StatusOr<std::unique_ptr<RecordIndex>> Open(FileSystem* fs, const RandomAccessFile& contents,
                                                            const RecordFile& file, const RecordFormat& format,
                                                            const IndexOptions& options);
 
   const ScanResult& summary() const { return summary_; }
-  // The number of examples, and of rows.
+  // Return the numbers of examples and of rows.
   int64_t size() const { return summary_.records; }
   int64_t rows() const { return summary_.records + summary_.damaged; }
 
   // Returns the row of an example, which must be in [0, size()).
   int64_t RowOf(int64_t example) const;
-  // Returns the example in a row, which must be in [0, rows()); -1 if it holds none.
+  // Returns the example in a row, which must be in [0, rows()), or -1 if it holds none.
   int64_t ExampleOf(int64_t row) const;
 
   // `row` must be in [0, rows()).
@@ -69,10 +69,10 @@ class RecordIndex {
   absl::Status LoadRowsWithoutExample(uint64_t begin, uint32_t* crc);
 
   ScanResult summary_;
-  // The entries; empty if they are in `file_`.
+  // The entries. Empty if they are in `file_`.
   std::string entries_;
   std::unique_ptr<RandomAccessFile> file_;
-  // The rows without an example, rising.
+  // The rows without an example, ascending.
   std::vector<int64_t> without_example_;
 };
 

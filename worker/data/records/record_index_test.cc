@@ -123,7 +123,7 @@ TEST_F(RecordIndexTest, IsReadOnceAndThenUsedAgain) {
 
 TEST_F(RecordIndexTest, IsRebuiltIfTheDataChange) {
   ASSERT_TRUE(Open().ok());
-  // The data have the same size but another time.
+  // The data has the same size but a different time.
   WriteLines(100);
   ASSERT_TRUE(Open().ok());
   EXPECT_TRUE(WasBuilt());
@@ -131,11 +131,11 @@ TEST_F(RecordIndexTest, IsRebuiltIfTheDataChange) {
   auto index = Open();
   ASSERT_TRUE(index.ok());
   EXPECT_EQ((*index)->size(), 60);
-  // The directory has an index for each file and way of reading it, and no temporary files.
+  // The directory has one index for each file and way of reading it, and no temporary files.
   EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(1));
 }
 
-// Acts like `cp` over the file followed by `touch -r`, and like `mv` of another file with the same time.
+// Changes the file like `cp` followed by `touch -r`, and like `mv` of another file with the same time.
 TEST_F(RecordIndexTest, IsRebuiltIfDataChangeWithTheSameTime) {
   ASSERT_TRUE(Open().ok());
   const absl::Time time = (*fs_.NewRandomAccessFile("data"))->modification_time();
@@ -154,7 +154,7 @@ TEST_F(RecordIndexTest, IsRebuiltIfDataChangeWithTheSameTime) {
   EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(1));
 }
 
-// As soon as an index gets its name, another host replaces it with the index of its own copy of the data.
+// As soon as an index is renamed, another host replaces it with the index of its own copy of the data.
 class SharedFileSystem : public MemoryFileSystem {
  public:
   absl::Status Rename(const std::string& from, const std::string& to) override {
@@ -191,7 +191,7 @@ TEST_F(RecordIndexTest, ReadsOnceIfAHostReplacesTheIndex) {
   }
 }
 
-// Writes the version that kept no checksums of the records.
+// Writes the version that had no checksums of records.
 TEST_F(RecordIndexTest, IsRebuiltIfAnOlderVersionWroteIt) {
   ASSERT_TRUE(Open().ok());
   const std::string path = IndexPath();
@@ -293,7 +293,7 @@ TEST_F(RecordIndexTest, AnIndexThatCannotBeKeptIsNoError) {
   EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(1));
 }
 
-// An index that a dying process leaves is good or rebuilt.
+// An index left by a dying process is either good or rebuilt.
 TEST_F(RecordIndexTest, SurvivesDeathAtEveryOperation) {
   for (int operations = 0; operations < 30; ++operations) {
     ASSERT_TRUE(fs_.CreateDirectory(kDirectory).ok());

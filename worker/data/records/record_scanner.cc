@@ -118,7 +118,7 @@ class Scanner {
         if (slot.label != nullptr) result_.max_label = std::max<int64_t>(result_.max_label, *slot.label);
       } else {
         size_t end = piece.begin + piece.size;
-        // A stray quote may have joined good lines.
+        // A stray quote may have merged good lines.
         const size_t line_end = window_.data().find('\n');
         if (format_.is_text() && !IsLeftOut(status) && line_end != absl::string_view::npos && line_end < end) {
           next = line_end + 1;
@@ -144,7 +144,7 @@ class Scanner {
     window_.Advance(n);
   }
 
-  // `why` describes the record at `begin` of the window, which holds no example.
+  // `why` describes the record at `begin` in the window, which holds no example.
   absl::Status LeaveOut(const absl::Status& why, size_t begin, size_t size) {
     if (IsLeftOut(why)) {
       ++left_out_;

@@ -39,10 +39,10 @@ struct ScanOptions {
 struct ScanResult {
   // Number of good records.
   int64_t records = 0;
-  // Number of records without an example: damaged ones skipped with SKIP_AND_COUNT, and those that the format leaves
-  // out.
+  // Number of records without an example: damaged records skipped with SKIP_AND_COUNT, and records that the format
+  // leaves out.
   int64_t damaged = 0;
-  // Greatest class; -1 if labels are not classes.
+  // Greatest class, or -1 if labels are not classes.
   int64_t max_label = -1;
   // CRC32C of the good records' ParsedCrc32c (4 bytes each, little-endian) in order.
   uint32_t crc32c = 0;
@@ -56,10 +56,10 @@ struct FoundRecord {
   bool is_example = true;
 };
 
-// Reads a whole file once, in pieces of a bounded size, parses every record and reports the positions of all in order.
-// With SKIP_AND_COUNT, damaged records hold no example; they are counted and the first few are logged. Records that the
-// format leaves out (LeftOut) hold none either, and are only counted.
-// Errors: DataLoss "<path>:<line>: ..." or "<path>: record <n> at byte <offset>: ..."; those of the file and of
+// Reads a whole file once, in pieces of bounded size, parses every record, and reports all positions in order. With
+// SKIP_AND_COUNT, damaged records hold no example. They are counted, and the first few are logged. Records that the
+// format leaves out (LeftOut) hold no example either, and are only counted.
+// Errors: DataLoss "<path>:<line>: ..." or "<path>: record <n> at byte <offset>: ..."; errors from the file and from
 // `found`.
 absl::StatusOr<ScanResult> ScanRecords(const RandomAccessFile& contents, const RecordFile& file,
                                        const RecordFormat& format, const ScanOptions& options,

@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// Options for opening the data of a configuration in one process.
+// Options for opening a configuration's data in one process.
 struct DatasetOptions {
   // Must outlive the dataset.
   FileSystem* fs = FileSystem::Real();
@@ -23,8 +23,8 @@ struct DatasetOptions {
   // Directory that keeps, from run to run, the positions of records in csv, libsvm and tfrecord files, and the
   // checksums of these and of large idx files. If empty, every process reads such a file once at its start.
   std::string index_directory;
-  // The most bytes of features that a split of npy or uncompressed idx files holds in memory, in all of its files. If
-  // they have more, they stay on disk.
+  // The maximum number of bytes of features that a split of npy or uncompressed idx files holds in memory, over all its
+  // files. Larger features stay on disk.
   uint64_t held_bytes = ArrayRows::kHeldBytes;
   // Called periodically while a file is read for the first time. May be null.
   std::function<void(const IndexProgress&)> progress;

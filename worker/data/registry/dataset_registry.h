@@ -18,23 +18,23 @@ namespace lockstep {
 
 // The arguments for making a registered input. All processes of a run must make the same examples, in the same order.
 struct DatasetRequest {
-  // Parameters, and file names ready to open.
+  // The parameters, and file names that are ready to open.
   config::v1::InputConfig::Registered source;
   // The split's name.
   std::string split;
   // The run's seed.
   uint64_t seed = 0;
-  // The treatment of damaged data.
+  // How to treat damaged data.
   config::v1::InputConfig::OnDamage on_damage = config::v1::InputConfig::FAIL;
   DatasetOptions options;
 };
 
-// Makes an input. Its float features are normalized afterwards if the configuration requests it. The run's workers are
-// compared by the checksum that the Dataset is constructed with.
+// Makes an input. Its float features are normalized afterwards if the configuration requests it. The run compares its
+// workers' data by the checksum that the Dataset is constructed with.
 using DatasetFactory = std::function<absl::StatusOr<std::unique_ptr<Dataset>>(const DatasetRequest& request)>;
 
-// Registers the factory under `name`, for InputConfig.Registered. Thread-safe. AlreadyExists for a name in use,
-// InvalidArgument for an empty one.
+// Registers the factory under `name`, for InputConfig.Registered. Thread-safe. Returns AlreadyExists if the name is in
+// use, and InvalidArgument if it is empty.
 absl::Status RegisterDataset(absl::string_view name, DatasetFactory factory);
 
 // Returns an input's factory. NotFound lists the registered names. Thread-safe.
@@ -43,7 +43,8 @@ absl::StatusOr<DatasetFactory> FindDataset(absl::string_view name);
 // Returns the registered names, sorted. Thread-safe.
 std::vector<std::string> RegisteredDatasets();
 
-// Use it at namespace scope of a source file whose library has alwayslink = True. A duplicate name ends the program:
+// Registers an input. Use it at namespace scope in a source file whose library has alwayslink = True. A duplicate name
+// ends the program.
 //   REGISTER_DATASET("spirals", [](const DatasetRequest& request) { return Spirals::Create(request); });
 #define REGISTER_DATASET(name, ...) LOCKSTEP_REGISTERED_(::lockstep::RegisterDataset(name, __VA_ARGS__))
 

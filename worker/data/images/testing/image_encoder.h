@@ -8,16 +8,16 @@
 
 namespace lockstep {
 
-// Returns an image whose bytes are a function of their places and of `seed`: gradients, so that JPEG keeps them.
+// Returns an image whose bytes depend on their positions and on `seed`. The bytes form gradients, which JPEG preserves.
 ByteImage TestImage(int64_t height, int64_t width, int64_t channels, int seed = 0);
 
 struct PngEncoding {
-  // 8 or 16 bits; of 16, each byte of the image is the upper half, and 0x7f the lower one.
+  // 8 or 16. With 16 bits, each byte of the image is the upper half, and the lower half is 0x7f.
   int bit_depth = 8;
   bool interlaced = false;
-  // Adds a channel of alpha.
+  // Adds an alpha channel.
   bool alpha = false;
-  // Writes the index of each of at most 256 colours.
+  // Writes indices into a palette of at most 256 colours.
   bool palette = false;
 };
 std::string EncodePng(const ByteImage& image, const PngEncoding& encoding = {});
