@@ -20,15 +20,15 @@
 namespace lockstep::train {
 
 struct AccumulatorOptions {
-  // The type of the elements: DT_HALF, DT_FLOAT or DT_DOUBLE.
+  // The element type: DT_HALF, DT_FLOAT or DT_DOUBLE.
   v1::DataType dtype = v1::DT_FLOAT;
   // The dimensions of the gradients, some of which may be unknown.
   PartialShape shape;
-  // A take returns the mean or the sum of the gradients.
+  // Determines whether TakeGrad returns the mean or the sum of the gradients.
   config::v1::TrainingConfig::Reduction reduction = config::v1::TrainingConfig::MEAN;
 };
 
-// Returns InvalidArgument, which names the option, if there is no such type or reduction.
+// Returns InvalidArgument naming the option if `options` has an unsupported dtype or reduction.
 absl::Status CheckAccumulatorOptions(const AccumulatorOptions& options);
 
 // The gradients of an accumulator, summed in the order in which they were added. Pure. Thread-compatible.
@@ -36,16 +36,16 @@ template <typename Gradient>
 class GradientSum {
  public:
   virtual ~GradientSum() = default;
-  // Adds one gradient. Returns InvalidArgument, and changes nothing, if its type or shape does not fit.
+  // Adds one gradient. Returns InvalidArgument and changes nothing if its type or shape does not fit.
   virtual absl::Status Add(const Gradient& gradient) = 0;
-  // Returns the mean or the sum of all gradients, whose number is `count`, and removes them. Requires at least one.
+  // Returns the mean or the sum of all `count` gradients, and removes them. Requires at least one.
   virtual Gradient Take(int64_t count) = 0;
 };
 
-// Collects gradients until a program takes their mean or sum, as TensorFlow's conditional accumulators do; these are
-// ConditionalAccumulator and SparseConditionalAccumulator. The accumulator has a step of its own, at first 0, which
-// each take raises by one; gradients of earlier steps are dropped. A run uses no accumulator: the gradients of its
-// workers are the chief's. Thread-safe; no call may be in progress when the accumulator is destroyed.
+// Collects gradients until a program takes their mean or sum, as TensorFlow's conditional accumulators do. Base of
+// ConditionalAccumulator and SparseConditionalAccumulator. The accumulator has its own step, which starts at 0 and
+// which each take increments; gradients of earlier steps are dropped. Runs do not use accumulators: the chief collects
+// their workers' gradients. Thread-safe; no call may be in progress when the accumulator is destroyed.
 template <typename Gradient>
 class Accumulator {
  public:
@@ -53,8 +53,9 @@ class Accumulator {
   Accumulator(const Accumulator&) = delete;
   Accumulator& operator=(const Accumulator&) = delete;
 
-  // Adds a gradient that was computed at `local_step`; drops it silently, unchecked, if the accumulator's step is
-  // larger. InvalidArgument: the gradient does not fit, and nothing has changed. Cancelled: the accumulator is closed.
+  // Adds a gradient that was computed at `local_step`. If the accumulator's step is larger, drops it silently without
+  // checking it. Errors: InvalidArgument if the gradient does not fit, and then nothing has changed; Cancelled if the
+  // accumulator is closed.
   absl::Status ApplyGrad(const Gradient& gradient, int64_t local_step = 0) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     if (closed_) return absl::CancelledError("the ApplyGrad operation was cancelled: the accumulator is closed");
@@ -65,9 +66,9 @@ class Accumulator {
     return absl::OkStatus();
   }
 
-  // Blocks until `num_required` gradients are there, returns the mean or the sum of all that are, which may be more,
-  // and begins the next step without any. Takes are served in the order of the calls: one that waits for many gradients
-  // holds up later ones that need few. InvalidArgument: num_required is not positive. Cancelled: the accumulator is
+  // Blocks until there are `num_required` gradients, returns the mean or the sum of all present, which may be more, and
+  // begins the next step with none. Takes are served in call order: one that waits for many gradients holds up later
+  // ones that need few. Errors: InvalidArgument if num_required is not positive; Cancelled if the accumulator is
   // closed.
   absl::StatusOr<Gradient> TakeGrad(int64_t num_required) ABSL_LOCKS_EXCLUDED(mutex_) {
     if (num_required <= 0) {
@@ -87,8 +88,8 @@ class Accumulator {
     return *std::move(take.gradient);
   }
 
-  // Sets the accumulator's step. Gradients that were already added stay, regardless of their step. Logs a warning if
-  // the step is smaller than before.
+  // Sets the accumulator's step. Gradients already added stay, regardless of their step. Logs a warning if the step
+  // decreases.
   void SetGlobalStep(int64_t new_global_step) ABSL_LOCKS_EXCLUDED(mutex_) {
     int64_t old_step;
     {
@@ -99,20 +100,20 @@ class Accumulator {
         << "the step of an accumulator goes back from " << old_step << " to " << new_global_step;
   }
 
-  // Returns the number of gradients that were added since the last take.
+  // Returns the number of gradients added since the last take.
   int64_t NumAccumulated() const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     return count_;
   }
 
-  // Returns the number of takes that wait.
+  // Returns the number of waiting takes.
   int64_t NumWaiting() const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     return static_cast<int64_t>(takes_.size());
   }
 
-  // Permanently ends all work: takes that wait, and all later calls of ApplyGrad and TakeGrad, return Cancelled. For
-  // Coordinator::OnStop, for example.
+  // Closes the accumulator permanently: waiting takes, and all later calls to ApplyGrad and TakeGrad, return Cancelled.
+  // Suitable for Coordinator::OnStop, for example.
   void Close() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     closed_ = true;
@@ -126,8 +127,8 @@ class Accumulator {
     absl::optional<Gradient> gradient;
   };
 
-  // Gives the gradients to the first take, if they are enough for it. A call of ApplyGrad serves one take at most,
-  // because no gradient is left after it.
+  // Serves the first take if there are enough gradients for it. A call to ApplyGrad serves at most one take, because no
+  // gradients remain after it.
   void Serve() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (takes_.empty() || count_ < takes_.front()->num_required) return;
     takes_.front()->gradient = sum_->Take(count_);
@@ -142,7 +143,7 @@ class Accumulator {
   std::unique_ptr<GradientSum<Gradient>> sum_ ABSL_GUARDED_BY(mutex_);
   int64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t step_ ABSL_GUARDED_BY(mutex_) = 0;
-  // The takes that wait, in the order of their calls. Each lives in its call of TakeGrad.
+  // The waiting takes, in call order. Each lives in its TakeGrad call.
   std::deque<PendingTake*> takes_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -19,7 +19,7 @@ class DenseSum : public GradientSum<Tensor> {
   absl::Status Add(const Tensor& gradient) override {
     RETURN_IF_ERROR(Check(gradient));
     if (sum_.dtype() == v1::DT_INVALID) {
-      // A copy of a tensor shares its memory, so copy the elements.
+      // Copying a Tensor would share its memory, so copy the elements.
       sum_ = Tensor(options_.dtype, gradient.shape());
       std::copy(gradient.bytes().begin(), gradient.bytes().end(), sum_.data());
     } else {

@@ -10,11 +10,11 @@
 namespace lockstep::train {
 
 // TensorFlow's ConditionalAccumulator: an Accumulator of dense gradients. A gradient must have the declared type and
-// shape. Where the shape is not known, the first gradient after a take fixes it until the next take. The mean is the
-// sum, in the order of the calls, divided by the number of gradients.
+// shape. If part of the shape is unknown, the first gradient after a take fixes it until the next take. The mean is the
+// sum, in call order, divided by the number of gradients.
 class ConditionalAccumulator : public Accumulator<Tensor> {
  public:
-  // InvalidArgument: an option is not valid.
+  // Returns InvalidArgument if an option is invalid.
   static absl::StatusOr<std::unique_ptr<ConditionalAccumulator>> Create(const AccumulatorOptions& options);
 
  private:

@@ -25,7 +25,7 @@ std::unique_ptr<ConditionalAccumulator> Make(PartialShape shape = {}, Training::
   return ConditionalAccumulator::Create(options).value();
 }
 
-// Takes from an accumulator of float32, and returns the elements.
+// Takes gradients from a float32 accumulator and returns the elements.
 std::vector<float> Take(ConditionalAccumulator* accumulator, int64_t num_required) {
   const absl::StatusOr<Tensor> taken = accumulator->TakeGrad(num_required);
   EXPECT_TRUE(taken.ok()) << taken.status();
@@ -58,7 +58,7 @@ TEST(ConditionalAccumulatorTest, TakesTheMeanAndBeginsAStep) {
   ASSERT_TRUE(accumulator->ApplyGrad(Scalar(20)).ok());
   EXPECT_THAT(Take(accumulator.get(), 1), ElementsAre(15.0f));
   EXPECT_EQ(accumulator->NumAccumulated(), 0);
-  // The accumulator's step is 1: a gradient of step 0 is dropped, even one of another shape.
+  // The accumulator's step is 1, so a gradient of step 0 is dropped, even if its shape is wrong.
   ASSERT_TRUE(accumulator->ApplyGrad(Tensor::FromValues<float>({2}, {1, 2}), /*local_step=*/0).ok());
   EXPECT_EQ(accumulator->NumAccumulated(), 0);
   ASSERT_TRUE(accumulator->ApplyGrad(Scalar(10), 1).ok());

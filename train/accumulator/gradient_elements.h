@@ -7,8 +7,8 @@
 
 namespace lockstep::train {
 
-// Arithmetic on elements whose type is known at run time: DT_HALF, DT_FLOAT or DT_DOUBLE, the types for which
-// TensorFlow has accumulators. Each operation rounds its result to the type once.
+// Arithmetic on elements whose type is known only at run time: DT_HALF, DT_FLOAT or DT_DOUBLE, the types that
+// TensorFlow's accumulators support. Each operation rounds its result to the type once.
 
 // Returns true if `dtype` is one of the three.
 bool IsGradientType(v1::DataType dtype);
@@ -16,7 +16,7 @@ bool IsGradientType(v1::DataType dtype);
 // Adds n elements: to[i] = to[i] + from[i]. Both pointers must be aligned for the type.
 void AddElements(v1::DataType dtype, int64_t n, const char* from, char* to);
 
-// Divides n elements by a number, which is rounded to the type first.
+// Divides n elements by `divisor`, which is first rounded to the type.
 void DivideElements(v1::DataType dtype, int64_t n, int64_t divisor, char* elements);
 
 }  // namespace lockstep::train

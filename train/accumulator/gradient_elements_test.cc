@@ -26,7 +26,7 @@ std::array<T, 2> QuotientOf(v1::DataType dtype, std::array<T, 2> elements, int64
 TEST(GradientElementsTest, AddsInEachType) {
   EXPECT_THAT(SumOf<float>(v1::DT_FLOAT, {1.5f, -2.0f}, {0.25f, 2.0f}), ElementsAre(1.75f, 0.0f));
   EXPECT_THAT(SumOf<double>(v1::DT_DOUBLE, {1e-12, 3.0}, {1.0, 4.0}), ElementsAre(1.0 + 1e-12, 7.0));
-  // 2048 + 1 is not a float16; the tie goes to the even neighbour.
+  // 2048 + 1 is not representable in float16; the tie rounds to even.
   EXPECT_THAT(SumOf<Eigen::half>(v1::DT_HALF, {Eigen::half(1.0f), Eigen::half(3.0f)},
                                  {Eigen::half(2048.0f), Eigen::half(0.5f)}),
               ElementsAre(Eigen::half(2048.0f), Eigen::half(3.5f)));

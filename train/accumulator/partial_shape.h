@@ -11,21 +11,21 @@
 
 namespace lockstep::train {
 
-// The shape of a tensor as far as it is known: all of it, the rank and some dimensions, or nothing. A value type.
+// The known part of a tensor's shape: all of it, the rank and some dimensions, or nothing. A value type.
 class PartialShape {
  public:
   static constexpr int64_t kUnknown = -1;
 
   // Creates a shape whose rank is unknown.
   PartialShape() = default;
-  // Creates a shape of known rank. A dimension of kUnknown may have any size; the others must not be negative.
+  // Creates a shape of known rank. A dimension of kUnknown may have any size; other dimensions must not be negative.
   PartialShape(std::initializer_list<int64_t> dims) : dims_(dims) {}
-  // Converts a shape that is known.
+  // Converts a fully known shape.
   PartialShape(const Shape& shape)  // NOLINT(google-explicit-constructor)
       : dims_(absl::InlinedVector<int64_t, 4>(shape.dims().begin(), shape.dims().end())) {}
 
   bool has_rank() const { return dims_.has_value(); }
-  // The number of dimensions; 0 if it is unknown.
+  // Returns the number of dimensions, or 0 if the rank is unknown.
   int rank() const { return dims_ ? static_cast<int>(dims_->size()) : 0; }
   // Returns the size of dimension i, or kUnknown. Requires 0 <= i < rank().
   int64_t dim(int i) const { return (*dims_)[static_cast<size_t>(i)]; }

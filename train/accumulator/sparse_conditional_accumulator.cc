@@ -79,8 +79,8 @@ class SparseSum : public GradientSum<IndexedSlices> {
   struct Row {
     int64_t index = 0;
     size_t offset = 0;          // of the row's elements in values_
-    int64_t gradients = 0;      // the number of gradients that have the row
-    int64_t last_gradient = 0;  // the last of them
+    int64_t gradients = 0;      // the number of gradients that contain the row
+    int64_t last_gradient = 0;  // the last one that contains the row
   };
 
   size_t row_bytes() const { return static_cast<size_t>(row_elements_) * SizeOf(options_.dtype); }
@@ -107,7 +107,7 @@ class SparseSum : public GradientSum<IndexedSlices> {
     values_.clear();
   }
 
-  // Checks what does not depend on the accumulator's shape.
+  // Checks everything that does not depend on the accumulator's shape.
   absl::Status CheckParts(const IndexedSlices& gradient) const {
     const Tensor& indices = gradient.indices;
     const Tensor& values = gradient.values;
@@ -181,7 +181,7 @@ class SparseSum : public GradientSum<IndexedSlices> {
   int64_t row_elements_ = 0;
   absl::flat_hash_map<int64_t, size_t> places_;  // index -> its place in rows_
   std::vector<Row> rows_;
-  std::vector<char> values_;  // the elements of the rows, in the order in which they came
+  std::vector<char> values_;  // the elements of the rows, in the order in which they were added
 };
 
 }  // namespace

@@ -11,26 +11,26 @@
 
 namespace lockstep::train {
 
-// Rows of a tensor, the others being zero, as TensorFlow's IndexedSlices. Copies share the memory of the tensors.
+// Some rows of a tensor whose other rows are zero, as in TensorFlow's IndexedSlices. Copies share the tensors' memory.
 struct IndexedSlices {
-  Tensor indices;  // int64 [n]: the numbers of the rows
+  Tensor indices;  // int64 [n]: the row numbers
   Tensor values;   // [n, ...]: the rows
-  // The dimensions of the whole tensor; PartialShape::kUnknown if one is not known. Empty if none is.
+  // The dimensions of the whole tensor, with PartialShape::kUnknown for an unknown one. Empty if none is known.
   std::vector<int64_t> dense_shape;
 };
 
-// TensorFlow's SparseConditionalAccumulator: an Accumulator of rows. In a gradient, rows may have any order, and those
-// with the same number count as one, their sum; a gradient without rows counts as a gradient. A take returns the rows
-// by ascending number. The mean divides each row by the number of gradients that had it, not by the number of all
-// gradients.
+// TensorFlow's SparseConditionalAccumulator: an Accumulator of rows. A gradient's rows may have any order, and rows
+// with the same number count as one, their sum. A gradient without rows still counts as a gradient. A take returns the
+// rows in ascending order of their numbers. The mean divides each row by the number of gradients that had it, not by
+// the number of all gradients.
 //
-// AccumulatorOptions::shape is that of the whole tensor. Rows must be below its first dimension, and the values must
-// have its other dimensions; they may have further ones. Among the gradients of one take, the dimensions of the values
-// after the first must be equal. A dense shape of a gradient must begin with the declared one. The dense shape of a
-// take has the declared first dimension, which may be unknown, and the others of the values.
+// AccumulatorOptions::shape is the shape of the whole tensor. Row numbers must be below its first dimension. The values
+// must have its other dimensions, and may have more. Among the gradients of one take, the dimensions of the values
+// after the first must be equal. A gradient's dense shape must begin with the declared one. A take's dense shape has
+// the declared first dimension, which may be unknown, followed by the remaining dimensions of the values.
 class SparseConditionalAccumulator : public Accumulator<IndexedSlices> {
  public:
-  // InvalidArgument: an option is not valid.
+  // Returns InvalidArgument if an option is invalid.
   static absl::StatusOr<std::unique_ptr<SparseConditionalAccumulator>> Create(const AccumulatorOptions& options);
 
  private:

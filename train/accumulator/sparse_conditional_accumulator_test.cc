@@ -27,7 +27,7 @@ IndexedSlices Rows(std::vector<int64_t> indices, std::vector<float> values) {
   return slices;
 }
 
-// Returns a gradient of ones with the given rows and values of the given shape.
+// Returns a gradient of ones with the given rows and value shape.
 IndexedSlices Ones(std::vector<int64_t> indices, Shape values) {
   IndexedSlices slices;
   slices.indices = Tensor::FromValues<int64_t>({static_cast<int64_t>(indices.size())}, indices);
@@ -51,7 +51,7 @@ void ExpectRows(const absl::StatusOr<IndexedSlices>& slices, const std::vector<i
   EXPECT_EQ(slices->values.flat<float>(), absl::MakeConstSpan(values));
 }
 
-// ApplyGrad must return InvalidArgument with this text and change nothing.
+// Expects ApplyGrad to return InvalidArgument with this text and change nothing.
 void ExpectRefused(SparseConditionalAccumulator* accumulator, const IndexedSlices& gradient, const std::string& text) {
   const int64_t count = accumulator->NumAccumulated();
   const absl::Status status = accumulator->ApplyGrad(gradient, /*local_step=*/100);
