@@ -15,22 +15,22 @@
 
 namespace lockstep {
 
-// Evaluates a run's checkpoints while it trains, every evaluation.every_steps steps, in its own thread. Idle if that is
-// 0. Reports and skips a damaged checkpoint. Unless it was cancelled, the destructor waits for an evaluation in
-// progress. Thread-safe.
+// Evaluates a run's checkpoints while it trains, every evaluation.every_steps steps, in a separate thread. Does nothing
+// if every_steps is 0. Reports and skips damaged checkpoints. The destructor waits for an evaluation in progress unless
+// it was cancelled. Thread-safe.
 class BackgroundEvaluation {
  public:
-  // `fs` and `clock` must outlive this. With a period of zero or less, the owner calls RunOnce.
+  // `fs` and `clock` must outlive this object. If `period` is zero or negative, the owner calls RunOnce.
   BackgroundEvaluation(FileSystem* fs, Clock* clock, const config::v1::RunSpec& config, const std::string& logdir,
                        absl::Duration period);
 
-  // Returns the messages since the last call, one line each.
+  // Returns the messages since the last call, one per line.
   std::vector<std::string> TakeLines() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Ends an evaluation in progress at its next batch and prevents further ones. Does not block.
+  // Stops an evaluation in progress at its next batch and prevents further ones. Does not block.
   void Cancel() { cancelled_ = true; }
 
-  // Checks once for a checkpoint to evaluate. Does nothing after an error of the data or the model.
+  // Checks once for a checkpoint to evaluate. Does nothing after an error in the data or the model.
   void RunOnce() { task_.RunOnce(); }
 
  private:

@@ -13,34 +13,33 @@
 
 namespace lockstep::train {
 
-// The options of a watch of a directory for checkpoints.
+// Options for watching a directory for checkpoints.
 struct CheckpointWait {
   // The time between two checks of the directory, positive.
   absl::Duration poll_interval = absl::Seconds(1);
-  // The longest wait for a checkpoint. The wait ends as soon as another check would be too late.
+  // The longest wait for a checkpoint. The wait ends once another check would be too late.
   absl::Duration timeout = absl::InfiniteDuration();
-  // Ends a wait from any thread. May be null. These three must outlive the wait.
+  // Ends a wait from any thread. May be null. `stop`, `clock` and `fs` must outlive the wait.
   StopSignal* stop = nullptr;
   Clock* clock = Clock::Real();
   FileSystem* fs = FileSystem::Real();
 };
 
-// Waits until the newest checkpoint of a directory differs from `last` (empty: until there is one), and returns its
-// prefix. Returns nullopt if the timeout has passed or a stop was requested. A state file that cannot be read is logged
-// and read again.
+// Waits until the newest checkpoint of a directory differs from `last` (if empty, until there is one), and returns its
+// prefix. Returns nullopt after the timeout or a requested stop. Logs an unreadable state file and reads it again.
 absl::optional<std::string> WaitForNewCheckpoint(const std::string& directory, absl::string_view last = "",
                                                  const CheckpointWait& wait = CheckpointWait());
 
 struct CheckpointsIteratorOptions {
   CheckpointWait wait;
-  // The least time between two returned checkpoints. Of those in between, only the newest is returned.
+  // The minimum time between two returned checkpoints. Of the checkpoints in between, only the newest is returned.
   absl::Duration min_interval = absl::ZeroDuration();
-  // Called after each timeout: true ends the watch, false continues it. If null, the first timeout ends it.
+  // Called after each timeout. Returns true to end the watch, false to continue it. If null, the first timeout ends it.
   std::function<bool()> timeout_fn;
 };
 
-// Hands out the checkpoints of a directory as they appear, for evaluation during training: checkpoints_iterator of
-// tf.contrib.training. For one thread.
+// Returns the checkpoints of a directory as they appear, for evaluation during training, like checkpoints_iterator in
+// tf.contrib.training. Use from one thread.
 //
 //   CheckpointsIterator checkpoints(logdir, options);
 //   while (const auto prefix = checkpoints.Next()) { ... }
@@ -48,8 +47,8 @@ class CheckpointsIterator {
  public:
   explicit CheckpointsIterator(std::string directory, CheckpointsIteratorOptions options = {});
 
-  // Waits until the newest checkpoint differs from the last one returned, and returns its prefix. Returns nullopt if
-  // the watch has ended, by a timeout or a stop.
+  // Waits until the newest checkpoint differs from the last one returned, and returns its prefix. Returns nullopt if a
+  // timeout or a stop has ended the watch.
   absl::optional<std::string> Next();
 
  private:

@@ -23,7 +23,7 @@ std::string CsvField(const std::string& text) {
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
 }
 
-// The mean over the classes for which a number is defined.
+// The mean over the classes for which a value is defined.
 class MeanOfDefined {
  public:
   void Add(double x) {

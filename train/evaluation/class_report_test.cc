@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// The model recognizes 3 of 4 cats and 1 of 2 dogs. No example is an emu or is taken for one.
+// The model recognizes 3 of 4 cats and 1 of 2 dogs. No example is an emu or is classified as one.
 ClassReport Report(const std::vector<std::string>& names = {"cat", "dog", "e,mu"}) {
   MetricValue matrix;
   matrix.classes = 3;

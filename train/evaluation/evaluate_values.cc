@@ -43,7 +43,7 @@ absl::StatusOr<ModelValues> ModelValuesOf(const ReadResult& values, const v1::Mo
   return ModelValues(std::move(tensors));
 }
 
-// The data and the model, which are opened once.
+// Data and model, which are opened once.
 struct Evaluated {
   config::v1::ModelConfig model_config;
   std::vector<std::string> metrics;

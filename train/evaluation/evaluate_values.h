@@ -12,19 +12,19 @@
 
 namespace lockstep::train {
 
-// Metrics by name.
+// Metric values by name.
 using MetricsOfValues = std::map<std::string, double>;
 
-// Evaluates the result of Session::Read in this process: the model of `op` with these values, on all examples of
-// `split` of its input. If `split` is empty, it is evaluation.split of the configuration. `metrics` are named as in
-// evaluation.metric (worker/evaluation/metrics.h); if empty, the configuration's. Ignores values that are no variables
-// of the model. Errors: InvalidArgument names a missing variable; those of MakeModel, of OpenDataset and of the
-// metrics.
+// Evaluates the result of Session::Read in this process: runs the model of `op` with these values on all examples of
+// `split` of its input. An empty `split` means evaluation.split of the configuration. `metrics` uses the names of
+// evaluation.metric (worker/evaluation/metrics.h); if empty, uses the configuration's metrics. Ignores values that are
+// not variables of the model. Errors: InvalidArgument naming a missing variable; errors of MakeModel, OpenDataset and
+// the metrics.
 absl::StatusOr<MetricsOfValues> EvaluateValues(const TrainOp& op, const ReadResult& values,
                                                const std::string& split = "",
                                                const std::vector<std::string>& metrics = {});
 
-// Opens data and model once, and returns a function that evaluates each ReadResult in the same way, for
+// Opens data and model once, and returns a function that evaluates each ReadResult as EvaluateValues does. Suitable for
 // ValidationOptions::evaluate. Only one thread at a time may call the function.
 absl::StatusOr<std::function<absl::StatusOr<MetricsOfValues>(const ReadResult& values)>> ValuesEvaluator(
     const TrainOp& op, const std::string& split = "", const std::vector<std::string>& metrics = {});

@@ -11,13 +11,14 @@
 
 namespace lockstep::train {
 
-// Makes the model that a TrainOp trains, in this process and without a run. A configured model is made for `examples`;
-// if that is null, for the training data, which are opened. A model of make_workload is made by it. Errors: those of
-// OpenDataset and CreateModel, of make_workload and of transform_model.
+// Creates the model that a TrainOp trains, in this process and without a run. If the op has make_workload, that creates
+// the model. Otherwise the model is created from the configuration for `examples`; if that is null, for the training
+// data, which are opened. Errors: those of OpenDataset, CreateModel, make_workload and transform_model.
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const TrainOp& op, const ExampleSpec* examples = nullptr);
 
-// Returns the variables of that model, in their order, with shapes, initializers and which are trained, and its update
-// ops: the names that gradient_multipliers, variables_to_train and assignments take. Errors: those of MakeModel.
+// Returns the spec of that model. It lists the variables in order, with their shapes, initializers and whether they are
+// trained, and the update ops: the names that gradient_multipliers, variables_to_train and assignments accept. Errors:
+// those of MakeModel.
 absl::StatusOr<v1::ModelSpec> ModelOf(const TrainOp& op);
 
 }  // namespace lockstep::train

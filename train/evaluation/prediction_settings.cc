@@ -12,7 +12,7 @@ namespace {
 using config::v1::InputConfig;
 using config::v1::Loss;
 
-// Returns the classes of an image folder, or the categories of a CSV split's label: the listed ones, or those of the
+// Returns the classes of an image folder, or the label categories of a CSV split: the listed ones, or those of the
 // training split.
 std::vector<std::string> LabelCategories(const config::v1::RunSpec& config, const std::string& split_name) {
   const bool is_divided = config.input().test_fraction() > 0 && split_name == "test";
@@ -31,7 +31,7 @@ std::vector<std::string> LabelCategories(const config::v1::RunSpec& config, cons
   return {};
 }
 
-// Returns the loss of the outputs of the last layer, which are predicted; KIND_NOT_SET if there is none.
+// Returns the loss on the last layer's outputs, which are predicted; KIND_NOT_SET if there is none.
 Loss::KindCase LossOfOutputs(const config::v1::ModelConfig& model) {
   const std::string last = model.layer().empty() ? "" : model.layer(model.layer_size() - 1).name();
   for (const Loss& loss : model.loss()) {

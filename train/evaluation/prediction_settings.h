@@ -11,15 +11,15 @@
 
 namespace lockstep {
 
-// Returns evaluation.class_name, the lines of evaluation.class_name_file, the categories of the label of a CSV split,
-// or the classes of an image folder; empty if there is none of these. Errors: those of the file, after the name of the
-// field.
+// Returns evaluation.class_name, the lines of evaluation.class_name_file, the label categories of a CSV split, or the
+// classes of an image folder. Returns an empty list if there are none of these. Errors: those of the file, prefixed
+// with the field's name.
 absl::StatusOr<std::vector<std::string>> ClassNames(FileSystem* fs, const config::v1::RunSpec& config,
                                                     const std::string& split);
 
-// Returns the options for writing the answers of a run's model for a split: classes, their names, and `probabilities`
-// if requested. InvalidArgument if they are requested and the model's loss does not turn its outputs into
-// probabilities.
+// Returns the options for writing the answers of a run's model for a split: the classes, their names, and
+// `probabilities` if requested. Returns InvalidArgument if probabilities are requested but the model's loss does not
+// turn its outputs into probabilities.
 absl::StatusOr<PredictionOptions> PredictionOptionsOf(FileSystem* fs, const config::v1::RunSpec& config,
                                                       const std::string& split, bool probabilities);
 

@@ -80,7 +80,7 @@ absl::StatusOr<config::v1::RunSpec> RecordedRunFlags::LoadConfig(FileSystem* fs)
                                             ": it has no ", kRunRecordFile));
   }
   config::v1::RunSpec config = record->config();
-  // Reads other data as the training split was read.
+  // Prepares other data the same way as the training split.
   for (config::v1::InputConfig::Split& split : *config.mutable_input()->mutable_split()) {
     if (split.has_csv() && split.csv().prepared().empty())
       *split.mutable_csv()->mutable_prepared() = record->data().prepared();
@@ -103,7 +103,7 @@ absl::StatusOr<std::string> RecordedRunFlags::FindCheckpoint(FileSystem* fs, std
     err << (absl::IsFailedPrecondition(damage) ? "skipped: " : "damaged: ") << prefix << ": " << damage.message()
         << "\n";
   };
-  // An export's checkpoint is marked, so that no run resumes from it.
+  // An export's checkpoint is marked so that no run resumes from it.
   const CheckpointsOf whose = exported.empty() ? CheckpointsOf::kRun : CheckpointsOf::kAnyone;
   ASSIGN_OR_RETURN(const absl::optional<std::string> newest, NewestValidCheckpoint(fs, directory, report, whose));
   if (!newest.has_value()) return absl::NotFoundError(absl::StrCat(directory, " has no checkpoint yet"));

@@ -13,34 +13,34 @@
 
 namespace lockstep {
 
-// The flags --logdir, --export, --checkpoint and --set: the run, or the export of its model, and the checkpoint that a
-// command reads.
+// The flags --logdir, --export, --checkpoint and --set, which select the run (or an export of its model) and the
+// checkpoint that a command reads.
 struct RecordedRunFlags {
   std::string logdir;
-  // An exported model (train/learn/model_export.h), in place of the logdir.
+  // An exported model (train/learn/model_export.h) that replaces the logdir.
   std::string exported;
   std::string checkpoint;
   std::vector<std::string> set;
-  // --moving_averages, for commands that compute with the values: DeclareMovingAverages.
+  // --moving_averages, for commands that compute with the values. See DeclareMovingAverages.
   bool moving_averages = false;
 
-  // This object must outlive the parsing.
+  // Declares the flags. This object must outlive the parsing.
   void Declare(CommandLine* command_line);
   void DeclareMovingAverages(CommandLine* command_line);
-  // Called after the parsing. Clears values from the environment that a flag excludes.
+  // Called after parsing. Clears values from environment variables that an explicit flag excludes.
   void LetFlagsExcludeVariables(const CommandLine& command_line);
 
-  // Returns the first of the export, the logdir and the directory of the checkpoint that is given. InvalidArgument if
-  // none is.
+  // Returns the export, the logdir or the checkpoint's directory, whichever is given first in this order. Returns
+  // InvalidArgument if none is given.
   absl::StatusOr<std::string> Directory() const;
 
-  // Returns the configuration that the chief recorded in the directory, with `set` applied. Errors: NotFound if it is
-  // not a run's logdir; InvalidArgument if it does not parse, and for an export together with a logdir or a checkpoint;
-  // DataLoss for a damaged export.
+  // Returns the configuration that the chief recorded in the directory, with `set` applied. Errors: NotFound if the
+  // directory is not a run's logdir; InvalidArgument if the configuration does not parse, or if an export is combined
+  // with a logdir or a checkpoint; DataLoss for a damaged export.
   absl::StatusOr<config::v1::RunSpec> LoadConfig(FileSystem* fs) const;
 
-  // Returns the checkpoint that was named (also by one of its files), otherwise the newest valid one of the directory.
-  // Reports damaged ones on `err`. NotFound if there is none.
+  // Returns the named checkpoint (one of its files may also name it), or else the newest valid one in the directory.
+  // Reports damaged ones on `err`. Returns NotFound if there is none.
   absl::StatusOr<std::string> FindCheckpoint(FileSystem* fs, std::ostream& err) const;
 };
 

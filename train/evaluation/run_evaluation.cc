@@ -19,7 +19,7 @@ absl::Status EvaluateRun(const RunEvaluationOptions& options) {
   watched.cancelled = [&options] { return options.stop != nullptr && options.stop->requested(); };
   RunWatcher watcher(std::move(watched));
   while (true) {
-    // Read before the check: if the run is finished now, its newest checkpoint no longer changes.
+    // Must precede the check: once the run is finished, its newest checkpoint no longer changes.
     const auto record = ReadRunRecord(options.fs, options.logdir);
     const bool finished = record.ok() && record->has_value() && (*record)->finished();
     const absl::StatusOr<bool> evaluated_last = watcher.RunOnce();

@@ -12,20 +12,20 @@
 namespace lockstep::train {
 
 struct RunEvaluationOptions {
-  // The run's logdir, from its chief or from elsewhere. It need not exist yet.
+  // The run's logdir, written by its chief or copied from elsewhere. It need not exist yet.
   std::string logdir;
   // The time between two checks of the logdir.
   absl::Duration period = absl::Seconds(1);
-  // If null, nothing stops the call from outside. These three must outlive the call.
+  // If null, nothing stops the call from outside. `stop`, `clock` and `fs` must outlive the call.
   StopSignal* stop = nullptr;
   Clock* clock = Clock::Real();
   FileSystem* fs = FileSystem::Real();
 };
 
-// Does the work of an evaluator task: evaluates each new checkpoint of a run as the run's configuration says, writes
-// the metrics to the logdir's "eval" and logs them. Returns when the checkpoint of the last step is evaluated, or the
-// one with which the run was ended early. Logs and skips a damaged checkpoint. Errors: those of RunWatcher; Cancelled
-// if the process was stopped.
+// Does the work of an evaluator task: evaluates each new checkpoint of a run according to the run's configuration,
+// writes the metrics to the "eval" directory of the logdir, and logs them. Returns after evaluating the checkpoint of
+// the last step, or the final checkpoint of a run that ended early. Logs and skips damaged checkpoints. Errors: those
+// of RunWatcher; Cancelled if the process was stopped.
 absl::Status EvaluateRun(const RunEvaluationOptions& options);
 
 }  // namespace lockstep::train

@@ -13,14 +13,14 @@
 namespace lockstep::train {
 namespace {
 
-// Runs one event in each pause.
+// A clock that runs one event in each pause.
 class EventfulClock : public JumpingClock {
  public:
   bool WaitUntil(CondVar* cv, Mutex* mutex, absl::Time deadline) override {
     if (next_ < events_.size()) events_[next_++]();
     return JumpingClock::WaitUntil(cv, mutex, deadline);
   }
-  // Adds the event of the next pause.
+  // Adds an event for the next pause.
   void Add(std::function<void()> event) { events_.push_back(std::move(event)); }
   size_t pauses() const { return next_; }
 

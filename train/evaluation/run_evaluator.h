@@ -22,17 +22,17 @@ namespace lockstep {
 // Evaluates checkpoints with the run's model on one split of the run's data. Not thread-safe.
 class RunEvaluator {
  public:
-  // Makes the model for a split's examples. If null, CreateModel makes it, as configured.
+  // Creates the model for a split's examples. If null, CreateModel creates it from the configuration.
   using ModelFactory = std::function<absl::StatusOr<std::unique_ptr<Model>>(const ExampleSpec& examples)>;
-  // Creates an evaluator of a split. `config` must be complete; `fs` must outlive this. `labels_optional` is that of
-  // DatasetOptions, for predictions. Errors: those of OpenDataset, CreateModel and make_model.
+  // Creates an evaluator of a split. `config` must be complete; `fs` must outlive this object. `labels_optional` sets
+  // the field of DatasetOptions, for predictions. Errors: those of OpenDataset, CreateModel and make_model.
   static absl::StatusOr<std::unique_ptr<RunEvaluator>> Create(FileSystem* fs, const config::v1::RunSpec& config,
                                                               const std::string& split,
                                                               ValueSource source = ValueSource::kVariables,
                                                               bool labels_optional = false,
                                                               const ModelFactory& make_model = nullptr);
 
-  // Creates an evaluator with the caller's examples in place of a split of the configuration. `split` names them for
+  // Creates an evaluator of the caller's examples instead of a split of the configuration. `split` names them for
   // display. Errors: those of CreateModel and make_model.
   static absl::StatusOr<std::unique_ptr<RunEvaluator>> Create(FileSystem* fs, const config::v1::RunSpec& config,
                                                               const std::string& split,
@@ -45,10 +45,10 @@ class RunEvaluator {
     int64_t step = 0;
     EvaluationResult result;
   };
-  // Evaluates a checkpoint. Unless null, `cancelled` is called before each batch; true ends the evaluation with
-  // Cancelled. Errors: those of BundleReader, LoadModelValues and Evaluate.
+  // Evaluates a checkpoint. `cancelled`, unless null, is called before each batch; if it returns true, the evaluation
+  // ends with Cancelled. Errors: those of BundleReader, LoadModelValues and Evaluate.
   absl::StatusOr<Evaluation> EvaluateCheckpoint(const std::string& prefix, std::function<bool()> cancelled = nullptr);
-  // Evaluates a checkpoint with batches of the caller's size, and perhaps not with all of them.
+  // Evaluates a checkpoint with the caller's batch size, and possibly on only some of the batches.
   absl::StatusOr<Evaluation> EvaluateCheckpoint(const std::string& prefix, const EvaluationOptions& options);
 
   // Writes the model's outputs for each example of the split to `path` (WritePredictions).
@@ -79,11 +79,11 @@ std::string EvaluationSplit(const config::v1::RunSpec& config);
 // Returns text such as "test: 10000 examples: accuracy 0.8845, mean_loss 0.3312".
 std::string EvaluationText(const std::string& split, const EvaluationResult& result);
 
-// Returns the confusion matrix as a table, with a row for each label and a column for each answer. Empty without one.
+// Returns the confusion matrix as a table, with a row per label and a column per answer. Empty if there is no matrix.
 std::string MatrixText(const EvaluationResult& result);
 
 // Returns {"checkpoint": ..., "step": 4000, "split": "test", "examples": 10000, "metrics": {"accuracy": 0.8845, ...}}.
-// A confusion matrix is an array of rows under "confusion_matrix". No line feed at the end.
+// A confusion matrix is an array of rows under "confusion_matrix". There is no trailing line feed.
 std::string EvaluationJson(const std::string& split, const RunEvaluator::Evaluation& evaluation);
 
 }  // namespace lockstep

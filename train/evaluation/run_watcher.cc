@@ -24,7 +24,7 @@ absl::StatusOr<bool> RunWatcher::RunOnce() {
   LOG_IF(ERROR, !latest.ok()) << "looking again for the newest checkpoint: " << latest.status();
   if (!latest.ok() || !latest->has_value()) return false;
   const std::string& newest = **latest;
-  // If no step bounds the run, it is watched until the caller stops.
+  // If no step bounds the run, the watch continues until the caller stops.
   const int64_t last_step =
       config->training().steps() > 0 ? config->training().steps() : std::numeric_limits<int64_t>::max();
   const int64_t step = StepOfCheckpoint(newest).value_or(last_step);
@@ -52,7 +52,7 @@ absl::Status RunWatcher::Prepare(const config::v1::RunSpec& config) {
   if (evaluator_ != nullptr) return absl::OkStatus();
   const std::string split = options_.split.empty() ? EvaluationSplit(config) : options_.split;
   ASSIGN_OR_RETURN(const std::string directory, options_.run.Directory());
-  // TensorBoard shows one curve for each directory.
+  // TensorBoard shows one curve per directory.
   const std::string events = split == EvaluationSplit(config) ? "eval" : absl::StrCat("eval_", split);
   ASSIGN_OR_RETURN(events_,
                    EventWriterCache::OfProcess()->Get(options_.fs, options_.clock, JoinPath(directory, events)));
@@ -71,7 +71,7 @@ void WriteEvaluation(const RunEvaluator::Evaluation& evaluation, EventWriter* ev
   for (const MetricValue& metric : evaluation.result.metrics) {
     if (metric.matrix.empty()) events->WriteScalar(metric.name, static_cast<float>(metric.value), evaluation.step);
   }
-  // The writer logs an error and tries again.
+  // The writer logs errors and retries.
   events->Flush().IgnoreError();
 }
 

@@ -15,8 +15,8 @@
 
 namespace lockstep {
 
-// Evaluates each new checkpoint of a run that is in progress, or has not begun yet, and writes the metrics to the
-// events in the logdir's "eval", or "eval_NAME" for a split that is not the configuration's. Not thread-safe.
+// Evaluates each new checkpoint of a run that is in progress or has not begun yet. Writes the metrics to the events in
+// "eval" of the logdir, or in "eval_NAME" for a split other than the configuration's. Not thread-safe.
 class RunWatcher {
  public:
   struct Options {
@@ -24,9 +24,9 @@ class RunWatcher {
     FileSystem* fs = nullptr;
     Clock* clock = nullptr;
     RecordedRunFlags run;
-    // If empty, the configuration's.
+    // If empty, uses the configuration's split.
     std::string split;
-    // The least number of steps from one evaluated checkpoint to the next. The last step's is always evaluated.
+    // The minimum number of steps between evaluated checkpoints. The last step's checkpoint is always evaluated.
     int64_t every_steps = 0;
     std::function<void(const std::string& split, const RunEvaluator::Evaluation& evaluation)> report;
     // Called before each batch; true ends RunOnce with Cancelled. May be null.
@@ -34,28 +34,28 @@ class RunWatcher {
   };
   explicit RunWatcher(Options options);
 
-  // Checks once, and evaluates the newest checkpoint if it is new. Returns true if it was that of the last step.
-  // Errors: those of RunEvaluator. It is no error if the run does not exist yet, or if a checkpoint was removed or
-  // saved again meanwhile, which the next check takes. A checkpoint that failed is skipped from then on.
+  // Checks once, and evaluates the newest checkpoint if it is new. Returns true if that checkpoint is of the last step.
+  // Errors: those of RunEvaluator. It is not an error if the run does not exist yet, or if a checkpoint was removed or
+  // saved again meanwhile; the next check handles that. A checkpoint that failed is skipped from then on.
   absl::StatusOr<bool> RunOnce();
 
-  // Returns true if data and model were loaded: a later error is the checkpoint's.
+  // Returns true if data and model were loaded. Later errors are then due to a checkpoint.
   bool prepared() const { return evaluator_ != nullptr; }
 
  private:
   absl::Status Prepare(const config::v1::RunSpec& config);
-  // Distinguishes a checkpoint from another with the same prefix. Errors: those of the file.
+  // Returns an identity that distinguishes a checkpoint from another with the same prefix. Errors: those of the file.
   absl::StatusOr<std::string> Identity(const std::string& prefix) const;
 
   const Options options_;
   std::unique_ptr<RunEvaluator> evaluator_;
   std::shared_ptr<EventWriter> events_;
-  // The checkpoint that was evaluated last, or failed, and the step of the last evaluated one.
+  // The last checkpoint that was evaluated or failed, and the step of the last evaluated one.
   std::string evaluated_;
   int64_t step_ = 0;
 };
 
-// Writes the scalars for TensorBoard and flushes them.
+// Writes the metrics as scalars for TensorBoard and flushes them.
 void WriteEvaluation(const RunEvaluator::Evaluation& evaluation, EventWriter* events);
 
 }  // namespace lockstep

@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Calls `on_open` after it has opened a file for reading.
+// Calls `on_open` after opening a file for reading.
 class WatchedFileSystem : public MemoryFileSystem {
  public:
   absl::StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccessFile(const std::string& path) override {
@@ -41,7 +41,7 @@ class RunWatcherTest : public ::testing::Test {
     };
     return RunWatcher(options);
   }
-  // Returns "tag step value" of each scalar in /run/eval.
+  // Returns "tag step value" for each scalar in /run/eval.
   std::vector<std::string> Events() {
     std::vector<std::string> events;
     const std::vector<std::string> names = fs_.ListDirectory("/run/eval").value();
@@ -63,7 +63,7 @@ class RunWatcherTest : public ::testing::Test {
   // Calls `f` once the evaluation has read the checkpoint's index, but none of its data.
   void OnceTheIndexIsRead(std::function<void()> f) {
     fs_.on_open = [f, opened = 0](const std::string& path) mutable {
-      // The watcher itself reads the index first.
+      // The first read of the index is the watcher's own.
       if (Basename(path) == "model.ckpt-3.index" && ++opened == 2) f();
     };
   }

@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-// Functions for a test run in a logdir: a model of one weight w for the sign of a number, trained for ten steps, and a
-// test split /data/test.csv of four examples. w > 0 gets three of them right, w < 0 one.
+// Sets up a test run in a logdir: a model with one weight w that predicts the sign of a number, trained for ten steps,
+// and a test split /data/test.csv of four examples. With w > 0 the model gets three of them right, with w < 0 one.
 
 // Returns the complete configuration, as a chief records it.
 config::v1::RunSpec SignRunSpec();
