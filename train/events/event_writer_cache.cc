@@ -7,11 +7,11 @@
 namespace lockstep {
 namespace {
 
-// Returns the same spelling for all paths of a directory.
+// Returns the same spelling for all paths to a directory.
 std::string Spelling(absl::string_view directory) {
   std::error_code error;
   const std::filesystem::path path(directory.begin(), directory.end());
-  // The "." makes paths with and without a "/" at the end equal.
+  // The "." makes paths with and without a trailing "/" equal.
   return (std::filesystem::absolute(path, error) / ".").lexically_normal().string();
 }
 

@@ -16,25 +16,25 @@
 
 namespace lockstep {
 
-// Shares one event file for each directory between the parts of a process: TensorBoard shows the files of a directory
-// as one, but follows only the newest as it grows. A writer is open as long as a caller holds it; a caller that needs
-// the same file later must keep it. A chief does not share its own file, which ends with the run. Thread-safe.
+// Shares one event file per directory between the parts of a process. TensorBoard shows the files of a directory as
+// one, but follows only the newest as it grows. A writer stays open while a caller holds it; a caller that needs the
+// same file later must keep the writer. A chief does not share its own file, which ends with the run. Thread-safe.
 class EventWriterCache {
  public:
-  // Returns the cache of the process, which is never destroyed.
+  // Returns the cache of this process, which is never destroyed.
   static EventWriterCache* OfProcess();
 
-  // Returns the writer of the directory, whose path may have different spellings. Flush it, but do not Close it: that
-  // closes it for all callers, and the next Get makes another file. Errors: those of EventWriter::Create. `fs` and
-  // `clock` must outlive the writer, which uses those of the first caller.
+  // Returns the writer for the directory, whose path may be spelled in different ways. Callers may Flush it, but must
+  // not Close it: that closes it for all callers, and the next Get creates another file. `fs` and `clock` must outlive
+  // the writer, which uses those of the first caller. Errors: those of EventWriter::Create.
   absl::StatusOr<std::shared_ptr<EventWriter>> Get(FileSystem* fs, Clock* clock, absl::string_view directory)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Closes all writers; the next Get makes another file. Returns the first error.
+  // Closes all writers, so that the next Get creates a new file. Returns the first error.
   absl::Status Clear() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // A directory's file is opened by a single thread at a time.
+  // Only one thread at a time opens a directory's file.
   struct Entry {
     std::weak_ptr<EventWriter> writer;
     bool opening = false;

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// The format allows 2^31 - 1; pictures for display are far smaller.
+// The format allows 2^31 - 1; images for display are far smaller.
 constexpr int64_t kMaxSide = 1 << 15;
 
 // Color types, by the number of channels - 1.
@@ -19,7 +19,7 @@ void AppendBigEndian(uint32_t number, std::string* out) {
   for (int shift = 24; shift >= 0; shift -= 8) out->push_back(static_cast<char>(number >> shift));
 }
 
-// Appends length, type, content, and the checksum of the last two.
+// Appends the length, the type, the content, and the checksum of type and content.
 void AppendChunk(absl::string_view type, absl::string_view content, std::string* out) {
   AppendBigEndian(static_cast<uint32_t>(content.size()), out);
   const std::string checked = absl::StrCat(type, content);

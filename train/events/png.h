@@ -9,9 +9,9 @@
 
 namespace lockstep {
 
-// Returns a PNG file (ISO/IEC 15948) of 8 bits per channel. `pixels` is [height, width, channels], row-major, with 1
-// (grey), 2 (grey, alpha), 3 (RGB) or 4 (RGBA) channels. The same pixels give the same file with the same zlib.
-// InvalidArgument names what is out of range, and both numbers if the pixels are too many or too few.
+// Returns a PNG file (ISO/IEC 15948) with 8 bits per channel. `pixels` is [height, width, channels], row-major, with 1
+// (grey), 2 (grey, alpha), 3 (RGB) or 4 (RGBA) channels. With the same zlib, equal pixels produce equal files. Returns
+// InvalidArgument naming the value that is out of range, or both sizes if the number of pixels is wrong.
 absl::StatusOr<std::string> EncodePng(int64_t height, int64_t width, int64_t channels,
                                       absl::Span<const uint8_t> pixels);
 

@@ -12,21 +12,22 @@
 
 namespace lockstep {
 
-// Returns a summary of one number.
+// Returns a summary that holds one number.
 v1::Summary ScalarSummary(absl::string_view tag, double value);
 
 // Collects the values of one step. Not thread-safe.
 class SummaryBuilder {
  public:
   void AddScalar(absl::string_view tag, float value);
-  // Returns InvalidArgument, which names the tag, if a value is not finite; adds nothing then.
+  // Returns InvalidArgument naming the tag, and adds nothing, if a value is not finite.
   absl::Status AddHistogram(absl::string_view tag, absl::Span<const float> values);
 
-  // Adds an image of 8 bits per channel, as for EncodePng, whose errors it returns with the tag; adds nothing then.
+  // Adds an image with 8 bits per channel. Returns the errors of EncodePng, prefixed with the tag, and then adds
+  // nothing.
   absl::Status AddImage(absl::string_view tag, int64_t height, int64_t width, int64_t channels,
                         absl::Span<const uint8_t> pixels);
 
-  // Returns an event with everything that was added, and starts over. EventWriter sets its wall time.
+  // Returns an event with everything added so far, and starts over. EventWriter sets the wall time.
   v1::Event Build(int64_t step);
 
  private:
