@@ -63,7 +63,7 @@ class EvaluationInput {
     return input;
   }
 
-  // Returns null without a split.
+  // Returns null if there is no split.
   const ExampleSpec* examples() const { return dataset_ == nullptr ? nullptr : &dataset_->spec(); }
 
   // Returns OutOfRange at the end, and null if nothing is fed.

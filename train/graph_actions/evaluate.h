@@ -19,52 +19,51 @@
 
 namespace lockstep::train::graph_actions {
 
-// A result: a number, which is written as a summary, a text, which is not, or nothing.
+// A result: a number (written as a summary), a text (not written), or nothing.
 using EvalValue = absl::optional<std::variant<double, std::string>>;
-// Computes a result. `batch` is the step's; null if there is no input, or no step was made.
+// Computes a result. `batch` is the current step's batch; null if there is no input, or no step was made.
 using EvalFunction = std::function<absl::StatusOr<EvalValue>(RestoredModel& model, const Batch* batch)>;
 
 struct EvaluateOptions {
   // The op whose model is evaluated.
   TrainOp op;
-  // The directory of the summary, which is created.
+  // The directory for the summary; created if needed.
   std::string output_dir;
-  // A checkpoint's prefix. If empty, the values of global step 0 are used, from the seed.
+  // A checkpoint's prefix. If empty, uses the initial values (global step 0) that the seed determines.
   std::string checkpoint_path;
   // Functions that compute results, by name. Without update_op, they are called with every step's batch, and the last
-  // result counts. With one, they are called when results are logged and at the end.
+  // result counts. With update_op, they are called when results are logged and at the end.
   std::map<std::string, EvalFunction> eval_dict;
   // Called with every step's batch, before eval_dict. May be null.
   std::function<absl::Status(RestoredModel& model, const Batch* batch)> update_op;
-  // Metrics of the whole evaluation, as EvaluationConfig.metric names them. Their results have the same names. If this
-  // and eval_dict are empty, the configuration's.
+  // Metrics of the whole evaluation, named as in EvaluationConfig.metric. Their results have the same names. If both
+  // this and eval_dict are empty, uses the configuration's metrics.
   std::vector<std::string> metrics;
-  // Returns the batch of step 0, 1, …; OutOfRange ends the evaluation well. If null, the batches are the examples of
-  // `split`, in order.
+  // Returns the batch of step 0, 1, …; OutOfRange ends the evaluation successfully. If null, the batches are the
+  // examples of `split`, in order.
   std::function<absl::StatusOr<Batch>(int64_t step)> feed_fn;
-  // If empty, evaluation.split of the configuration. A configuration without such a split feeds nothing.
+  // If empty, uses evaluation.split of the configuration. If the configuration lacks that split, nothing is fed.
   std::string split;
-  // The number of examples of the split in one step.
+  // The number of examples of the split per step.
   int64_t batch_size = 256;
-  // The number of steps. If nullopt, until the input ends.
+  // The number of steps. If nullopt, runs until the input ends.
   absl::optional<int64_t> max_steps;
   int64_t log_every_steps = 10;
-  // The file system of output_dir and checkpoint.
+  // The file system that holds output_dir and the checkpoint.
   FileSystem* fs = FileSystem::Real();
   Clock* clock = Clock::Real();
-  // Receives the lines about results. If empty, they are logged.
+  // Receives the lines about results. If null, they are logged.
   std::function<void(const std::string& line)> log;
 };
 
 struct EvaluateResult {
   std::map<std::string, EvalValue> results;
-  // The checkpoint's global step; 0 without one.
+  // The checkpoint's global step; 0 without a checkpoint.
   int64_t global_step = 0;
 };
 
-// Evaluates a checkpoint in this process, and writes the numbers among its results as a summary of the checkpoint's
-// step. Errors: InvalidArgument names the wrong option; those of RestoredModel::Create, of the input, the functions and
-// the metrics.
+// Evaluates a checkpoint in this process, and writes its numeric results as a summary at the checkpoint's step. Errors:
+// InvalidArgument naming the wrong option; those of RestoredModel::Create, the input, the functions and the metrics.
 absl::StatusOr<EvaluateResult> Evaluate(const EvaluateOptions& options);
 
 }  // namespace lockstep::train::graph_actions

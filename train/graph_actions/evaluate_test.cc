@@ -55,7 +55,7 @@ class GraphActionsEvaluateTest : public ::testing::Test {
     EXPECT_TRUE(Train(train).ok());
     return "run/model.ckpt-5";
   }
-  // Returns a batch of one example, all of whose features are `value`.
+  // Returns a batch with one example, all of whose features are `value`.
   static Batch BatchOf(float value) {
     Batch batch;
     batch.size = 1;
@@ -63,7 +63,7 @@ class GraphActionsEvaluateTest : public ::testing::Test {
     batch.labels = Tensor::FromValues<int32_t>(Shape({1}), {0});
     return batch;
   }
-  // Feeds 0, 10, 20, … and ends after `count`.
+  // Feeds 0, 10, 20, … and ends after `count` batches.
   void Feed(int64_t count) {
     options_.feed_fn = [count](int64_t step) -> absl::StatusOr<Batch> {
       if (step >= count) return absl::OutOfRangeError("no more");
@@ -198,7 +198,7 @@ TEST_F(GraphActionsEvaluateTest, ACheckpointsMetricsOverTheSplit) {
   const auto whole = Evaluate(options_);
   EXPECT_EQ(Number(*small, "accuracy"), Number(*whole, "accuracy"));
   EXPECT_NEAR(Number(*small, "mean_loss"), Number(*whole, "mean_loss"), 1e-6);
-  // Computes the loss of the one batch by hand.
+  // Computes the loss of the only batch by hand.
   options_.metrics.clear();
   options_.eval_dict["loss"] = [](RestoredModel& model, const Batch* batch) -> absl::StatusOr<EvalValue> {
     return EvalValue(model.EvaluateLoss(*batch).value());

@@ -18,26 +18,26 @@
 
 namespace lockstep::train::graph_actions {
 
-// The model of a TrainOp with the values of one checkpoint, which computes its outputs for batches: the counterpart of
-// a session into which a graph was restored. Not thread-safe.
+// The model of a TrainOp with the values of one checkpoint. Computes its outputs for batches, like a session into which
+// a graph was restored. Not thread-safe.
 class RestoredModel {
  public:
-  // Creates the model. `checkpoint_path` is a checkpoint's prefix; if it is empty, the values are those of global step
-  // 0, from the op's seed. `fs` has the checkpoint, but not the op's data. `examples` are those for which a configured
-  // model is made; if null, those of the training data, which are opened. Errors: NotFound if there is no such
-  // checkpoint, or if it lacks a variable of the model; DataLoss for a damaged one; those of MakeModel.
+  // Creates the model. `checkpoint_path` is a checkpoint's prefix; if empty, the values are the initial ones (global
+  // step 0) that the op's seed determines. `fs` holds the checkpoint, but not the op's data. A configured model is
+  // created for `examples`; if null, for the training data, which are opened. Errors: NotFound if there is no such
+  // checkpoint, or if it lacks a variable of the model; DataLoss if it is damaged; those of MakeModel.
   static absl::StatusOr<std::unique_ptr<RestoredModel>> Create(const TrainOp& op, const std::string& checkpoint_path,
                                                                FileSystem* fs = FileSystem::Real(),
                                                                const ExampleSpec* examples = nullptr);
 
-  // Each calls the method of Model with the restored values: outputs are DT_FLOAT [size, outputs], the loss is the
-  // batch's mean.
+  // Each calls the Model method with the restored values. Outputs are DT_FLOAT [size, outputs]; the loss is the batch's
+  // mean.
   absl::StatusOr<Tensor> Predict(const Batch& batch) { return model_->Predict(values_.view(), batch); }
   absl::StatusOr<float> EvaluateLoss(const Batch& batch) { return model_->EvaluateLoss(values_.view(), batch); }
   absl::StatusOr<Model::Evaluation> PredictAndEvaluateLoss(const Batch& batch) {
     return model_->PredictAndEvaluateLoss(values_.view(), batch);
   }
-  // Returns the value of a variable. InvalidArgument if there is none with this name.
+  // Returns the value of a variable. Returns InvalidArgument if there is no variable with this name.
   absl::StatusOr<Tensor> Variable(const std::string& name) const;
   int64_t global_step() const { return global_step_; }
 

@@ -44,7 +44,7 @@ absl::Status CheckOutputs(const Outputs& outputs) {
   return absl::InvalidArgumentError("output_dict: is empty, there is nothing to compute");
 }
 
-// Makes the model for the fed batches or, without a feed, for the training data.
+// Creates the model for the fed batches or, without a feed, for the training data.
 absl::StatusOr<std::unique_ptr<RestoredModel>> Restore(const RunOptions& options, const Outputs& outputs,
                                                        absl::Span<const Batch> feeds) {
   RETURN_IF_ERROR(CheckOutputs(outputs));

@@ -18,18 +18,18 @@
 
 namespace lockstep::train::graph_actions {
 
-// Computes an output (of output_dict) from a model and a batch. `batch` is null if nothing is fed.
+// Computes an output of output_dict from a model and a batch. `batch` is null if nothing is fed.
 using OutputFunction = std::function<absl::StatusOr<Tensor>(RestoredModel& model, const Batch* batch)>;
 using Outputs = std::map<std::string, OutputFunction>;
 using OutputValues = std::map<std::string, Tensor>;
 
-// Each returns an output: the model's predictions, its loss (a scalar), a variable. The first two are InvalidArgument
-// without a batch.
+// Return functions for the model's predictions, its loss (a scalar) and a variable. The first two fail with
+// InvalidArgument without a batch.
 OutputFunction Predictions();
 OutputFunction Loss();
 OutputFunction VariableValue(std::string name);
 
-// The model with which outputs are computed.
+// The model that computes the outputs.
 struct RunOptions {
   TrainOp op;
   // The checkpoint, as in RestoredModel::Create.
@@ -37,21 +37,22 @@ struct RunOptions {
   FileSystem* fs = FileSystem::Real();
 };
 
-// The functions below make a configured model for the fed batches, so that the training data need not exist. Without a
-// feed, they open the training data.
+// The functions below create a configured model for the fed batches, so that the training data need not exist. Without
+// a feed, they open the training data.
 
-// Errors of all: those of RestoredModel::Create and of the outputs, which are named; InvalidArgument without outputs.
+// Common errors: those of RestoredModel::Create and of the outputs, prefixed with the output's name; InvalidArgument if
+// there are no outputs.
 
-// Computes the outputs n times, each time from `feed`.
+// Computes the outputs n times from `feed`.
 absl::StatusOr<std::vector<OutputValues>> RunN(const RunOptions& options, const Outputs& outputs,
                                                const Batch* feed = nullptr, int64_t n = 1);
 
-// Computes the outputs once for each batch.
+// Computes the outputs once per batch.
 absl::StatusOr<std::vector<OutputValues>> RunFeeds(const RunOptions& options, const Outputs& outputs,
                                                    absl::Span<const Batch> feeds);
 
-// Computes the outputs for one batch at a time: takes a batch from `next` until that returns OutOfRange, and passes its
-// outputs to `consumer`, whose error ends it.
+// Computes the outputs for one batch at a time. Takes batches from `next` until it returns OutOfRange, and passes the
+// outputs of each to `consumer`, whose error ends the iteration.
 absl::Status RunFeedsIter(const RunOptions& options, const Outputs& outputs,
                           const std::function<absl::StatusOr<Batch>()>& next,
                           const std::function<absl::Status(OutputValues)>& consumer);

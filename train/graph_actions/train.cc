@@ -24,14 +24,14 @@ namespace lockstep::train::graph_actions {
 namespace {
 
 constexpr int64_t kPrintedSteps = 100;
-// The original's supervisor counts with this period, whatever the period of its summaries.
+// The original's supervisor uses this step counter period, whatever its summary period.
 constexpr absl::Duration kStepCounterPeriod = absl::Seconds(120);
 
 absl::Status Wrong(absl::string_view option, absl::string_view is, absl::string_view must_be) {
   return absl::InvalidArgumentError(absl::StrCat(option, ": ", is, ", must be ", must_be));
 }
 
-// Returns true if the op has a loss. A program's own model has one.
+// Returns true if the op has a loss. A program's own model always has one.
 bool HasLoss(const TrainOp& op) {
   return op.make_workload || op.spec.model().layer_size() == 0 || op.spec.model().loss_size() > 0;
 }
@@ -80,7 +80,7 @@ class FedBatches : public BatchSource {
   const FeedFunction feed_;
 };
 
-// Replaces the batches of the workload that `make` makes, which then only specify the examples.
+// Replaces the batches of the workload that `make` creates, which then only specify the examples.
 WorkloadFactory Fed(WorkloadFactory make, FeedFunction feed) {
   return [make = std::move(make), feed = std::move(feed)](const config::v1::RunSpec& spec) -> absl::StatusOr<Workload> {
     ASSIGN_OR_RETURN(Workload workload, make(spec));
@@ -114,7 +114,7 @@ absl::StatusOr<TrainOp> ResolveOp(const TrainOptions& options) {
   return op;
 }
 
-// A worker's monitors. Only its share of the run ends, not the run.
+// A worker's monitors. At the end, only the worker's share of the run ends, not the run.
 class WorkerMonitors : public Hook {
  public:
   explicit WorkerMonitors(std::unique_ptr<Hook> monitors) : monitors_(std::move(monitors)) {}
@@ -142,7 +142,7 @@ absl::Status AddMonitors(const TrainOptions& options, absl::optional<int64_t> bo
   return absl::OkStatus();
 }
 
-// Adds the hooks of a chief without monitors.
+// Adds the default hooks of a chief without monitors.
 absl::Status AddDefaults(const TrainOptions& options, std::vector<std::unique_ptr<Hook>>* hooks) {
   LoggingTensorOptions printer;
   printer.tensors = {"loss", "global_step"};
@@ -196,7 +196,7 @@ class StartHook : public Hook {
   absl::optional<int64_t> step_;
 };
 
-// Writes the lines about the loss: every `log_every_steps` steps, and at the last one.
+// Writes the loss lines: every `log_every_steps` steps, and at the last one.
 class LossLines {
  public:
   LossLines(const TrainOptions& options, absl::optional<int64_t> bound, const StartHook* start)
@@ -222,9 +222,9 @@ class LossLines {
     const bool is_last = bound_ && result.global_step >= *bound_;
     if (is_last || result.global_step - *logged_ >= every_steps_) Log();
   }
-  // Returns true once the last step was seen, even if the session does not know yet that none follows.
+  // Returns true once the last step was seen, even if the session does not yet know that no more will follow.
   bool at_bound() const { return bound_ && seen_ >= *bound_; }
-  // Writes the last line. Only at the end does a worker learn which step was the last.
+  // Writes the last line. A worker learns only at the end which step was the last.
   void AtEnd() {
     if (last_ && last_->global_step != logged_) Log();
   }
@@ -261,7 +261,7 @@ class LossLines {
 absl::StatusOr<absl::optional<double>> Train(TrainOptions options) {
   RETURN_IF_ERROR(CheckOptions(options));
   ASSIGN_OR_RETURN(options.session.op, ResolveOp(options));
-  // The bound for monitors and the last line.
+  // The bound for the monitors and the last loss line.
   absl::optional<int64_t> bound;
   if (options.session.is_chief) {
     RETURN_IF_ERROR(ApplyDefaultPolicy(&options.session));

@@ -21,10 +21,10 @@
 
 namespace lockstep::train::graph_actions {
 
-// Returns the batch of a slot (0 to replicas_to_aggregate - 1) of the update from global step `step`. Must be a
-// function of the two alone, the same in every process. Several threads call it. OutOfRange means that the input has
-// ended; the run ends before the first step that lacks a batch. In an asynchronous or FIRST_ARRIVALS run, the arguments
-// are the position in an input stream and the stream, and the run ends with its last stream.
+// Returns the batch of a slot (0 to replicas_to_aggregate - 1) of the update from global step `step`. The batch must
+// depend on these two alone, and be the same in every process. Called from several threads. OutOfRange means that the
+// input has ended; the run ends before the first step that lacks a batch. In an asynchronous or FIRST_ARRIVALS run, the
+// arguments are the position in an input stream and the stream, and the run ends with its last stream.
 using FeedFunction = std::function<absl::StatusOr<Batch>(int64_t step, int64_t slot)>;
 
 struct TrainOptions {
@@ -32,53 +32,53 @@ struct TrainOptions {
   // (logdir: output_dir), the model and its training (op: train_op with its loss and global step), and init_fn. The run
   // is asynchronous unless the configuration chooses a policy or replicas_to_aggregate (ApplyDefaultPolicy). The
   // options below set the configuration's checkpoint.keep, summary.every_steps, training.skip_non_finite and
-  // end_on_non_finite; steps or max_steps set its length.
+  // end_on_non_finite; steps or max_steps sets its length.
   SessionOptions session;
-  // The options init_op and init_feed_dict of SupervisorOptions: default, None or a function that returns initial
-  // values.
+  // See init_op and init_feed_dict of SupervisorOptions: default, None or a function that returns initial values.
   Choice<InitOp> init_op;
   std::vector<NamedTensor> init_feed_dict;
-  // Returns the batches, in place of those of the configured input, which then only specifies the examples. If null,
-  // the input's batches are used.
+  // Returns the batches that replace those of the configured input, which then only specifies the examples. If null,
+  // uses the input's batches.
   FeedFunction feed_fn;
-  // The number of steps to add to those that the run has, on the chief. Counted once for all restarts, until a run has
-  // ended well.
+  // The number of steps to add to the run's current ones, on the chief. Counted once for all restarts, until a run has
+  // ended successfully.
   absl::optional<int64_t> steps;
-  // The global step at which the run ends, on the chief. Without this and steps, training.steps, additional_steps or
-  // unbounded applies.
+  // The global step at which the run ends, on the chief. If neither this nor `steps` is set, training.steps,
+  // additional_steps or unbounded applies.
   absl::optional<int64_t> max_steps;
-  // If true, a step whose loss (gradient, update value) is not finite fails the run. If false, the step counts and
-  // changes nothing else, with a warning. The chief's value applies.
+  // If true, a step with a non-finite loss, gradient or update value fails the run. If false, the step counts but
+  // changes nothing else, and a warning is logged. The chief's value applies.
   bool fail_on_nan_loss = true;
-  // They must outlive the call. Without any, the chief logs the loss every 100 steps and writes it as a summary. On a
-  // worker, only those that run on all workers are called, and they are not notified of the end.
+  // The monitors; they must outlive the call. Without any, the chief logs the loss every 100 steps and writes it as a
+  // summary. On a worker, only monitors that run on all workers are called, and they are not notified of the end.
   std::vector<Monitor*> monitors;
   // Called after the monitors, on a worker around the blocks that it computes. They must outlive the call. If hooks
-  // stop the run or assign, session.program must have a name.
+  // stop the run or make assignments, session.program must have a name.
   std::vector<Hook*> hooks;
-  // The number of steps between two lines about the loss. The last step has one, too.
+  // The number of steps between two loss log lines. The last step is always logged.
   int64_t log_every_steps = 10;
-  // The time between two checkpoints of the chief. Default: checkpoint.every_seconds of the configuration, 600 s unless
-  // it is set. None and 0: only at the start and at the end, and every checkpoint.every_steps of the configuration.
+  // The time between two checkpoints of the chief. Default: checkpoint.every_seconds of the configuration, or 600 s if
+  // that is not set. With None or 0, saves only at the start, at the end, and every checkpoint.every_steps of the
+  // configuration.
   Choice<absl::Duration> save_model_period;
-  // The number of newest checkpoints that the chief keeps. None and 0 keep all.
+  // The number of newest checkpoints that the chief keeps. None or 0 keeps all.
   absl::optional<int64_t> keep_checkpoint_max = 5;
-  // The number of steps between two summaries of the loss by a chief without monitors. If 0, there are none.
+  // The number of steps between two loss summaries, written by a chief without monitors. 0 disables them.
   int64_t save_summaries_steps = 100;
-  // The longest time that a worker waits for its chief.
+  // The maximum time that a worker waits for its chief.
   absl::Duration max_wait = absl::Seconds(7200);
   RecoveryOptions recovery;
   SessionOpener open = OpenHeldSession;
-  // Receives the lines about the loss. If empty, they are logged.
+  // Receives the loss log lines. If null, they are logged.
   std::function<void(const std::string& line)> log;
 };
 
-// Trains until the run is over: its last step, the end of the input, or a monitor's stop. On the chief, the monitors
-// see each global step, in order; on a worker, the blocks that it computes. Another session follows Aborted and
-// Unavailable, without another Begin of the monitors. Returns the loss of the last step; nullopt if none was run
-// because the run was already over. After an error, the chief's last step is saved, too; after a loss that is not
-// finite, the last finite one. Errors: InvalidArgument names the wrong option, before anything starts; a loss that is
-// not finite is InvalidArgument; Cancelled if the process was stopped; those of monitors and sessions.
+// Trains until the run is over: after its last step, at the end of the input, or when a monitor stops it. On the chief,
+// the monitors see each global step, in order; on a worker, the blocks that it computes. After Aborted and Unavailable,
+// another session follows without another Begin of the monitors. Returns the loss of the last step, or nullopt if the
+// run was already over and no step ran. After an error, the chief still saves its last step; after a non-finite loss,
+// the last finite one. Errors: InvalidArgument naming a wrong option, before anything starts; InvalidArgument for a
+// non-finite loss; Cancelled if the process was stopped; those of monitors and sessions.
 absl::StatusOr<absl::optional<double>> Train(TrainOptions options);
 
 }  // namespace lockstep::train::graph_actions

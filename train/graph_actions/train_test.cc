@@ -1,4 +1,4 @@
-// Tests Train with real chiefs and workers in this process, and with sessions in memory for failures.
+// Tests Train with real chiefs and workers in this process, and with in-memory sessions for failures.
 #include "lockstep/train/graph_actions/train.h"
 
 #include <limits>
@@ -152,7 +152,7 @@ class GraphActionsTrainTest : public ::testing::Test {
     const auto reader = BundleReader::Open(&fs_, absl::StrCat("run/model.ckpt-", step));
     return reader.ok() ? CheckpointDigest(**reader).value() : reader.status().ToString();
   }
-  // Returns the events of all event files.
+  // Returns the events from all event files.
   std::vector<v1::Event> Events() {
     std::vector<v1::Event> events;
     const std::vector<std::string> names = fs_.ListDirectory("run").value();
@@ -167,7 +167,7 @@ class GraphActionsTrainTest : public ::testing::Test {
     }
     return events;
   }
-  // Returns (step, value) of the scalars "loss".
+  // Returns the "loss" scalars as (step, value).
   std::map<int64_t, float> LossSummaries() {
     std::map<int64_t, float> losses;
     for (const v1::Event& event : Events()) {
@@ -177,7 +177,7 @@ class GraphActionsTrainTest : public ::testing::Test {
     }
     return losses;
   }
-  // Opens in-memory sessions of a worker that computes these blocks.
+  // Opens in-memory sessions for a worker that computes these blocks.
   FakeOpener* OpenAsWorker(std::vector<StepResult> blocks) {
     options_.session.master = "grpc://chief:2222";
     options_.session.logdir.clear();
@@ -474,7 +474,7 @@ TEST_F(GraphActionsTrainTest, GA14TheEndOfTheFeedIsACleanEnd) {
   EXPECT_TRUE(TrainWell());
   EXPECT_EQ(StoredStep(), 4);
   const std::string fed = DigestOf(4);
-  // Only the fed batches count: the same batches without a feed give the same bits.
+  // Only the fed batches count: the same batches from a regular input produce the same bits.
   options_ = Options();
   options_.session.logdir = "unfed";
   options_.max_steps = 4;
@@ -484,7 +484,7 @@ TEST_F(GraphActionsTrainTest, GA14TheEndOfTheFeedIsACleanEnd) {
 }
 
 TEST_F(GraphActionsTrainTest, GA15TheEndOfTheInputIsACleanEnd) {
-  // A step takes eight of 96 examples, so an epoch has twelve steps.
+  // A step takes 8 of 96 examples, so an epoch has 12 steps.
   options_.session.op = Op(kUnbounded, "epochs: 1");
   EXPECT_TRUE(TrainWell());
   EXPECT_EQ(StoredStep(), 12);
@@ -550,7 +550,7 @@ TEST_F(GraphActionsTrainTest, GA21KeepCheckpointMaxZeroKeepsAll) {
   EXPECT_FALSE(HasCheckpoint(9));
 }
 
-// GA-23: the worker's bound is that of the run, not of the file that it finds.
+// GA-23: the worker's bound comes from the run, not from the file that it finds.
 TEST_F(GraphActionsTrainTest, GA23AWorkerEndsWithTheRunWhateverItsOwnSteps) {
   options_.session.is_chief = false;
   OpenAsWorker({Block(181, 1), Block(260, 0.5)});
