@@ -14,14 +14,14 @@
 
 namespace lockstep::train {
 
-// Receives the saves of a CheckpointSaverHook, in the thread of the session's caller. An error counts as the hook's.
+// Observes the saves of a CheckpointSaverHook, in the thread of the session's caller. Its errors count as the hook's.
 class CheckpointListener {
  public:
   virtual ~CheckpointListener() = default;
   // Called once, before there is a session.
   virtual absl::Status Begin() { return absl::OkStatus(); }
   virtual absl::Status BeforeSave(Session& session, int64_t step) { return absl::OkStatus(); }
-  // Returns true to stop the run; the result of the first save and of the last one is ignored.
+  // Returns true to stop the run. The result is ignored for the first save and the last one.
   virtual absl::StatusOr<bool> AfterSave(Session& session, int64_t step, const std::string& prefix) { return false; }
   // Called after the last save; `step` is the last step.
   virtual absl::Status End(Session& session, int64_t step) { return absl::OkStatus(); }
@@ -29,14 +29,14 @@ class CheckpointListener {
 
 struct CheckpointSaverOptions {
   Period period;
-  // The listeners, in the order of their calls. They must outlive the hook.
+  // The listeners, in call order. They must outlive the hook.
   std::vector<CheckpointListener*> listeners;
   Clock* clock = Clock::Real();
 };
 
-// Saves when a session begins, then with a period, and at a successful end if the last step is not saved. The chief's
-// own saves continue as well. With a period of steps it gates the steps at which it saves; with a period of time it
-// gates only if it has listeners, because they must see the step that is saved. Only for the chief.
+// Saves when a session begins, then periodically, and at a successful end if the last step has not been saved. The
+// chief's own saves continue as well. With a period in steps, it gates the steps at which it saves. With a period in
+// time, it gates only if it has listeners, because they must see the step that is saved. Only for the chief.
 class CheckpointSaverHook : public Hook {
  public:
   // Returns InvalidArgument if the period is wrong.

@@ -53,7 +53,7 @@ class CheckpointSaverHookTest : public ::testing::Test {
     return *CheckpointSaverHook::Create(options);
   }
 
-  // Returns the newest save after each run, without a call of AfterCreateSession.
+  // Returns the newest save after each run, without calling AfterCreateSession.
   std::vector<int64_t> NewestSaves(CheckpointSaverHook* hook, int runs, const std::vector<double>& times = {}) {
     FakeSession::Options options;
     options.gated = false;
@@ -109,7 +109,7 @@ TEST_F(CheckpointSaverHookTest, ListenersAreToldOfEachSave) {
   EXPECT_THAT(listener.calls, ElementsAre("before 3", "after 3", "end 3"));
 }
 
-// The end saves nothing if the last step is saved.
+// Saves nothing at the end if the last step has been saved.
 TEST_F(CheckpointSaverHookTest, TheLastStepIsSavedOnce) {
   RecordingListener listener;
   const auto hook = Make(Period::Steps(1), {&listener});

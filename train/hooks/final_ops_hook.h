@@ -16,12 +16,12 @@ namespace lockstep::train {
 struct FinalOpsOptions {
   // The values to read at a successful end, such as {"global_step"}; may be empty.
   std::vector<std::string> variables;
-  // Called at a successful end, after the read; may be empty. At least one of the two is required.
+  // Called at a successful end, after the read; may be null. At least one of `variables` and `function` is required.
   std::function<absl::Status(Session&)> function;
 };
 
-// Evaluates values or a function when the loop has ended successfully. An error counts as the hook's. OutOfRange is
-// explained in the log, because it no longer means the end of the run. Gates nothing.
+// Evaluates values or a function after the loop has ended successfully. An error counts as the hook's. The log explains
+// an OutOfRange error, because it no longer means the end of the run. Gates nothing.
 class FinalOpsHook : public Hook {
  public:
   // Returns InvalidArgument if there is nothing to evaluate.

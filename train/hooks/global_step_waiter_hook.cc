@@ -37,7 +37,7 @@ absl::Status GlobalStepWaiterHook::BeforeRun(RunContext& context) {
       waited_ = true;
       return absl::OkStatus();
     }
-    // Other workers compute meanwhile, including the steps that this hook waits for.
+    // Meanwhile, other workers compute, including the steps that this hook waits for.
     context.session().LimitHold(absl::ZeroDuration());
     if (options_.clock->Now() >= next_log) {
       LOG(INFO) << "Waiting for global step " << options_.wait_until_step << " before training; it is " << step;

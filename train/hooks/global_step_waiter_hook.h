@@ -14,15 +14,15 @@
 namespace lockstep::train {
 
 struct GlobalStepWaiterOptions {
-  // The global step to wait for; if 0 or less, there is no wait.
+  // The global step to wait for. If 0 or less, does not wait.
   int64_t wait_until_step = 0;
   // Must be more than 0.
   absl::Duration poll_interval = absl::Milliseconds(500);
   Clock* clock = Clock::Real();
 };
 
-// Delays a worker's first block until the run reaches the global step or ends. It holds no block meanwhile. The chief
-// does not wait: its hooks follow the steps, so they would wait for themselves.
+// Delays a worker's first block until the run reaches the global step or ends. Does not hold a block meanwhile. On the
+// chief it does not wait: the chief's hooks follow the steps, so they would wait for themselves.
 class GlobalStepWaiterHook : public Hook {
  public:
   // Returns InvalidArgument if poll_interval is not positive.

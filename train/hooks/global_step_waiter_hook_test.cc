@@ -12,7 +12,7 @@
 namespace lockstep::train {
 namespace {
 
-// A clock on which waiting takes no time: it jumps to the deadline.
+// A clock that jumps to the deadline instead of waiting.
 class LeapingClock : public Clock {
  public:
   absl::Time Now() override { return now_; }

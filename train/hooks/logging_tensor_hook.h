@@ -22,18 +22,18 @@ namespace lockstep::train {
 struct LoggingTensorOptions {
   // "loss" and "global_step" of the run, or names of variables and optimizer state.
   std::vector<std::string> tensors;
-  // The number of this process's runs, or the time, between two lines; the first run is always logged. Exactly one must
-  // be set, or neither with at_end.
+  // The number of this process's runs, or the time, between two lines. The first run is always logged. Exactly one must
+  // be set, or neither if at_end is set.
   absl::optional<int64_t> every_n_iter;
   absl::optional<absl::Duration> every_n_secs;
   // If true, logs once more at a successful end, with the values at that time.
   bool at_end = false;
   // The number of elements of each tensor to show; -1 shows all.
   int64_t summarize = 8;
-  // Makes the line from names and values, in the order of `tensors`. By default it is "loss = 0.5, global_step = 10";
-  // from the second line on, it ends with the time since the previous one, " (1.000 sec)".
+  // Formats a line from names and values, in the order of `tensors`. The default line is "loss = 0.5, global_step =
+  // 10"; from the second line on, it ends with the time since the previous one, " (1.000 sec)".
   std::function<std::string(const std::vector<std::pair<std::string, Tensor>>&)> formatter;
-  // Receives the lines. If empty, they are logged as INFO.
+  // Receives the lines. If null, they are logged as INFO.
   std::function<void(const std::string&)> log;
   Clock* clock = Clock::Real();
 };
@@ -57,9 +57,9 @@ class LoggingTensorHook : public Hook {
   absl::Status Log(const RunValues& values);
 
   const LoggingTensorOptions options_;
-  // The tensors that it reads from the session.
+  // The tensors to read from the session.
   std::vector<std::string> variables_;
-  // Counts runs, from 0, as steps. Absent if it logs only at the end.
+  // Counts runs, from 0, as steps. Absent if the hook logs only at the end.
   absl::optional<SecondOrStepTimer> timer_;
   int64_t runs_ = 0;
   // The global step before the first run.

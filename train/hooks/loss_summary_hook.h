@@ -18,7 +18,7 @@ struct LossSummaryOptions {
   Clock* clock = Clock::Real();
 };
 
-// Writes the loss as a summary "loss", at the first run and then with a period. Gates no step. Only for the chief.
+// Writes the loss as a summary "loss", at the first run and then periodically. Gates no step. Only for the chief.
 class LossSummaryHook : public Hook {
  public:
   // Returns InvalidArgument if the period is wrong.

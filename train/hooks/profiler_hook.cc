@@ -12,7 +12,7 @@
 namespace lockstep::train {
 namespace {
 
-// Returns a complete event of Chrome's trace format; `args` is the content of an object.
+// Returns a complete event in Chrome's trace format; `args` is the content of a JSON object.
 std::string Event(absl::string_view name, absl::Duration begin, absl::Duration length, absl::string_view args) {
   return absl::StrFormat(R"({"name":"%s","ph":"X","pid":1,"tid":1,"ts":%d,"dur":%d,"args":{%s}})", name,
                          absl::ToInt64Microseconds(begin), absl::ToInt64Microseconds(length), args);

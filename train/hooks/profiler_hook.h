@@ -20,20 +20,21 @@ namespace lockstep::train {
 
 struct ProfilerOptions {
   Period period;
-  // The directory of the timelines; created if it does not exist.
+  // The directory for the timelines; created if it does not exist.
   std::string output_directory;
   FileSystem* fs = FileSystem::Real();
   Clock* clock = Clock::Real();
 };
 
-// Writes timeline-<step>.json, which chrome://tracing and Perfetto show, with the runs since the previous file, at most
-// 10000. It measures the time from its BeforeRun to its AfterRun ("run": on the chief the wait for the next step, on a
-// worker the computation of a block and the wait for its result; including BeforeRun of later hooks and AfterRun of
-// earlier ones), and the time in between ("between runs": the other hooks and the loop's own code), but nothing inside
-// a step. Writes no file at the first run. If it cannot write a file, it logs a warning. Gates nothing.
+// Writes timeline-<step>.json files, which chrome://tracing and Perfetto show. Each holds the runs since the previous
+// file, at most 10000. Measures the time from its BeforeRun to its AfterRun ("run") and the time in between ("between
+// runs": the other hooks and the loop's own code), but nothing inside a step. On the chief, "run" is the wait for the
+// next step; on a worker, it is the computation of a block and the wait for its result. It includes BeforeRun of later
+// hooks and AfterRun of earlier ones. Writes no file at the first run. Logs a warning if it cannot write a file. Gates
+// nothing.
 class ProfilerHook : public Hook {
  public:
-  // Returns InvalidArgument if the period is wrong, or there is no directory.
+  // Returns InvalidArgument if the period is invalid or there is no directory.
   static absl::StatusOr<std::unique_ptr<ProfilerHook>> Create(const ProfilerOptions& options);
 
   std::string name() const override { return "ProfilerHook"; }
@@ -56,7 +57,7 @@ class ProfilerHook : public Hook {
 
   const ProfilerOptions options_;
   SecondOrStepTimer timer_;
-  // The time at which the first run began: the origin of all files.
+  // The start of the first run, which is the time origin of all files.
   absl::optional<absl::Time> origin_;
   absl::Time begin_;
   std::deque<Interval> runs_;

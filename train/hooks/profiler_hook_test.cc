@@ -31,7 +31,7 @@ class ProfilerHookTest : public ::testing::Test {
     return options;
   }
 
-  // Each run takes 3 ms, and 1 ms passes between two.
+  // Each run takes 3 ms, and 1 ms passes between runs.
   FakeSession::Options Session() {
     FakeSession::Options options;
     options.loss = [this](int64_t) {
@@ -64,7 +64,7 @@ TEST_F(ProfilerHookTest, WritesATimelineButNotOfTheFirstRun) {
 }
 
 TEST_F(ProfilerHookTest, AFileThatCannotBeWrittenDoesNotEndTheRun) {
-  // A file is where the directory should be.
+  // A file occupies the path of the directory.
   ASSERT_TRUE(WriteFileAtomically(&fs_, "/profile", "x").ok());
   const auto hook = *ProfilerHook::Create(Options());
   HookedRun run({hook.get()}, Session());

@@ -21,7 +21,7 @@ absl::Status StepCounterHook::AfterRun(RunContext& context, const RunValues& val
   const int64_t step = values.result.global_step;
   if (!timer_.ShouldTrigger(step)) return absl::OkStatus();
   const auto elapsed = timer_.Update(step);
-  // A clock that stands still has no rate.
+  // There is no rate if the clock has not advanced.
   if (!elapsed || elapsed->time <= absl::ZeroDuration()) return absl::OkStatus();
   const double rate = static_cast<double>(elapsed->steps) / absl::ToDoubleSeconds(elapsed->time);
   LOG(INFO) << "global_step/sec: " << rate;

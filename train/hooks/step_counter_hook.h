@@ -18,11 +18,11 @@ struct StepCounterOptions {
   Clock* clock = Clock::Real();
 };
 
-// Measures global steps per second, logs them, and writes them on the chief as a summary "global_step/sec". The first
+// Measures and logs global steps per second. On the chief, also writes them as a summary "global_step/sec". The first
 // step only starts the clock. Gates no step.
 class StepCounterHook : public Hook {
  public:
-  // Returns InvalidArgument if the period is wrong.
+  // Returns InvalidArgument if the period is invalid.
   static absl::StatusOr<std::unique_ptr<StepCounterHook>> Create(const StepCounterOptions& options);
 
   std::string name() const override { return "StepCounterHook"; }

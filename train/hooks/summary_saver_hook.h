@@ -15,23 +15,23 @@
 
 namespace lockstep::train {
 
-// Returns the summary of global step `step`; a SummaryBuilder (train/events) makes scalars, histograms and images.
+// Returns the summary of global step `step`. SummaryBuilder (train/events) creates scalars, histograms and images.
 // Called only when the summary is due.
 using SummaryProvider = std::function<absl::StatusOr<v1::Summary>(Session& session, int64_t step)>;
 
 struct SummarySaverOptions {
   Period period;
   SummaryProvider provider;
-  // If true, gates the steps at which the summary is due, so that the provider reads values of that very step.
-  // Otherwise they may be of a step that is up to 64 steps later.
+  // If true, gates the steps at which the summary is due, so that the provider reads the values of exactly that step.
+  // Otherwise they may be up to 64 steps newer.
   bool exact = false;
   Clock* clock = Clock::Real();
 };
 
-// Writes a summary at the first run and then with a period, into the chief's event file.
+// Writes a summary to the chief's event file, at the first run and then periodically.
 class SummarySaverHook : public Hook {
  public:
-  // Returns InvalidArgument if the period is wrong, or there is no provider.
+  // Returns InvalidArgument if the period is invalid or there is no provider.
   static absl::StatusOr<std::unique_ptr<SummarySaverHook>> Create(const SummarySaverOptions& options);
 
   std::string name() const override { return "SummarySaverHook"; }

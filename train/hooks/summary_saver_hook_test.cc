@@ -75,7 +75,7 @@ TEST_F(SummarySaverHookTest, GatesOnlyWhereItIsDueAndOnlyWhenItIsToBeExact) {
     ASSERT_TRUE(run.Run().ok());
     steps.push_back(run.base().newest());
   }
-  // The run is held at 1, 5 and 9; after each Run the next steps may be taken.
+  // The run is held at steps 1, 5 and 9; after each Run, the next steps may proceed.
   EXPECT_THAT(steps, ElementsAre(5, 5, 5, 5, 9, 9, 9, 9, 13, 13));
 }
 

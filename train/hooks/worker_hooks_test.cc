@@ -1,4 +1,5 @@
-// Tests hooks on workers, with a real chief in this process: a hook whose BeforeRun waits holds up no other process.
+// Tests hooks on workers, with a real chief in this process. A hook that waits in BeforeRun must not hold up other
+// processes.
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,7 +18,8 @@
 namespace lockstep::train {
 namespace {
 
-// Waits in BeforeRun, longer than a block is held, until the run has reached a step. Does not call LimitHold.
+// Waits in BeforeRun until the run has reached a step, which takes longer than a block is held. Does not call
+// LimitHold.
 class SlowHook : public Hook {
  public:
   SlowHook(int64_t step, std::function<void()> wait) : step_(step), wait_(std::move(wait)) {}
@@ -69,7 +71,7 @@ class WorkerHooksTest : public ::testing::Test {
     return asking;
   }
 
-  // Makes the first Run of a worker with this hook, while another worker computes.
+  // Makes a worker's first Run with this hook, while another worker computes.
   StepResult FirstRunWith(Hook* hook) {
     HookedSession::Options options;
     options.hooks = {hook};
@@ -96,7 +98,7 @@ class WorkerHooksTest : public ::testing::Test {
 
   const TrainOp op_;
   MemoryFileSystem fs_;
-  SimulatedClock clock_;  // of the workers
+  SimulatedClock clock_;  // used by the workers
   std::unique_ptr<ChiefSession> chief_;
   std::unique_ptr<Session> workers_[2];
 };
@@ -112,7 +114,7 @@ TEST_F(WorkerHooksTest, TheWaiterHoldsNoBlockWhileItWaits) {
 TEST_F(WorkerHooksTest, AHookThatTakesLongLosesItsBlockAndGetsAnother) {
   SlowHook hook(100, [this] {
     clock_.Advance(HookedSession::kMaxHold);
-    // The stream ends with the block.
+    // The stream ends when the block is given back.
     while (chief_->chief()->GetStatus().worker_size() == 2) std::this_thread::yield();
   });
   EXPECT_GT(FirstRunWith(&hook).global_step, 100);

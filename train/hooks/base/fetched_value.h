@@ -10,15 +10,15 @@
 
 namespace lockstep::train {
 
-// Returns the value of `name` in a run: "loss" (DT_DOUBLE) and "global_step" (DT_INT64) of its result, otherwise the
-// value that was fetched under that name. Returns Internal if it was not fetched.
+// Returns the value of `name` in a run: "loss" (DT_DOUBLE) or "global_step" (DT_INT64) of its result, or else the value
+// that was fetched under that name. Returns Internal if it was not fetched.
 absl::StatusOr<Tensor> FetchedValue(const RunValues& values, const std::string& name);
 
-// Returns true if FetchedValue has `name` without a Fetch.
+// Returns true if FetchedValue knows `name` without a Fetch.
 bool IsOfEveryRun(const std::string& name);
 
-// Formats a tensor for display: "0.5", "[1 2 3]". If it has more than `shown` elements, shows only these and its shape;
-// -1 shows all.
+// Formats a tensor for display: "0.5", "[1 2 3]". If it has more than `shown` elements, shows only the first `shown`
+// and its shape; -1 shows all.
 std::string TensorText(const Tensor& tensor, int64_t shown = 8);
 
 }  // namespace lockstep::train

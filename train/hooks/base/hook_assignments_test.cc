@@ -1,5 +1,5 @@
-// Tests that a hook that sets variables and the learning rate to functions of their old values does so once, although
-// the chief is killed or stopped.
+// Tests that a hook that computes new variables and a new learning rate from the old ones makes each change once, even
+// if the chief is killed or stopped.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -37,7 +37,7 @@ enum class End { kNone, kKilledInTheCallback, kSavedAndKilled, kKilledLater, kSt
 // Halves the weights and the learning rate at some steps.
 class HalvingHook : public Hook {
  public:
-  // Calls `then` after each change and each Assign, with its step.
+  // Calls `then` with the step after each change and each Assign.
   HalvingHook(Where where, std::function<void(int64_t)> then) : where_(where), then_(std::move(then)) {}
 
   std::string name() const override { return "halving"; }
@@ -108,8 +108,8 @@ class HookAssignmentsTest : public ::testing::TestWithParam<std::tuple<Where, En
     EXPECT_TRUE(session->Close().ok());
     return true;
   }
-  // Runs `lives` lives: the first ones end as `end` says, and the last one finishes the run. Returns the digest of its
-  // values.
+  // Runs `lives` lives: the last one finishes the run, and the others end as specified by `end`. Returns the digest of
+  // the run's values.
   std::string Train(End end, int lives) {
     MemoryFileSystem disk;
     for (int life = 1; life < lives; ++life) {

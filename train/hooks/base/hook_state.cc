@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kFormat[] = "hook-state-1\n";
 
-// Appends a netstring, the number of bytes, ":" and the bytes, so that any text may be a value.
+// Appends a netstring: the number of bytes, ":" and the bytes. Any text may therefore be a value.
 void AppendPart(absl::string_view part, std::string* text) { absl::StrAppend(text, part.size(), ":", part, "\n"); }
 
 absl::Status Malformed() { return absl::InvalidArgumentError("not a state that a hook has written"); }

@@ -12,20 +12,20 @@
 
 namespace lockstep::train {
 
-// The state that a hook keeps in checkpoints (Hook::State), as named values. Numbers keep their exact bits. A value
+// The state that a hook keeps in checkpoints (Hook::State), as named values. Numbers are preserved bit for bit. A value
 // type.
 class HookState {
  public:
   // Returns InvalidArgument if Serialize did not write `text`.
   static absl::StatusOr<HookState> Parse(absl::string_view text);
-  // Never empty.
+  // Returns the state as text, which is never empty.
   std::string Serialize() const;
 
   void SetInt(const std::string& name, int64_t value);
   void SetDouble(const std::string& name, double value);
   void SetText(const std::string& name, std::string value) { values_[name] = std::move(value); }
 
-  // Return InvalidArgument, which names the value, if it is absent or of another kind.
+  // Return InvalidArgument naming the value if it is absent or of another kind.
   absl::Status GetInt(const std::string& name, int64_t* value) const;
   absl::Status GetDouble(const std::string& name, double* value) const;
   absl::Status GetText(const std::string& name, std::string* value) const;

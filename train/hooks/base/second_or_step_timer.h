@@ -11,7 +11,7 @@
 
 namespace lockstep::train {
 
-// The period of a repeated action. Exactly one of the two must be set.
+// The period of a repeated action. Exactly one of `steps` and `time` must be set.
 struct Period {
   // The number of steps; at least 1.
   absl::optional<int64_t> steps;
@@ -22,12 +22,12 @@ struct Period {
   static Period Time(absl::Duration time) { return {absl::nullopt, time}; }
 };
 
-// Tells at which steps a periodic action is due: at the first step that it is asked about, and then when the period has
-// passed since the last time, never twice at a step. Not thread-safe.
+// Decides at which steps a periodic action is due: at the first step it is asked about, and then whenever the period
+// has passed since the last action, but never twice at one step. Not thread-safe.
 class SecondOrStepTimer {
  public:
-  // Returns InvalidArgument, with a message that begins with `prefix`, if both or neither of steps and time are set, or
-  // if one is out of range. `clock` must outlive the timer.
+  // Returns InvalidArgument, with a message that begins with `prefix`, unless exactly one of steps and time is set and
+  // in range. `clock` must outlive the timer.
   static absl::StatusOr<SecondOrStepTimer> Create(const Period& period, Clock* clock, absl::string_view prefix = "");
 
   bool ShouldTrigger(int64_t step) const;
@@ -37,15 +37,15 @@ class SecondOrStepTimer {
     absl::Duration time;
     int64_t steps = 0;
   };
-  // Records that the action happens at `step`, now. Returns nullopt the first time.
+  // Records that the action happens now, at `step`. Returns nullopt the first time.
   absl::optional<Elapsed> Update(int64_t step);
   // Forgets all updates.
   void Reset() { last_step_.reset(); }
 
   absl::optional<int64_t> last_triggered_step() const { return last_step_; }
 
-  // Returns true if ShouldTrigger(step) may be true, given that steps are seen one by one. For Hook::GatesAt. Exact
-  // with a period of steps; with a period of time, true for every step except that of the last update.
+  // Returns true if ShouldTrigger(step) may be true, given that steps are seen one by one. For Hook::GatesAt. Exact for
+  // a period in steps. For a period in time, true for every step except that of the last update.
   bool MayTriggerAt(int64_t step) const;
 
  private:

@@ -14,25 +14,25 @@
 
 namespace lockstep::train {
 
-// Observes training with the original's older protocol; a MonitorHookAdapter makes a hook of it. Life cycle:
+// Observes training with the older protocol of tf.contrib.learn; a MonitorHookAdapter turns it into a hook. Life cycle:
 //
 //   Begin, [EpochBegin, (StepBegin, StepEnd, PostStep)*, EpochEnd]*, End
 //
 // where a step is the global step that the run's update makes, and epochs may be left out. After an interrupted step,
-// StepBegin may be called again without StepEnd. The base class checks that order and returns InvalidArgument, like the
-// original's ValueError. An override must call the base class first. Calls come from one thread.
+// StepBegin may be called again without StepEnd. The base class checks this order and returns InvalidArgument, like the
+// original's ValueError. Overrides must call the base class first. All calls come from one thread.
 class Monitor {
  public:
   virtual ~Monitor() = default;
 
-  // Distinguishes monitors that keep a state, and names them in errors.
+  // The name distinguishes monitors that keep a state and identifies them in errors.
   virtual std::string name() const = 0;
   // Returns true if the monitor runs on workers, too; otherwise it runs only on the chief.
   virtual bool run_on_all_workers() const { return false; }
   // See Hook::OnlyLooks.
   virtual bool OnlyLooks() const { return false; }
 
-  // `max_steps` is the last step that is possible, if that is known.
+  // `max_steps` is the last possible step, if known.
   virtual absl::Status Begin(absl::optional<int64_t> max_steps);
   virtual absl::Status End(Session& session);
   virtual absl::Status EpochBegin(int64_t epoch);
@@ -58,9 +58,9 @@ class Monitor {
   absl::optional<int64_t> step_;
 };
 
-// Acts at the first steps and then periodically. It is active at step s if s <= first_n_steps, if s is at least
-// every_n_steps after the last active step (0 if there is none), and at the last step if that is known. Gates the steps
-// at which it is active.
+// Acts at the first steps and then periodically. A step s is active if s <= first_n_steps, if s is at least
+// every_n_steps after the last active step (0 if there is none), or if s is the last step and that is known. Gates the
+// active steps.
 class EveryN : public Monitor {
  public:
   // If every_n_steps is 0, every step is active.
@@ -70,10 +70,11 @@ class EveryN : public Monitor {
   absl::StatusOr<std::vector<std::string>> StepBegin(int64_t step) final;
   absl::StatusOr<bool> StepEnd(int64_t step, const RunValues& values) final;
   absl::Status PostStep(int64_t step, Session& session) final;
-  // Calls EveryNPostStep for the last step, if there was one and it was not active.
+  // Calls EveryNPostStep for the last step if there was one and it was not active.
   absl::Status End(Session& session) override;
   bool GatesAt(int64_t step) const override { return IsActive(step); }
-  // Returns the last active step, from which a restarted chief continues. A subclass with a state of its own adds it.
+  // Returns the last active step, from which a restarted chief continues. A subclass that keeps its own state appends
+  // it.
   std::string State() const override;
   absl::Status SetState(absl::string_view state) override;
 

@@ -16,20 +16,20 @@
 namespace lockstep::train {
 
 struct MonitorHookAdapterOptions {
-  // The monitors, in the order of their calls. They must outlive the hook.
+  // The monitors, in call order. They must outlive the hook.
   std::vector<Monitor*> monitors;
   // If false, only monitors that run on all workers are called.
   bool is_chief = true;
-  // The step at which the run ends, if that is known.
+  // The step at which the run ends, if known.
   absl::optional<int64_t> max_steps;
 };
 
-// Runs older monitors as one hook, which must be the last one of a program. The step of a run is the last known global
-// step + 1. If a monitor stops, the hook stops, after PostStep of all monitors. It gates the steps that any of them
-// gates. Each monitor keeps a state of its own, as "monitor NAME".
+// Runs older monitors as one hook, which must be a program's last hook. A run's step is the last known global step + 1.
+// If a monitor stops, the hook stops after PostStep of all monitors. It gates the steps that any monitor gates. Each
+// monitor keeps its own state, as "monitor NAME".
 class MonitorHookAdapter : public Hook {
  public:
-  // Returns InvalidArgument if two monitors that keep a state have one name.
+  // Returns InvalidArgument if two monitors that keep a state have the same name.
   static absl::StatusOr<std::unique_ptr<MonitorHookAdapter>> Create(const MonitorHookAdapterOptions& options);
 
   std::string name() const override { return "MonitorHookAdapter"; }

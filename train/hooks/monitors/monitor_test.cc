@@ -103,7 +103,7 @@ TEST_F(MonitorTest, AStepThatWasInterruptedBeginsAgain) {
   Step(&monitor, 8);
   EXPECT_THAT(monitor.begun, ElementsAre(8, 8));
   EXPECT_THAT(monitor.ended, ElementsAre(8));
-  // Once it has ended, it does not.
+  // A step that has ended does not begin again.
   ASSERT_TRUE(monitor.StepBegin(8).ok());
   EXPECT_THAT(monitor.begun, ElementsAre(8, 8));
 }

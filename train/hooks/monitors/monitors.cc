@@ -116,7 +116,7 @@ absl::Status ExportMonitor::Begin(absl::optional<int64_t> max_steps) {
 
 absl::Status ExportMonitor::EveryNPostStep(int64_t step, Session& session) {
   ASSIGN_OR_RETURN(const ReadResult read, session.Read(options_.variables));
-  // At the end the run may be at a later step, so the name has the step that was read.
+  // At the end, the run may be at a later step, so the name uses the step that was read.
   return saver_->Save(absl::StrCat(options_.directory, "/"), read.global_step, read.values).status();
 }
 

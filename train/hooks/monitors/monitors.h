@@ -23,13 +23,13 @@
 
 namespace lockstep::train {
 
-// Ready-made monitors of the older protocol (monitor.h). New programs use hooks: StopAtStepHook, CheckpointSaverHook,
-// StepCounterHook, SummarySaverHook, NanTensorHook, ValidationMonitor (which is a hook here).
+// Ready-made monitors of the older protocol (monitor.h). New programs should use hooks: StopAtStepHook,
+// CheckpointSaverHook, StepCounterHook, SummarySaverHook, NanTensorHook, ValidationMonitor (which is a hook here).
 
-// Stops after num_steps, including the first, or at last_step. Each worker needs its own.
+// Stops after num_steps, counting the first, or at last_step. Each worker needs its own monitor.
 class StopAtStepMonitor : public Monitor {
  public:
-  // Returns InvalidArgument if both or neither is set, or if the number is below 1.
+  // Returns InvalidArgument unless exactly one of num_steps and last_step is set and it is at least 1.
   static absl::StatusOr<std::unique_ptr<StopAtStepMonitor>> Create(const StopAtStepOptions& options);
 
   std::string name() const override { return "StopAtStep"; }
@@ -46,10 +46,10 @@ class StopAtStepMonitor : public Monitor {
   StopAtStepTarget target_;
 };
 
-// Saves after the first step, then with the period, and at the end if the last step is not saved.
+// Saves after the first step, then periodically, and at the end if the last step has not been saved.
 class CheckpointSaverMonitor : public Monitor {
  public:
-  // Returns InvalidArgument if the period is wrong.
+  // Returns InvalidArgument if the period is invalid.
   static absl::StatusOr<std::unique_ptr<CheckpointSaverMonitor>> Create(const Period& period,
                                                                         Clock* clock = Clock::Real());
 
@@ -67,7 +67,7 @@ class CheckpointSaverMonitor : public Monitor {
   absl::optional<int64_t> last_step_;
 };
 
-// A monitor that only looks, and keeps no state.
+// A monitor that only observes and keeps no state.
 class LookingEveryN : public EveryN {
  public:
   using EveryN::EveryN;
@@ -76,7 +76,7 @@ class LookingEveryN : public EveryN {
   absl::Status SetState(absl::string_view state) override { return absl::OkStatus(); }
 };
 
-// Writes "global_step/sec" into the chief's event file, measured between two active steps.
+// Writes "global_step/sec", measured between two active steps, to the chief's event file.
 class StepCounterMonitor : public LookingEveryN {
  public:
   explicit StepCounterMonitor(int64_t every_n_steps = 100, Clock* clock = Clock::Real())
@@ -110,7 +110,7 @@ class SummarySaverMonitor : public LookingEveryN {
   const SummaryProvider provider_;
 };
 
-// Checks the loss at the active steps: a NaN causes an error (InvalidArgument), or a warning and a stop. The chief
+// Checks the loss at the active steps. A NaN causes an error (InvalidArgument), or a warning and a stop. The chief also
 // checks every loss itself, as described at NanTensorHook.
 class NanLossMonitor : public EveryN {
  public:
@@ -126,7 +126,7 @@ class NanLossMonitor : public EveryN {
   const bool fail_on_nan_loss_;
 };
 
-// Keeps the values of a variable, or of "loss", at the active steps of this life.
+// Keeps the values of a variable, or of "loss", at the active steps since the process started.
 class CaptureVariableMonitor : public LookingEveryN {
  public:
   explicit CaptureVariableMonitor(std::string variable, int64_t every_n_steps = 100, int64_t first_n_steps = 1)
@@ -146,9 +146,9 @@ class CaptureVariableMonitor : public LookingEveryN {
 };
 
 struct ExportOptions {
-  // The directory of the exports; created if it does not exist.
+  // The directory for the exports; created if it does not exist.
   std::string directory;
-  // The variables to export. If empty, all that the session reads.
+  // The variables to export. If empty, exports all that the session reads.
   std::vector<std::string> variables;
   int64_t every_n_steps = 100;
   // The number of newest exports to keep; 0 keeps all.
@@ -157,8 +157,8 @@ struct ExportOptions {
   Clock* clock = Clock::Real();
 };
 
-// Writes the values at the active steps, and at the end, as checkpoints "export-<step>": values without a graph, for a
-// model's code to restore or serve.
+// Writes the values at the active steps, and at the end, as checkpoints "export-<step>". They hold values without a
+// graph, for a model's code to restore or serve.
 class ExportMonitor : public LookingEveryN {
  public:
   // Returns InvalidArgument if the directory is empty, or an option is out of range.

@@ -25,7 +25,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-// A program with one monitor, for one life.
+// A single life of a program with one monitor.
 class MonitoredRun {
  public:
   explicit MonitoredRun(Monitor* monitor, FakeSession::Options options = {})

@@ -63,7 +63,7 @@ absl::Status ValidationMonitor::AfterRun(RunContext& context, const RunValues& v
   RETURN_IF_ERROR(WriteSummary(context.session(), step));
   if (best_.Observe(step, metric->second)) {
     if (saver_ == nullptr) return absl::OkStatus();
-    // The slash makes this a directory, in which the name is "best".
+    // The slash makes this a directory, in which the checkpoint is named "best".
     ASSIGN_OR_RETURN(best_checkpoint_,
                      saver_->Save(absl::StrCat(options_.best_checkpoint_directory, "/"), step, read.values));
     return absl::OkStatus();

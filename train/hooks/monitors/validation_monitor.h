@@ -25,27 +25,27 @@ struct ValidationOptions {
   // Evaluates the values of one step on its own data, and returns metrics by name. Called in the thread of the
   // session's caller; the next step waits for it.
   std::function<absl::StatusOr<std::map<std::string, double>>(const ReadResult& values)> evaluate;
-  // The variables that `evaluate` receives. If empty, all.
+  // The variables that `evaluate` receives. If empty, it receives all.
   std::vector<std::string> variables;
-  // Evaluates at the multiples of this many global steps; at least 1.
+  // Evaluates at every multiple of this many global steps; at least 1.
   int64_t every_n_steps = 100;
   // Stops when the best value of the metric is this many global steps old; at least 1. If nullopt, never stops.
   absl::optional<int64_t> early_stopping_rounds;
   std::string early_stopping_metric = "loss";
   // True if a smaller value of the metric is better.
   bool early_stopping_metric_minimize = true;
-  // The directory for a checkpoint "best-<step>" of the values that `evaluate` received at the best step; only the
-  // newest is kept. Created if it does not exist. If empty, no checkpoint is kept.
+  // The directory for a checkpoint "best-<step>" of the values that `evaluate` received at the best step. Only the
+  // newest one is kept. The directory is created if it does not exist. If empty, no checkpoint is kept.
   std::string best_checkpoint_directory;
-  // Must differ between such monitors of a program.
+  // Must differ between the validation monitors of a program.
   std::string name = "ValidationMonitor";
   FileSystem* fs = FileSystem::Real();
   Clock* clock = Clock::Real();
 };
 
 // Evaluates the run's values periodically, writes the metrics as summaries "validation/<metric>", remembers the best
-// step, and stops when it is too long ago. A tie is not better. Gates the steps at which it evaluates, and keeps its
-// state in every checkpoint.
+// step, and stops when that step is too old. A tie is not an improvement. Gates the steps at which it evaluates, and
+// keeps its state in every checkpoint.
 class ValidationMonitor : public Hook {
  public:
   // Returns InvalidArgument if there is no `evaluate`, or an option is out of range.
@@ -60,8 +60,8 @@ class ValidationMonitor : public Hook {
 
   // The best value of early_stopping_metric.
   const BestMetric& best() const { return best_; }
-  // The checkpoint of the best step; "" if there is none, or no directory. After a restart the directory may have a
-  // better one, of a step that the run is about to compute again.
+  // The checkpoint of the best step; "" if there is none, or no directory. After a restart, the directory may hold a
+  // better one from a step that the run is about to recompute.
   const std::string& best_checkpoint() const { return best_checkpoint_; }
   // All metrics of the last evaluation.
   const std::map<std::string, double>& metrics() const { return metrics_; }

@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 
 class ValidationMonitorTest : public ::testing::Test {
  protected:
-  // Evaluates the values of each step to the loss that `losses_` has for it.
+  // Evaluates each step's values to the loss that `losses_` lists for the step.
   ValidationOptions Options(int64_t every_n_steps) {
     ValidationOptions options;
     options.evaluate = [this](const ReadResult& values) -> absl::StatusOr<std::map<std::string, double>> {
@@ -43,7 +43,7 @@ class ValidationMonitorTest : public ::testing::Test {
   std::vector<int64_t> evaluated_;
 };
 
-// MON-11, of values in place of checkpoints.
+// MON-11, but with values instead of checkpoints.
 TEST_F(ValidationMonitorTest, StopsWhenTheMetricWasBestTooLongAgo) {
   auto options = Options(1);
   options.early_stopping_rounds = 2;

@@ -13,7 +13,7 @@
 namespace lockstep::train {
 namespace {
 
-constexpr double kRelativeTolerance = 1e-5;  // numpy.allclose's
+constexpr double kRelativeTolerance = 1e-5;  // same as numpy.allclose
 
 absl::Status Wrong(const std::string& option, int64_t value, const std::string& expected) {
   return absl::InvalidArgumentError(
@@ -24,7 +24,7 @@ template <typename T>
 bool AreClose(absl::Span<const T> a, absl::Span<const T> b, double tolerance) {
   for (size_t i = 0; i < a.size(); ++i) {
     const auto left = static_cast<double>(a[i]), right = static_cast<double>(b[i]);
-    if (left == right) continue;  // infinities, too
+    if (left == right) continue;  // also true for equal infinities
     if (!(std::abs(left - right) <= tolerance + kRelativeTolerance * std::abs(right))) return false;
   }
   return true;
@@ -70,7 +70,7 @@ absl::StatusOr<bool> PrintTensorMonitor::EveryNStepEnd(int64_t step, const RunVa
 
 absl::Status ValueDumpMonitor::EveryNPostStep(int64_t step, Session& session) {
   ASSIGN_OR_RETURN(ReadResult read, session.Read(variables_));
-  // At the end the run may be at a later step.
+  // At the end, the run may be at a later step.
   std::map<std::string, Tensor>& values = values_[read.global_step];
   for (NamedTensor& value : read.values) values[value.name] = std::move(value.value);
   return absl::OkStatus();

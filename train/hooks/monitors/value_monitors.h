@@ -16,24 +16,24 @@
 
 namespace lockstep::train {
 
-// Monitors of the older protocol, like those of monitors.h, that show values.
+// Monitors of the older protocol that show values. See also monitors.h.
 
 struct PrintTensorOptions {
   // "loss" and "global_step" of the run, or names of variables and optimizer state.
   std::vector<std::string> tensors;
   int64_t every_n_steps = 100;
-  // The number of steps at the start that are all logged.
+  // The number of initial steps that are all logged.
   int64_t first_n_steps = 1;
   // The number of elements of each tensor to show; -1 shows all.
   int64_t summarize = 8;
-  // Receives the lines. If empty, they are logged as INFO.
+  // Receives the lines. If null, they are logged as INFO.
   std::function<void(const std::string&)> log;
 };
 
 // Logs values at the active steps: "Step 10: loss = 0.5, logits/bias = [1 2 3]".
 class PrintTensorMonitor : public LookingEveryN {
  public:
-  // Returns InvalidArgument, which names the option that is missing or wrong.
+  // Returns InvalidArgument naming a missing or wrong option.
   static absl::StatusOr<std::unique_ptr<PrintTensorMonitor>> Create(PrintTensorOptions options);
   std::string name() const override { return "PrintTensor"; }
 
@@ -48,13 +48,13 @@ class PrintTensorMonitor : public LookingEveryN {
   const PrintTensorOptions options_;
 };
 
-// Keeps the values of many variables at each active step of this life, to compare them with those of another run. The
-// comparison shows where two programs that should do the same begin to differ. The counterpart of GraphDump, which
-// keeps the tensors of a graph.
+// Keeps the values of many variables at each active step since the process started, and compares them with those of
+// another run. The comparison shows where two programs that should behave alike begin to differ. The counterpart of
+// GraphDump, which keeps the tensors of a graph.
 class ValueDumpMonitor : public LookingEveryN {
  public:
-  // If `variables` is empty, keeps all that the session reads, including optimizer state and "global_step". Needs
-  // memory for them at each active step. If every_n_steps is 0, every step is active.
+  // If `variables` is empty, keeps everything that the session reads, including optimizer state and "global_step".
+  // Every active step needs memory for these values. If every_n_steps is 0, every step is active.
   explicit ValueDumpMonitor(std::vector<std::string> variables = {}, int64_t every_n_steps = 0)
       : LookingEveryN(every_n_steps), variables_(std::move(variables)) {}
   std::string name() const override { return "ValueDump"; }
@@ -66,9 +66,9 @@ class ValueDumpMonitor : public LookingEveryN {
     std::vector<std::string> matched;
     std::vector<std::string> non_matched;
   };
-  // Compares all values of `step` here with those of `other`. Floating-point numbers a here and b there match if
-  // |a - b| <= tolerance + 1e-5 |b|, all others if they are equal; a NaN matches nothing. Errors: NotFound if the step
-  // is not kept here; InvalidArgument if `other` has no value of that step and name.
+  // Compares all values of `step` here with those of `other`. Floating-point numbers a (here) and b (there) match if |a
+  // - b| <= tolerance + 1e-5 |b|; other values match if they are equal; a NaN never matches. Errors: NotFound if the
+  // step is not kept here; InvalidArgument if `other` lacks a value for that step and name.
   absl::StatusOr<Comparison> Compare(const ValueDumpMonitor& other, int64_t step, double tolerance = 1e-6) const;
 
  protected:

@@ -112,7 +112,7 @@ TEST(ValueDumpMonitorTest, SaysWhereTwoRunsDiffer) {
   const auto hook = *MonitorHookAdapter::Create({{&other}});
   HookedRun run({hook.get()}, Steps(3));
   ASSERT_TRUE(run.Run(2).ok());
-  // After the Assign, "w" and "v" no longer have the values of the step.
+  // After the Assign, "w" and "v" no longer have the step's values.
   ASSERT_TRUE(run.base().Assign({{"w", Tensor::FromValues<float>({}, {3.0001f})}}).ok());
   ASSERT_TRUE(run.Run(1).ok());
   const auto compare = [&](const ValueDumpMonitor& with, int64_t step, double tolerance = 1e-6) {

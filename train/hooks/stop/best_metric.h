@@ -9,15 +9,16 @@
 
 namespace lockstep::train {
 
-// The best value of a metric so far, and its global step. A value is better if it is less than the best (or, when not
-// minimizing, more) by more than `min_delta`. A tie is not better, nor is NaN, unless it is the first. A value type.
+// The best value of a metric so far, and its global step. A value is better if it is less than the best (more, if not
+// minimizing) by more than `min_delta`. A tie is not better, and neither is a NaN unless it is the first value. A value
+// type.
 class BestMetric {
  public:
   explicit BestMetric(bool minimize = true, double min_delta = 0) : minimize_(minimize), min_delta_(min_delta) {}
 
   // Returns true if `value` is the best so far.
   bool Observe(int64_t step, double value);
-  // Returns the number of global steps since the best one; 0 if there is none.
+  // Returns the number of global steps since the best value, or 0 if there is none.
   int64_t StepsSince(int64_t step) const { return step_ ? step - *step_ : 0; }
 
   const absl::optional<double>& value() const { return value_; }

@@ -15,29 +15,29 @@
 namespace lockstep::train {
 
 struct EarlyStoppingOptions {
-  // Returns the metric, after the given run. On the chief, a Session::Read in it is of that step. If empty, the metric
-  // is the loss of the step.
+  // Returns the metric after the given run. On the chief, a Session::Read in it returns values of that step. If null,
+  // the metric is the step's loss.
   std::function<absl::StatusOr<double>(Session& session, const RunValues& values)> metric;
-  // The number of consecutive checks without an improvement after which it stops; at least 1.
+  // Stops after this many consecutive checks without an improvement; at least 1.
   int64_t patience = 10;
   // The difference that an improvement must exceed; at least 0.
   double min_delta = 0;
   // True if a smaller value is better.
   bool minimize = true;
-  // Checks at the multiples of this many global steps; at least 1.
+  // Checks at every multiple of this many global steps; at least 1.
   int64_t every_n_steps = 1;
   // If true, a program that is started again after this hook has stopped it takes no step: the chief's run ends again
   // at the same step. If false, it continues, and stops at the next check without an improvement.
   bool stay_stopped = false;
-  // Must differ between such hooks of a program.
+  // Must differ between the early stopping hooks of a program.
   std::string name = "EarlyStoppingHook";
 };
 
-// Stops when a metric no longer improves. Every checkpoint has its state, and it gates the steps at which it checks:
-// the run ends at the same step however often the chief is killed. A NaN is no improvement.
+// Stops when a metric no longer improves. Every checkpoint holds its state, and it gates the steps at which it checks,
+// so the run ends at the same step however often the chief is killed. A NaN is not an improvement.
 class EarlyStoppingHook : public Hook {
  public:
-  // Returns InvalidArgument, which names the option that is out of range.
+  // Returns InvalidArgument naming the option that is out of range.
   static absl::StatusOr<std::unique_ptr<EarlyStoppingHook>> Create(const EarlyStoppingOptions& options);
 
   std::string name() const override { return options_.name; }

@@ -24,7 +24,7 @@ std::unique_ptr<EarlyStoppingHook> Make(int64_t patience, int64_t every_n_steps 
   return *EarlyStoppingHook::Create(options);
 }
 
-// Returns options of a session whose loss is best at step 7, and never as good again.
+// Returns options for a session whose loss is best at step 7 and never as good again.
 FakeSession::Options BestAtSeven() {
   FakeSession::Options options;
   options.loss = [](int64_t step) { return step == 4 ? std::nan("") : std::abs(static_cast<double>(step) - 7.1); };
@@ -51,7 +51,7 @@ TEST(EarlyStoppingHookTest, ChecksAndGatesEverySoManySteps) {
   EXPECT_EQ(hook->best().step(), 5);
 }
 
-// The chief is killed at each step, once or before every check: the end is the same.
+// Kills the chief at each step, once or before every check. The run must end at the same step.
 TEST(EarlyStoppingHookTest, KillsOfTheChiefDoNotMoveTheEnd) {
   for (const int64_t every_n_steps : {1, 3}) {
     const auto undisturbed = Make(3, every_n_steps);

@@ -11,14 +11,15 @@
 namespace lockstep::train {
 
 struct NanTensorOptions {
-  // "loss", which is of the step or, on a worker, of the block; otherwise the name of a variable or optimizer state.
+  // "loss", which is the loss of the step or, on a worker, of the block; otherwise the name of a variable or optimizer
+  // state.
   std::string tensor = "loss";
   // If false, a NaN causes a warning and a successful end instead of an error.
   bool fail_on_nan = true;
 };
 
-// Ends the run at the first NaN with InvalidArgument, as for a loss that the chief refuses, or with a stop. The chief
-// itself checks every loss before the update, and a run whose loss is not finite fails regardless of this hook, unless
+// Ends the run at the first NaN, with InvalidArgument (as for a loss that the chief rejects) or with a stop. The chief
+// itself checks every loss before the update, and a run with a non-finite loss fails regardless of this hook, unless
 // training.end_on_non_finite or skip_non_finite is set. This hook also checks variables, the losses of skipped steps,
 // and the losses of another session. Gates every step.
 class NanTensorHook : public Hook {

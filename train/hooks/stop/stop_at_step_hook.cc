@@ -50,7 +50,7 @@ absl::Status StopAtStepHook::AfterCreateSession(Session& session) {
 absl::Status StopAtStepHook::AfterRun(RunContext& context, const RunValues& values) {
   const int64_t last_step = *target_.last_step();
   if (values.result.global_step < last_step) return absl::OkStatus();
-  // On a worker the step of a block may not be committed.
+  // On a worker, a block's step may not be committed yet.
   ASSIGN_OR_RETURN(const int64_t step, context.session().GlobalStep());
   if (step < last_step) return absl::OkStatus();
   target_.set_reached();

@@ -15,30 +15,31 @@ namespace lockstep::train {
 
 struct StopAtStepOptions {
   // The number of steps after the global step of the first session; at least 1. A recovery or a restart of the chief
-  // does not extend it, but a program that is started again after a successful end, or with another number, counts from
-  // its own start. Exactly one of num_steps and last_step must be set.
+  // does not extend it, but a program that is started again after a successful end, or with a different number, counts
+  // from its own start. Exactly one of num_steps and last_step must be set.
   absl::optional<int64_t> num_steps;
-  // The global step; at least 1.
+  // The global step at which to stop; at least 1.
   absl::optional<int64_t> last_step;
 };
 
 // The step at which a hook or a monitor stops. A value type.
 class StopAtStepTarget {
  public:
-  // Returns InvalidArgument, which names `owner`, if both or neither option is set, or if the number is below 1.
+  // Returns InvalidArgument naming `owner` unless exactly one of num_steps and last_step is set and it is at least 1.
   static absl::StatusOr<StopAtStepTarget> Create(absl::string_view owner, const StopAtStepOptions& options);
 
-  // Counts num_steps from global step `step`, unless the target is known already.
+  // Counts num_steps from global step `step`, unless the target is already known.
   void CountFrom(int64_t step) {
     if (!last_step_) last_step_ = step + *options_.num_steps;
   }
-  // Returns nullopt with num_steps before CountFrom.
+  // Returns nullopt if num_steps is set and CountFrom has not been called.
   const absl::optional<int64_t>& last_step() const { return last_step_; }
   void set_reached() { reached_ = true; }
   bool reached() const { return reached_; }
 
   bool GatesAt(int64_t step) const { return !last_step_ || step >= *last_step_; }
-  // Returns a state only with num_steps, until they are reached: a later life then counts from its own start.
+  // Returns a state only if num_steps is set and not yet reached. Once it is reached, a later life counts from its own
+  // start.
   std::string State() const;
   absl::Status SetState(absl::string_view state);
 
@@ -52,11 +53,11 @@ class StopAtStepTarget {
 
 // Stops when the run reaches a global step. As in the original, at least one Run happens, even after that step: a
 // program that is started again after its successful end makes one more step, unless training.steps of the
-// configuration ends the run. On a worker it ends that worker's loop; each worker needs its own. Gates that step and
-// all later ones.
+// configuration ends the run. On a worker, it ends only that worker's loop; each worker needs its own hook. Gates that
+// step and all later ones.
 class StopAtStepHook : public Hook {
  public:
-  // Returns InvalidArgument if both or neither is set, or if the number is below 1.
+  // Returns InvalidArgument unless exactly one of num_steps and last_step is set and it is at least 1.
   static absl::StatusOr<std::unique_ptr<StopAtStepHook>> Create(const StopAtStepOptions& options);
 
   std::string name() const override { return "StopAtStepHook"; }
