@@ -21,15 +21,15 @@ using CheckpointEvaluator = std::function<absl::Status(const std::string& checkp
 struct CheckpointEvaluationOptions {
   CheckpointEvaluator evaluate;
   std::function<absl::StatusOr<absl::optional<std::string>>()> latest_checkpoint;
-  // Looks for a new checkpoint at the multiples of this many global steps; at least 1.
+  // Looks for a new checkpoint at every multiple of this many global steps; at least 1.
   int64_t every_n_steps = 1;
   // The minimum time between two looks.
   absl::Duration check_interval = absl::Seconds(5);
   Clock* clock = Clock::Real();
 };
 
-// Evaluates the newest checkpoint on the chief, if it has changed, in the thread of the session's caller. The steps
-// continue meanwhile, until the hooks are 64 steps behind. Skips a checkpoint that is gone or damaged.
+// Evaluates the newest checkpoint on the chief if it has changed, in the thread of the session's caller. Meanwhile, the
+// steps continue until the hooks are 64 steps behind. Skips a missing or damaged checkpoint.
 class CheckpointEvaluationHook : public Hook {
  public:
   explicit CheckpointEvaluationHook(CheckpointEvaluationOptions options) : options_(std::move(options)) {}

@@ -1,4 +1,4 @@
-// Tests when evaluations of a run's checkpoints end, and which checkpoints they skip.
+// Tests when the evaluation of a run's checkpoints ends, and which checkpoints it skips.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/train/learn/checkpoint_evaluation.h"

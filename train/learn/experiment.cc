@@ -72,7 +72,7 @@ absl::StatusOr<std::unique_ptr<Experiment>> Experiment::Create(ExperimentOptions
   std::unique_ptr<Experiment> experiment(new Experiment(std::move(options)));
   const Estimator& estimator = experiment->estimator();
   RETURN_IF_ERROR(estimator.CheckTraining(experiment->TrainArguments()));
-  // The configured split need not exist for an experiment that only trains.
+  // An experiment that only trains does not need the configured split.
   const Estimator::EvaluateArguments evaluation = experiment->EvaluateArguments("");
   if (!evaluation.split.empty() || !evaluation.metrics.empty()) RETURN_IF_ERROR(estimator.CheckEvaluation(evaluation));
   return experiment;
@@ -154,10 +154,10 @@ absl::Status Experiment::ContinuousLoop(const ContinuousEvalOptions& options, co
   std::string evaluated;
   absl::Time next_warning = absl::InfinitePast();
   bool ended = false;
-  // The predicate also receives the last result.
+  // The predicate is also called with the last result.
   while ((!options.predicate || options.predicate(result)) && !ended) {
     const absl::Time began = options_.clock->Now();
-    // Must come before the look: the newest checkpoint of a finished run does not change.
+    // Must precede the look: the newest checkpoint of a finished run does not change.
     ASSIGN_OR_RETURN(const bool finished, estimator().RunIsFinished());
     ASSIGN_OR_RETURN(result, EvaluateNewest(options, split, exports, &evaluated));
     if (result) {
@@ -177,7 +177,7 @@ absl::Status Experiment::ContinuousLoop(const ContinuousEvalOptions& options, co
 }
 
 absl::StatusOr<bool> Experiment::IsLast(int64_t step) {
-  // The chief may have been given other steps than this process.
+  // The chief's number of steps may differ from this process's.
   ASSIGN_OR_RETURN(const absl::optional<int64_t> of_run, estimator().LastStep());
   const absl::optional<int64_t> last = of_run ? of_run : options_.train_steps;
   return last && step >= *last;
@@ -198,7 +198,7 @@ absl::StatusOr<absl::optional<EvaluationMetrics>> Experiment::EvaluateNewest(con
     const absl::Status exported = Export(*result).status();
     if (!exported.ok()) result = exported;
   }
-  // A checkpoint that is gone has a successor; a damaged one is tried only once.
+  // A missing checkpoint has a successor; a damaged one is tried only once.
   if (absl::IsNotFound(result.status())) {
     ASSIGN_OR_RETURN(const auto now, estimator().LatestCheckpoint());
     if (now == newest) return result.status();  // something else is missing
@@ -258,7 +258,7 @@ absl::StatusOr<ExperimentResult> Experiment::TrainAndEvaluateEvery(int64_t frequ
     arguments.hooks.push_back(&hook);
   }
   RETURN_IF_ERROR(estimator().Train(arguments));
-  // A run that was already over has saved nothing.
+  // A run that was already over has not saved anything.
   if (newest.evaluation) return newest;
   return EvaluateAndExport(EvaluateArguments(""));
 }
@@ -273,13 +273,13 @@ absl::StatusOr<ExperimentResult> Experiment::ContinuousTrainAndEval(const Contin
   ExperimentResult result;
   int64_t step = -1;
   bool ended = false;
-  // The predicate also receives the last result.
+  // The predicate is also called with the last result.
   while ((!predicate || predicate(result.evaluation)) && !ended) {
     Estimator::TrainArguments arguments = TrainArguments();
     arguments.steps = steps_per_iteration();
     RETURN_IF_ERROR(estimator().Train(arguments));
     ASSIGN_OR_RETURN(result, EvaluateAndExport(EvaluateArguments("one_pass")));
-    // The run makes no progress if a hook stops it each time.
+    // The run makes no progress if a hook stops it every time.
     const int64_t now = result.evaluation->global_step;
     ended = now == step || (options_.train_steps && now >= *options_.train_steps);
     step = now;

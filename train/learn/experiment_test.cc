@@ -17,7 +17,7 @@ using ::testing::HasSubstr;
 class ExperimentTest : public ::testing::Test {
  protected:
   ExperimentTest() { Become(""); }
-  // Becomes another task of a cluster, with a new estimator.
+  // Switches to another task of a cluster, with a new estimator.
   void Become(const std::string& tf_config, RunConfigOptions config = {}) {
     estimator_ = std::make_shared<FakeEstimator>(ConfigOf(tf_config, std::move(config)), &clock_);
     options_.estimator = estimator_;
@@ -260,7 +260,7 @@ TEST_F(ExperimentTest, LooksForCheckpointsAtEachStepByDefault) {
 }
 
 TEST_F(ExperimentTest, LooksForCheckpointsOnceInTheInterval) {
-  // Trains twelve steps, each of which takes a second and makes a checkpoint.
+  // Trains twelve steps, each of which takes a second and writes a checkpoint.
   class Stepping : public FakeEstimator {
    public:
     explicit Stepping(JumpingClock* clock) : FakeEstimator(ConfigOf("")), clock_(clock) {}
@@ -433,7 +433,7 @@ TEST_F(ExperimentTest, AnswersWithItsOptions) {
   EXPECT_EQ(experiment->eval_steps(), 25);
 }
 
-// EXP-33, and other options that are wrong
+// EXP-33, and other wrong options
 TEST_F(ExperimentTest, NamesTheOptionThatIsWrong) {
   options_.train_steps_per_iteration = 0;
   EXPECT_EQ(ErrorOf(), "Experiment's train_steps_per_iteration is 0, must be at least 1");

@@ -14,15 +14,16 @@
 
 namespace lockstep::train::learn_runner {
 
-// Makes the experiment of a program, whose RunConfig must be the given one except for options that Uid ignores.
+// Creates a program's experiment. Its RunConfig must equal `config` except for options that Uid ignores.
 using ExperimentFunction = std::function<absl::StatusOr<std::unique_ptr<Experiment>>(const RunConfig& config)>;
 
-// Makes an experiment and calls the method that `schedule` names: train, evaluate, continuous_eval,
+// Creates an experiment and calls the method that `schedule` names: train, evaluate, continuous_eval,
 // continuous_eval_on_train_data, train_and_evaluate, continuous_train_and_eval, local_run, run_std_server or test.
-// Without `schedule`, calls train_and_evaluate if the process is alone, or the task is a chief or master; train for a
+// Without `schedule`, calls train_and_evaluate if the process is alone or the task is a chief or master; train for a
 // worker; run_std_server for a ps; continuous_eval for an evaluator.
-// Errors: InvalidArgument for an unknown schedule, for a chief, an evaluator or a schedule that evaluates if there is
-// no model_dir, and if `make` returns no experiment or one with another RunConfig; those of `make` and of the method.
+// Errors: InvalidArgument for an unknown schedule, for a missing model_dir on a chief, an evaluator or with a schedule
+// that evaluates, and if `make` returns no experiment or one with a different RunConfig; those of `make` and of the
+// method.
 absl::StatusOr<ExperimentResult> Run(const ExperimentFunction& make, const RunConfig& config,
                                      const absl::optional<std::string>& schedule = absl::nullopt);
 
@@ -31,12 +32,12 @@ using HyperParameters = std::map<std::string, std::string>;
 using TunedExperimentFunction =
     std::function<absl::StatusOr<std::unique_ptr<Experiment>>(const RunConfig& config, const HyperParameters& hparams)>;
 
-// As Run above, with hyperparameters, which `make` receives.
+// Like Run above, with hyperparameters, which are passed to `make`.
 absl::StatusOr<ExperimentResult> Run(const TunedExperimentFunction& make, const RunConfig& config,
                                      const HyperParameters& hparams,
                                      const absl::optional<std::string>& schedule = absl::nullopt);
 
-// As the first Run, with a RunConfig of the environment and the model_dir `output_dir`.
+// Like the first Run, with a RunConfig from the environment and the model_dir `output_dir`.
 absl::StatusOr<ExperimentResult> Run(const ExperimentFunction& make, const std::string& output_dir,
                                      const absl::optional<std::string>& schedule = absl::nullopt);
 
@@ -46,7 +47,7 @@ class Tuner {
   virtual ~Tuner() = default;
   // Advances to the next trial. Returns false if there is none.
   virtual absl::StatusOr<bool> NextTrial() = 0;
-  // Makes the experiment of the current trial with `make`, which checks it as Run does, and runs it.
+  // Creates the experiment of the current trial with `make`, which checks it as Run does, and runs it.
   virtual absl::Status RunExperiment(const TunedExperimentFunction& make) = 0;
 };
 

@@ -25,7 +25,7 @@ class LearnRunnerTest : public ::testing::Test {
   ExperimentFunction Function() {
     return [this](const RunConfig& config) { return Make(config); };
   }
-  // Returns the calls that the task of a cluster makes.
+  // Returns the estimator calls that the cluster's task makes.
   std::vector<std::string> CallsOf(const std::string& tf_config, const absl::optional<std::string>& schedule = {}) {
     const auto result = learn_runner::Run(Function(), ConfigOf(tf_config), schedule);
     EXPECT_TRUE(result.ok()) << result.status();
@@ -94,7 +94,7 @@ TEST_F(LearnRunnerTest, AScheduleThatEvaluatesNeedsAModelDir) {
     return learn_runner::Run(Function(), RunConfig::Create({}, ParseTfConfig(tf_config).value()).value(), schedule)
         .status();
   };
-  // Next to workers, and outside the cloud, a master is a worker that evaluates.
+  // A master that has workers and does not run in the cloud is a worker that evaluates.
   const absl::Status master = run(R"({"cluster": {"master": ["m:1"], "worker": ["w:1"]}, "task": {"type": "master"},
                                       "environment": "local"})",
                                   absl::nullopt);

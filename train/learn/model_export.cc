@@ -28,7 +28,7 @@ constexpr char kMetricsFile[] = "evaluation.json";
 constexpr char kLockFile[] = "export.lock";
 constexpr absl::Duration kLockPeriod = absl::Milliseconds(20);
 
-// Waits for the lock: the chief and an evaluator of a run may export the same checkpoint at the same time.
+// Waits for the lock, because a run's chief and evaluator may export the same checkpoint at the same time.
 absl::StatusOr<std::unique_ptr<FileSystem::Lock>> AwaitLock(FileSystem* fs, const std::string& path, Clock* clock,
                                                             StopSignal* stop) {
   auto lock = fs->LockFile(path);
@@ -57,7 +57,7 @@ absl::Status WriteCheckpoint(FileSystem* fs, const TensorReader& source, std::ve
   return writer->Finish();
 }
 
-// Writes the variables as a checkpoint, and in the formats of other programs.
+// Writes the variables as a checkpoint and in the formats for other programs.
 absl::Status WriteVariables(FileSystem* fs, const EvaluationMetrics& result, const v1::ModelSpec& model,
                             const std::string& directory) {
   ASSIGN_OR_RETURN(const std::unique_ptr<BundleReader> source, BundleReader::Open(fs, result.checkpoint));
@@ -93,7 +93,7 @@ absl::Status CheckSameVariables(FileSystem* fs, const EvaluationMetrics& result,
   return absl::OkStatus();
 }
 
-// Returns true if the export is there, complete and the same. If it cannot be read, it is not there.
+// Returns true if the same export already exists and is complete. An unreadable export counts as missing.
 bool IsExported(FileSystem* fs, const EvaluationMetrics& result, const v1::RunRecord& exported,
                 const std::string& directory) {
   const auto present = ReadRunRecord(fs, directory);
@@ -103,7 +103,8 @@ bool IsExported(FileSystem* fs, const EvaluationMetrics& result, const v1::RunRe
          CheckSameVariables(fs, result, exported.model(), directory).ok();
 }
 
-// Removes the record of an older export in the directory, so that it is no export while its files change.
+// Removes the record of an older export from the directory, so that it does not count as an export while its files
+// change.
 absl::Status RemoveRecord(FileSystem* fs, const std::string& directory) {
   const absl::Status status = fs->Remove(JoinPath(directory, kRunRecordFile));
   if (absl::IsNotFound(status)) return absl::OkStatus();
@@ -123,7 +124,7 @@ absl::Status ExportModel(FileSystem* fs, const std::string& model_dir, const Eva
   *exported.mutable_config() = record->config();
   *exported.mutable_model() = record->model();
   *exported.mutable_build() = record->build();
-  // Predictions read other data in the same way as the training split.
+  // Prepares other data for predictions the same way as the training split.
   if (record->data().prepared_size() > 0) *exported.mutable_data()->mutable_prepared() = record->data().prepared();
   RETURN_IF_ERROR(fs->CreateDirectory(directory));
   ASSIGN_OR_RETURN(const auto lock, AwaitLock(fs, JoinPath(std::string(Dirname(directory)), kLockFile), clock, stop));

@@ -63,7 +63,7 @@ absl::Status CheckOptions(const RunConfigOptions& options) {
   return absl::OkStatus();
 }
 
-// Returns the role of the process, whose chief is at `master` if it is neither "" nor the process's own address.
+// Returns the role of the process. Its chief is at `master` unless that is "" or the process's own address.
 absl::StatusOr<ClusterRole> ResolveTaskAt(const std::string& master, const TfConfig& environment) {
   if (master.empty()) return ResolveRole(environment);
   RETURN_IF_ERROR(ParseMasterAddress(master).status());
@@ -128,7 +128,7 @@ absl::StatusOr<RunConfig> RunConfig::Replace(const std::function<void(RunConfigO
   RunConfigOptions options = options_;
   TfConfig environment = environment_;
   change(&options);
-  // A replaced model_dir also replaces that of the environment.
+  // A replaced model_dir also replaces the environment's.
   if (options.model_dir != options_.model_dir) environment.model_dir = options.model_dir;
   return Create(std::move(options), std::move(environment));
 }
@@ -175,7 +175,7 @@ void RunConfig::ApplyTo(MonitoredTrainingOptions* training) const {
     session.keep_checkpoint_every = absl::Hours(options_.keep_checkpoint_every_n_hours);
   }
   session.op.spec.mutable_cluster()->MergeFrom(options_.session_config);
-  // These are of this process, regardless of the chief's configuration.
+  // These belong to this process, regardless of the chief's configuration.
   const int64_t threads = std::max<int64_t>(options_.num_cores, options_.session_config.compute_threads());
   if (threads > 0) session.compute_threads = static_cast<int>(threads);
   SetChiefWait(options_.session_config, &session);

@@ -22,8 +22,8 @@ struct TrainOpEstimatorOptions {
   // The model, and this process's role, as in Program::Options. The logdir is the RunConfig's model_dir.
   SessionOptions session;
   Scaffold scaffold;
-  // Returns the metrics of the checkpoint with this prefix. Required if `op.make_workload` makes the model. If empty,
-  // the model is evaluated as its configuration says.
+  // Returns the metrics of the checkpoint with this prefix. Required if `op.make_workload` creates the model. If null,
+  // the model is evaluated according to its configuration.
   std::function<absl::StatusOr<std::map<std::string, double>>(const std::string& checkpoint,
                                                               const Estimator::EvaluateArguments& arguments)>
       evaluate;
@@ -35,7 +35,7 @@ struct TrainOpEstimatorOptions {
 class TrainOpEstimator : public Estimator {
  public:
   // Returns InvalidArgument if `config` and options.session disagree about the process's role or the model_dir, if the
-  // chief or an evaluator has no model_dir, or if there is no way to evaluate.
+  // chief or an evaluator has no model_dir, or if the model cannot be evaluated.
   static absl::StatusOr<std::shared_ptr<TrainOpEstimator>> Create(const RunConfig& config,
                                                                   TrainOpEstimatorOptions options);
 
@@ -56,8 +56,8 @@ class TrainOpEstimator : public Estimator {
   TrainOpEstimator(const RunConfig& config, TrainOpEstimatorOptions options)
       : config_(config), options_(std::move(options)) {}
   absl::StatusOr<EvaluationMetrics> Measure(const std::string& checkpoint, const EvaluateArguments& arguments);
-  // Returns the evaluator of a split and of metrics, which keeps data and model in memory. Stores that of an input_fn
-  // in `of_input_fn`.
+  // Returns the evaluator for a split and metrics, which keeps data and model in memory. Stores the evaluator of an
+  // input_fn in `of_input_fn`.
   absl::StatusOr<RunEvaluator*> EvaluatorOf(const EvaluateArguments& arguments,
                                             std::unique_ptr<RunEvaluator>* of_input_fn);
   absl::Status WriteEvents(const std::string& name, const EvaluationMetrics& result);
@@ -66,7 +66,7 @@ class TrainOpEstimator : public Estimator {
   const RunConfig config_;
   const TrainOpEstimatorOptions options_;
   std::map<std::string, std::unique_ptr<RunEvaluator>> evaluators_;
-  // Writers by the name of the evaluation.
+  // Event writers by evaluation name.
   std::map<std::string, std::shared_ptr<EventWriter>> events_;
 };
 

@@ -14,7 +14,7 @@
 
 namespace lockstep::train {
 
-// Returns a RunConfig of this TF_CONFIG.
+// Returns a RunConfig for this TF_CONFIG.
 inline RunConfig ConfigOf(const std::string& tf_config, RunConfigOptions options = {}) {
   if (options.model_dir.empty()) options.model_dir = "/model";
   auto config = RunConfig::Create(std::move(options), ParseTfConfig(tf_config).value());
@@ -22,14 +22,14 @@ inline RunConfig ConfigOf(const std::string& tf_config, RunConfigOptions options
   return *config;
 }
 
-// Returns the TF_CONFIG of a task in a cluster of a chief, four workers and a ps.
+// Returns the TF_CONFIG of a task in a cluster with a chief, four workers and a ps.
 inline std::string TaskOf(const std::string& type, int index = 0) {
   return absl::StrCat(R"({"cluster": {"chief": ["c:1"], "worker": ["w0:1", "w1:1", "w2:1", "w3:1"], "ps": ["p:1"]},
                           "task": {"type": ")",
                       type, R"(", "index": )", index, "}}");
 }
 
-// Records its calls, and returns results that a test sets. Time passes only in AwaitRunEnd.
+// Records its calls, and returns results set by the test. Time passes only in AwaitRunEnd.
 class FakeEstimator : public Estimator {
  public:
   explicit FakeEstimator(RunConfig config, JumpingClock* clock = nullptr) : config_(std::move(config)), clock_(clock) {}
@@ -74,14 +74,14 @@ class FakeEstimator : public Estimator {
   int64_t global_step = 100;
   absl::optional<std::string> latest = std::string("/model/model.ckpt-100");
   bool finished = false;
-  // The last step, as the run's record has it.
+  // The last step according to the run's record.
   absl::optional<int64_t> last_step;
   // True if the run is over before a delay.
   bool run_ends = false;
-  // The number of the evaluation that fails, from 1, and its error.
+  // The number of the evaluation that fails, counted from 1, and its error.
   int fails_at = 0;
   absl::Status failure = absl::OutOfRangeError("enough");
-  // Replaces `latest` when that evaluation fails.
+  // Replaces `latest` when the evaluation fails.
   absl::optional<std::string> next;
 
  private:
