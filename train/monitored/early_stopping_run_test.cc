@@ -1,4 +1,4 @@
-// Tests that a hook stops a run at the same step, with the same weights, although the chief is killed.
+// Tests that a hook stops a run at the same step, with the same weights, even if the chief is killed.
 #include <memory>
 #include <string>
 #include <utility>

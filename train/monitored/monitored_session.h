@@ -26,20 +26,20 @@ namespace lockstep::train {
 struct MonitoredSessionOptions {
   SessionOptions session;
   Scaffold scaffold;
-  // The hooks are called in this order: first_hooks, own_hooks, hooks. The first and the last must outlive the session.
+  // The hooks are called in this order: first_hooks, own_hooks, hooks. first_hooks and hooks must outlive the session.
   std::vector<Hook*> first_hooks;
   std::vector<std::unique_ptr<Hook>> own_hooks;
   std::vector<Hook*> hooks;
   // See HookedSession::Options.
   bool gate_loop = false;
-  // The time that a worker waits for its chief.
+  // The maximum time that a worker waits for its chief.
   absl::Duration max_wait = absl::Minutes(30);
   absl::Duration recovery_wait = absl::Seconds(30);
-  // The time that the coordinator's threads may continue when the session ends.
+  // The time that the coordinator's threads may take to finish when the session ends.
   absl::Duration stop_grace = absl::Seconds(120);
-  // Opens the sessions, in place of a manager made of recovery_wait, `open`, and the scaffold's ready,
-  // ready_for_local_init and local_init: the first two are ignored then, and the scaffold's must have their defaults.
-  // May be null. Must outlive the session.
+  // Opens the sessions. Replaces the manager that is otherwise made from recovery_wait, `open`, and the scaffold's
+  // ready, ready_for_local_init and local_init: recovery_wait and `open` are then ignored, and the scaffold's fields
+  // must have their defaults. May be null. Must outlive the session.
   SessionManager* session_manager = nullptr;
   // If true, another session follows Aborted and Unavailable.
   bool recover = true;
@@ -54,10 +54,10 @@ class StepContext {
  public:
   explicit StepContext(MonitoredSession* session);
 
-  // Returns a session whose Run calls no hooks: they never see the step.
+  // Returns a session whose Run calls no hooks, so that they never see the step.
   Session& session() { return unhooked_; }
   absl::StatusOr<StepResult> RunWithHooks(const TrainOp& op);
-  // Requests the end of the loop. Returns OutOfRange, for the function to return.
+  // Requests the end of the loop. Returns OutOfRange, which the function should return.
   absl::Status RequestStop();
 
  private:
@@ -74,21 +74,22 @@ class StepContext {
   Unhooked unhooked_;
 };
 
-// A session with hooks that opens itself again if its chief was restarted, or something that it depends on failed
-// temporarily. It calls Begin of the hooks once, AfterCreateSession for each session, and repeats the run that was
-// interrupted. Life cycle: Create, Run until ShouldStop, Close. Destroying it without Close stops it: End is not
-// called, the chief saves, and its workers wait for a successor. Must be used by one thread; coordinator() by any.
+// A session with hooks that reopens itself if its chief was restarted or something that it depends on failed
+// temporarily. It calls the hooks' Begin once and AfterCreateSession for each session, and repeats the interrupted run.
+// Life cycle: Create, Run until ShouldStop, Close. Destroying it without Close stops it: End is not called, the chief
+// saves, and its workers wait for a successor. Must be used by one thread; coordinator() may be used by any.
 class MonitoredSession {
  public:
-  // Errors: InvalidArgument names the option that is wrong; those of hooks and of the session manager; OutOfRange if
-  // the run is already over, which is a clean end.
+  // Errors: InvalidArgument naming the wrong option; those of hooks and of the session manager; OutOfRange if the run
+  // is already over, which is a clean end.
   static absl::StatusOr<std::unique_ptr<MonitoredSession>> Create(MonitoredSessionOptions options);
   ~MonitoredSession();
 
-  // Calls HookedSession::Run. Returns FailedPrecondition after Close, and after a stop was requested.
+  // Calls HookedSession::Run. Returns FailedPrecondition after Close and after a requested stop.
   absl::StatusOr<StepResult> Run(const TrainOp& op);
 
-  // Calls `function`, again from its beginning after a recovery, and returns its value. Its errors count as the loop's.
+  // Calls `function`, repeating it from the beginning after a recovery, and returns its value. Its errors count as the
+  // loop's.
   template <typename T>
   absl::StatusOr<T> RunStepFn(const std::function<absl::StatusOr<T>(StepContext&)>& function) {
     absl::optional<T> value;
@@ -98,25 +99,25 @@ class MonitoredSession {
     }));
     return *std::move(value);
   }
-  // As RunStepFn, without a value.
+  // Like RunStepFn, but without a value.
   absl::Status RunStep(const std::function<absl::Status(StepContext&)>& function);
 
-  // Returns true if the loop must end: the session is closed or lost, a hook, a step function or the coordinator has
-  // requested it, or the run is over.
+  // Returns true if the loop must end: the session is closed or lost, the run is over, or a hook, a step function or
+  // the coordinator has requested a stop.
   bool ShouldStop();
   // Returns true if SessionOptions::stop was requested.
   bool told_to_stop() const { return options_.session.stop != nullptr && options_.session.stop->requested(); }
 
-  // Returns the coordinator for threads of the program. None of their errors is a clean end: an error counts as the
-  // loop's, which Close returns; after Aborted and Unavailable the next Run recovers. If the session is lost, the
-  // threads are asked to stop and joined, and a hook's AfterCreateSession may start others.
+  // Returns the coordinator for the program's threads. None of their errors is a clean end: an error counts as the
+  // loop's, and Close returns it; after Aborted and Unavailable, the next Run recovers. If the session is lost, the
+  // threads are asked to stop and joined, and a hook's AfterCreateSession may start new ones.
   Coordinator* coordinator() { return &coordinator_; }
-  // Returns the session below the hooks, to read and write with until the next recovery; null if it is lost.
-  // StepContext has a Run without hooks.
+  // Returns the session below the hooks, for reads and writes until the next recovery; null if it is lost. StepContext
+  // has a Run without hooks.
   Session* raw_session() const { return held_.session.get(); }
 
-  // Stops the coordinator's threads. If loop and threads have ended successfully (OK or OutOfRange of the loop), calls
-  // End of the hooks and closes the session. After an error the chief stops the session, so that a successor may
+  // Stops the coordinator's threads. If loop and threads have ended successfully (the loop with OK or OutOfRange),
+  // calls the hooks' End and closes the session. After an error, the chief stops the session, so that a successor may
   // continue the run. Returns the first error; Cancelled, without End, if the process was asked to stop before the run
   // was over; FailedPrecondition if the session is already closed.
   absl::Status Close();
@@ -130,16 +131,16 @@ class MonitoredSession {
   absl::Status StopThreads();
   // Stops threads and session, and returns the result of Session::Stop.
   absl::Status DropSession();
-  // Opens another session, if `status` permits it. Otherwise returns the error to continue with.
+  // Opens another session if `status` permits it. Otherwise returns the error to continue with.
   absl::Status Recover(absl::Status status);
-  // Checks before a run that there is a usable session, and recovers if a thread requires it.
+  // Checks before a run that there is a usable session, and recovers if a thread's error requires it.
   absl::Status CheckUsable();
 
-  // After the first session, session.listen is the address that it took.
+  // After the first session, session.listen holds the address that it took.
   MonitoredSessionOptions options_;
-  // The options of each session's hooks, except for its gate.
+  // The options for each session's hooks, except for its gate.
   HookedSession::Options hooked_options_;
-  // Null if the options have a manager.
+  // Null if the options provide a manager.
   const std::unique_ptr<SessionManager> own_manager_;
   SessionManager* const manager_;
   RecoveryPolicy recovery_;
@@ -155,9 +156,8 @@ class MonitoredSession {
   Coordinator coordinator_;
 };
 
-// Calls `body` and closes the session, like a with-block. OutOfRange, of the session or of the body, is a clean end.
-// After any other error or an exception, of the body, a hook or a thread, the session is stopped. Returns the first
-// error.
+// Calls `body` and closes the session, like a with-block. OutOfRange from the session or the body is a clean end. After
+// any other error or an exception of the body, a hook or a thread, the session is stopped. Returns the first error.
 absl::Status WithSession(absl::StatusOr<std::unique_ptr<MonitoredSession>> session,
                          const std::function<absl::Status(MonitoredSession&)>& body);
 

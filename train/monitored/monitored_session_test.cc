@@ -1,4 +1,4 @@
-// The cases MS-* are those of the original's monitored sessions; F-* are its flaws that are fixed here.
+// MS-* are the cases of the original's monitored sessions; F-* are flaws of the original that are fixed here.
 #include "lockstep/train/monitored/monitored_session.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Records its calls, and fails or stops as a test requests.
+// Records its calls, and fails or stops when a test requests it.
 class NotingHook : public Hook {
  public:
   explicit NotingHook(std::string name, std::vector<std::string>* calls) : name_(std::move(name)), calls_(calls) {}
@@ -39,7 +39,7 @@ class NotingHook : public Hook {
   }
   absl::Status End(Session&) override { return Note("end"); }
 
-  // Makes the nth call ("before"), counted from 1, fail with `status`.
+  // Makes the nth call to `call` (such as "before"), counted from 1, fail with `status`.
   void Fail(const std::string& call, int nth, absl::Status status) {
     failing_ = call;
     left_ = nth;
@@ -72,7 +72,8 @@ class MonitoredSessionTest : public ::testing::Test {
     options_.session.is_chief = false;
     options_.session.master = "grpc://127.0.0.1:1";
   }
-  // Returns a worker's session that computes `count` blocks, each with the result `global_step`, and then fails.
+  // Returns options for a worker's session that computes `count` blocks, each with the result `global_step`, and then
+  // fails.
   FakeSession::Options Blocks(int count, int64_t global_step = 1) {
     FakeSession::Options blocks;
     blocks.chief = false;
@@ -130,7 +131,7 @@ TEST_F(MonitoredSessionTest, RepeatsTheRunInOneSessionAfterTheOther) {
   BeWorker();
   for (const int runs : {1, 2, 3}) opener_.Add(Blocks(runs, 10 * runs));
   opener_.set_on_open([&](int index, FakeSession&) {
-    // Each session fails after its runs, like one whose chief was restarted; no other follows the last one.
+    // Each session fails after its runs, as if its chief had been restarted. No session follows the last one.
     if (index == 2) opener_.AddFailure(absl::InternalError("no more sessions"));
   });
   auto session = Create();
@@ -159,7 +160,7 @@ TEST_F(MonitoredSessionTest, ListensAfterARecoveryWhereItDidBefore) {
   EXPECT_EQ(opener_.asked(1).listen, "127.0.0.1:4321");
 }
 
-// MS-08, MS-09: without a logdir the run starts over.
+// MS-08, MS-09: without a logdir, the run starts over.
 TEST_F(MonitoredSessionTest, StartsOverWithoutCheckpoints) {
   options_.session.logdir.clear();
   hook_.Fail("before", 4, absl::AbortedError("restarted"));
@@ -331,7 +332,7 @@ TEST_F(MonitoredSessionTest, IsNotEndedByAProcessThatIsToldToStop) {
   EXPECT_EQ(Count("h end"), 0);
 }
 
-// Exit code 143 would mean that the last step is saved.
+// Exit code 143 would mean that the last step was saved.
 TEST_F(MonitoredSessionTest, AStopInARecoverySaysThatTheLastStepIsNotSaved) {
   StopSignal stop;
   options_.session.stop = &stop;
@@ -597,7 +598,7 @@ TEST_F(MonitoredTrainingTest, RefusesWrongOptionsByName) {
   EXPECT_THAT(Error(), HasSubstr("log_step_count_steps: -1"));
 }
 
-// MS-25: fields of one scaffold replace those that another leaves to their defaults.
+// MS-25: fields of one scaffold replace those that another leaves at their defaults.
 TEST(ScaffoldTest, TakesFromAnotherWhatItLeavesToTheDefault) {
   Scaffold base;
   base.local_init = LocalInitFunction([](Session&) { return absl::InternalError("base"); });

@@ -29,7 +29,7 @@ bool WritesEvents(const SessionOptions& session) {
   return session.is_chief && (!session.logdir.empty() || !session.summary_dir.empty() || session.summary_writer);
 }
 
-// Sets what the chief writes in addition to the hooks.
+// Configures the scalars that the chief writes in addition to the hooks' summaries.
 absl::Status SetScalars(MonitoredTrainingOptions* options) {
   RETURN_IF_ERROR(CheckNotNegative("save_scalars_steps", options->save_scalars_steps));
   options->session.op.spec.mutable_summary()->set_every_steps(options->save_scalars_steps);

@@ -21,21 +21,20 @@ struct MonitoredTrainingOptions {
   Scaffold scaffold;
   // They must outlive the session.
   std::vector<Hook*> hooks;
-  // Hooks of the chief that are called before all others.
+  // Hooks for the chief, called before all others.
   std::vector<Hook*> chief_only_hooks;
-  // The periods of the chief's checkpoints. By default, checkpoint.every_seconds, unless steps are given here, and
-  // checkpoint.every_steps of the configuration, which are 600 s and never unless they are set. None and 0 disable a
-  // period.
+  // The periods of the chief's checkpoints. Default: checkpoint.every_seconds of the configuration (600 s if not set),
+  // unless steps are given here, and its checkpoint.every_steps (never if not set). None and 0 disable a period.
   Choice<absl::Duration> save_checkpoint_secs;
   Choice<int64_t> save_checkpoint_steps;
-  // The period of the chief's summaries, one of the two. By default every 100 steps, unless seconds are given. None and
-  // 0 disable summaries, including those of gradients.
+  // The period of the chief's summaries; at most one of the two. Default: every 100 steps, unless seconds are given.
+  // None and 0 disable summaries, including those of gradients.
   Choice<int64_t> save_summaries_steps;
   Choice<absl::Duration> save_summaries_secs;
-  // The period, in steps, at which the chief writes its scalars, also at the end: learning_rate,
-  // global_norm/gradient_norm, update_ratio and examples/sec. If 0, never.
+  // The number of steps between writes of the chief's scalars: learning_rate, global_norm/gradient_norm, update_ratio
+  // and examples/sec. They are also written at the end. If 0, never.
   int64_t save_scalars_steps = 0;
-  // The period, in steps, at which the chief logs the rate of steps and writes it as a summary. If 0, never.
+  // The number of steps between the chief's reports of the step rate, as a log line and a summary. If 0, never.
   int64_t log_step_count_steps = 100;
   // See MonitoredSessionOptions.
   bool gate_loop = false;
@@ -48,18 +47,18 @@ struct MonitoredTrainingOptions {
   SessionOpener open = OpenHeldSession;
 };
 
-// Creates a session with the hooks that a training program has by default. On the chief: chief_only_hooks, the step
-// counter, the summary saver, then `hooks`; checkpoints are the chief's own. On a worker, only `hooks`. Errors:
-// InvalidArgument names the option that is wrong; those of MonitoredSession::Create.
+// Creates a session with a training program's default hooks. On the chief: chief_only_hooks, the step counter, the
+// summary saver, then `hooks`; the chief itself writes checkpoints. On a worker: only `hooks`. Errors: InvalidArgument
+// naming the wrong option; those of MonitoredSession::Create.
 absl::StatusOr<std::unique_ptr<MonitoredSession>> MonitoredTrainingSession(MonitoredTrainingOptions options);
 
-// Creates a session with only `hooks`, which does not recover: it returns Aborted and Unavailable.
+// Creates a session with only `hooks`. It does not recover, but returns Aborted and Unavailable.
 absl::StatusOr<std::unique_ptr<MonitoredSession>> SingularMonitoredSession(SessionOptions session,
                                                                            std::vector<Hook*> hooks = {},
                                                                            Scaffold scaffold = {});
 
-// Returns the configuration of checkpoints with the periods of the options. Errors: InvalidArgument names a negative
-// one.
+// Returns the checkpoint configuration with the periods of the options. Errors: InvalidArgument naming a negative
+// period.
 absl::StatusOr<config::v1::CheckpointConfig> CheckpointsOf(const MonitoredTrainingOptions& options);
 
 // Returns the options with which MonitoredTrainingSession creates its session.
