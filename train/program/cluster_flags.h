@@ -12,26 +12,26 @@
 
 namespace lockstep::train {
 
-// The role of a process, and the address of the chief. A value.
+// The role of a process, and the chief's address. A value type.
 struct ProcessRole {
   ClusterRole task;
   // The contents of TF_CONFIG, overridden by the flags.
   TfConfig environment;
   // The chief's address. Empty for the chief.
   std::string master;
-  // The addresses at which the chief listens. If empty, it is alone.
+  // The addresses at which the chief listens. If empty, it runs alone.
   std::string listen;
   std::string logdir;
 };
 
 // The flags --job_name, --task_index, --ps_hosts, --worker_hosts, --listen, --master, --tls_dir and --logdir, which
 // define a program's role. A flag takes precedence over its LOCKSTEP_ variable, and the variable over TF_CONFIG. All
-// processes of a cluster may have the same variables: a variable for another role is ignored, while such a flag is an
-// error.
+// processes of a cluster may share the same variables: a variable meant for another role is ignored, while a flag meant
+// for another role is an error.
 struct ClusterFlags {
   absl::optional<std::string> job_name;
   absl::optional<int64_t> task_index;
-  // Addresses, separated by commas. If one of the two is given, they define the cluster in place of TF_CONFIG.
+  // Addresses, separated by commas. If ps_hosts or worker_hosts is given, they define the cluster instead of TF_CONFIG.
   absl::optional<std::string> ps_hosts;
   absl::optional<std::string> worker_hosts;
   std::string listen;
@@ -43,11 +43,11 @@ struct ClusterFlags {
   // Declares the flags. This object must outlive the parsing, and `command_line` this object.
   void Declare(CommandLine* command_line);
 
-  // Returns the role. Errors: those of ResolveRole; InvalidArgument names flags that contradict each other or are
-  // missing: the master of a worker or a parameter server, the logdir of an evaluator.
+  // Returns the role. Errors: those of ResolveRole; InvalidArgument naming flags that contradict each other or are
+  // missing (the master of a worker or a parameter server, the logdir of an evaluator).
   absl::StatusOr<ProcessRole> Resolve(TfConfig environment) const;
 
-  // Returns false if the environment set the value. Without Declare, every value counts as a flag's.
+  // Returns false if the environment set the value. Without Declare, every value counts as set by a flag.
   bool IsFlag(const std::string& name) const { return command_line == nullptr || command_line->IsGiven(name); }
   const CommandLine* command_line = nullptr;
 };

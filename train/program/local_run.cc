@@ -20,8 +20,8 @@ namespace {
 
 constexpr absl::Duration kStatusPeriod = absl::Milliseconds(500);
 
-// Runs the workers until the chief has ended. A worker that fails permanently stops it. Returns the first such failure,
-// otherwise the result of the chief.
+// Runs the workers until the chief has ended. A worker that fails permanently stops the chief. Returns the first such
+// failure, or else the chief's result.
 absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, ChiefHost* host) {
   train::SessionOptions session;
   session.logdir = options.logdir;

@@ -15,28 +15,28 @@ struct LocalRunOptions {
   std::string logdir;
   // The number of workers, each in its own thread.
   int workers = 1;
-  // If 0, as configured.
+  // If 0, uses the configured number.
   int compute_threads = 0;
-  // As in Chief::Options.
+  // See Chief::Options.
   bool change_settings = false;
   bool new_run = false;
-  // Called about twice a second from its own thread, and once at the end.
+  // Called about twice a second from a separate thread, and once at the end.
   std::function<void(const v1::RunStatus&)> on_status;
 };
 
 struct LocalRunEnd {
   // OK if the last step is saved; Cancelled if the run was terminated and the last step is saved; otherwise the reason
-  // why the run failed, or why the last step could not be saved.
+  // why the run failed or why the last step could not be saved.
   absl::Status status;
-  // The exit code of a process that runs nothing else.
+  // The exit code for a process that runs nothing else.
   int exit_code = 0;
   // The signal that stopped the run; 0 if none did.
   int stop_signal = 0;
 };
 
 // Runs chief and workers in this process, without a socket: the master ''. Installs a TerminationWatch, so it must be
-// called before any thread is created. After DeadlineExceeded, when the disk took longer than checkpoint.stop_seconds,
-// the chief still exists, and the caller must end the process.
+// called before any thread is created. After DeadlineExceeded (the disk took longer than checkpoint.stop_seconds), the
+// chief still exists, and the caller must end the process.
 LocalRunEnd RunLocal(const config::v1::RunSpec& config, const LocalRunOptions& options);
 
 }  // namespace lockstep

@@ -15,7 +15,7 @@
 
 namespace lockstep::train {
 
-// The main function of a program that trains: its flags, its signals and its exit code. Flags or the environment
+// The main function of a training program: its flags, its signals and its exit code. Flags or the environment
 // (LOCKSTEP_ variables, or TF_CONFIG, as Kubeflow sets it) define the role of the process: chief, worker, parameter
 // server or evaluator. Create it first in main, before any thread.
 //
@@ -32,31 +32,30 @@ class Program {
   // Returns the command line, to which the program may add its own flags before Run.
   CommandLine& command_line() { return command_line_; }
 
-  // Parses the flags, runs `body` and returns the exit code: 0 done, also if the body returns OutOfRange, as an input
-  // or a run that has ended does; 1 the run failed, or an exception was thrown; 2 wrong arguments; 138 a restart may
-  // help; 143 stopped by a signal, with the last step saved. SIGTERM, SIGINT, SIGHUP and SIGXCPU stop the sessions of
-  // the body; at SIGUSR1 and SIGUSR2, the chief's sessions save now, and the body continues. The chief and the workers
-  // run `body`. A parameter server waits for the end of the run; an evaluator evaluates each checkpoint as the run's
-  // configuration says, until that of the last step.
+  // Parses the flags, runs `body` and returns the exit code: 0 for success, including OutOfRange from the body, which
+  // an ended input or run returns; 1 if the run failed or an exception was thrown; 2 for wrong arguments; 138 if a
+  // restart may help; 143 if a signal stopped the process and the last step is saved. SIGTERM, SIGINT, SIGHUP and
+  // SIGXCPU stop the body's sessions. At SIGUSR1 and SIGUSR2, the chief's sessions save immediately, and the body
+  // continues. The chief and the workers run `body`. A parameter server waits for the end of the run. An evaluator
+  // evaluates each checkpoint according to the run's configuration, through the checkpoint of the last step.
   int Run(const std::function<absl::Status()>& body);
-  // Does what Run does, but runs `body` in every role, such as one that calls learn::Run.
+  // Like Run, but runs `body` in every role. For a body that calls learn::Run, for example.
   int RunEveryRole(const std::function<absl::Status()>& body);
 
-  // Returns session options that follow the flags. Must be called in the body. A chief of a cluster answers for two
-  // seconds after the run is over, unless `op` says otherwise, so that all other processes learn of the end.
+  // Returns session options that follow the flags. Must be called in the body. Unless `op` says otherwise, a cluster's
+  // chief keeps answering for two seconds after the run is over, so that all other processes learn of the end.
   SessionOptions Options(TrainOp op);
   bool is_chief() const { return process_.task.role == Role::kChief; }
   int task_index() const { return process_.task.index; }
   const ProcessRole& process() const { return process_; }
   StopSignal* stop() { return &stop_; }
-  // Returns `spec` with --seed, and with --steps in place of the length that it has: its steps, additional_steps or
-  // unbounded.
+  // Returns `spec` with --seed, and with --steps instead of its own length: its steps, additional_steps or unbounded.
   config::v1::RunSpec WithFlags(config::v1::RunSpec spec) const;
 
  private:
-  // Determines the role of the process. InvalidArgument for flags that contradict each other.
+  // Determines the role of the process. Returns InvalidArgument for flags that contradict each other.
   absl::Status Resolve();
-  // Checks the flags of the chief. InvalidArgument for flags that contradict each other.
+  // Checks the chief's flags. Returns InvalidArgument for flags that contradict each other.
   absl::Status CheckChiefFlags() const;
   TerminationWatch::Options WatchOptions();
   // Does the work of a process that neither trains nor has its own body.

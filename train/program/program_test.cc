@@ -1,4 +1,4 @@
-// Tests the exit code of a program, which runs in its own process.
+// Tests the exit code of a program that runs in its own process.
 #include "lockstep/train/program/program.h"
 
 #include <signal.h>
@@ -34,7 +34,7 @@ class ProgramTest : public ::testing::Test {
 
   using Body = std::function<absl::Status(Program&, SessionOptions)>;
 
-  // Ends the process like a worker's main with this body. Writes a line to stderr when the program has ended.
+  // Ends the process like a worker's main with this body. Writes a line to stderr after the program has ended.
   [[noreturn]] static void Main(const Body& body) {
     char name[] = "program", master[] = "--master=grpc://127.0.0.1:1", index[] = "--task_index=0";
     char* argv[] = {name, master, index, nullptr};
@@ -111,7 +111,7 @@ TEST_F(ProgramTest, NothingIsDestroyedAfterADiskThatHangs) {
               ExitedWithCode(kExitFailed), "has not taken step 7[^\n]*\n$");
 }
 
-// Imitates a stop while a large checkpoint is restored: there is nothing to save.
+// Imitates a stop while a large checkpoint is being restored, when there is nothing to save.
 TEST_F(ProgramTest, AStopBeforeThereIsAChiefLosesNothing) {
   EXPECT_EXIT(ChiefMain([](Program& program, SessionOptions session) {
                 static auto* const hanging = new HangingFileSystem(new MemoryFileSystem);
@@ -157,7 +157,7 @@ TEST_F(ProgramTest, AUserSignalSavesAndTheBodyContinues) {
   }
 }
 
-// If a worker of the chief's process hangs in a block, the process ends soon after the save, not at its limit.
+// If a worker in the chief's process hangs in a block, the process ends soon after the save, instead of at its limit.
 TEST_F(ProgramTest, AHungWorkerDoesNotOutliveTheSave) {
   EXPECT_EXIT(ChiefMain([](Program& program, SessionOptions session) -> absl::Status {
                 program.stop()->Allow(absl::Seconds(30));
