@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// Takes the last changes back while `is_later`, given a change and the number of changes up to it, returns true.
+// Reverts changes, newest first, while `is_later` returns true for a change and the number of changes up to it.
 absl::StatusOr<config::v1::RunSpec> Earlier(
     const v1::RunRecord& record, absl::FunctionRef<bool(const v1::RunRecord::Change&, int64_t changes)> is_later) {
   config::v1::RunSpec config = record.config();

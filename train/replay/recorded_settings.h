@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-// The configuration of a run as it was earlier, by the changes on its record. Errors: FailedPrecondition if the record
-// has merged the changes of that time (AddChange).
+// These functions return an earlier configuration of a run, reconstructed from the changes on its record. Errors:
+// FailedPrecondition if the record has merged the changes of that time (AddChange).
 
 // Returns the configuration of the update from global step `step` to the next one.
 absl::StatusOr<config::v1::RunSpec> ConfigAtStep(const v1::RunRecord& record, int64_t step);

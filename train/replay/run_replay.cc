@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<RunReplay>> RunReplay::Open(Options options) {
   if (!record) {
     return absl::NotFoundError(absl::StrCat(options.logdir, " is not a run's logdir: it has no ", kRunRecordFile));
   }
-  // The overrides and the file may say anything.
+  // The overrides and the file may contain anything.
   RETURN_IF_ERROR(ValidateRunSpec(record->config()));
   if (!record->has_model())
     return absl::NotFoundError(absl::StrCat("the run of ", options.logdir, " has no model yet"));
@@ -73,7 +73,7 @@ absl::Status RunReplay::CheckProgram() {
                      absl::Hex(workload.data->crc32c(), absl::kZeroPad8), "; the run has ", record_.data().examples(),
                      " with ", absl::Hex(record_.data().crc32c(), absl::kZeroPad8)));
   }
-  // Another version may divide a model differently.
+  // Other versions may divide a model differently.
   if (record_.model_part().empty() || record_.build().version() != kVersion) return absl::OkStatus();
   const std::vector<v1::NamedDigest> parts = ModelParts(record_.config(), *workload.model);
   for (const v1::NamedDigest& recorded : record_.model_part()) {
@@ -208,7 +208,7 @@ absl::Status RunReplay::Contribute(int64_t slot, StepSums* sums) {
   const int64_t step = store_->step();
   if (has_order()) {
     ASSIGN_OR_RETURN(const auto arrivals, order_->ArrivalsOf(step + 1, slot + 1));
-    // Add it as the chief does: whole, as the slot of its position.
+    // Adds it as the chief does: whole, as the slot of its position.
     StagedContribution staged;
     RETURN_IF_ERROR(ContributeArrival(arrivals[slot], &staged));
     staged.AddTo(slot, sums);
@@ -278,7 +278,7 @@ absl::Status RunReplay::Assign() {
 absl::Status RunReplay::Compare(Step* result) {
   const auto checkpoint = checkpoints_.find(store_->step());
   if (checkpoint == checkpoints_.end()) return absl::OkStatus();
-  RETURN_IF_ERROR(Assign());  // the checkpoint has these values
+  RETURN_IF_ERROR(Assign());  // the checkpoint contains these values
   ASSIGN_OR_RETURN(const auto reader, BundleReader::Open(options_.fs, checkpoint->second));
   result->checkpoint = checkpoint->second;
   const VariableSnapshot snapshot = store_->TakeSnapshot();
@@ -301,7 +301,7 @@ void RunReplay::KeepVersion() {
 }
 
 absl::StatusOr<std::shared_ptr<const PublishedValues>> RunReplay::FindVersion(const v1::Arrival& arrival) const {
-  // The values of a step that were set after others of the same step are another version.
+  // Values of a step that were assigned after others of the same step are a separate version.
   auto version = versions_.upper_bound({arrival.values_step(), arrival.assignments()});
   if (version != versions_.begin()) --version;
   if (version != versions_.end() && version->first.first == arrival.values_step()) return version->second;

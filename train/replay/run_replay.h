@@ -23,10 +23,10 @@
 
 namespace lockstep {
 
-// Computes steps of a recorded run again, in this process and to the same bits: from one of its checkpoints, with the
-// recorded changes of settings and values and, if the weights depend on it, the recorded order of arrival. Only reads
-// the logdir, also of a run that continues. Life cycle: Open, then one call of ComputeSteps or ComputeSlot. For one
-// thread.
+// Recomputes steps of a recorded run in this process, bit for bit. Starts from one of the run's checkpoints, and uses
+// the recorded changes of settings and values and, if the weights depend on it, the recorded order of arrival. Only
+// reads the logdir, and may do so while the run continues. Life cycle: Open, then one call to ComputeSteps or
+// ComputeSlot. Use from one thread.
 class RunReplay {
  public:
   struct Step {
@@ -38,9 +38,9 @@ class RunReplay {
     absl::optional<std::string> difference;
   };
   struct Slot {
-    // The global step of the values that it was computed with.
+    // The global step of the values used for the computation.
     int64_t values_step = 0;
-    // The batch: a slot of a step, or a position of a stream.
+    // The batch: a slot of a step, or a position in a stream.
     std::string batch;
     float loss = 0;
     float weight = 1;
@@ -50,33 +50,32 @@ class RunReplay {
   struct Options {
     FileSystem* fs = FileSystem::Real();  // must outlive the replay
     std::string logdir;
-    // Overrides of the recorded configuration, such as the path of data that were moved.
+    // Overrides of the recorded configuration, such as a new path of data that were moved.
     std::vector<std::string> set;
     // LoadWorkload by default.
     WorkloadFactory make_workload;
-    // Receives each step of ComputeSteps; may be null.
+    // Receives each step computed by ComputeSteps; may be null.
     std::function<void(const Step&)> on_step;
   };
 
-  // Errors: NotFound if the logdir has no run; InvalidArgument for a configuration that is not valid;
-  // FailedPrecondition if this program cannot compute the run's bits, because its model, its data or its arithmetic are
-  // others.
+  // Errors: NotFound if the logdir has no run; InvalidArgument if the configuration is invalid; FailedPrecondition if
+  // this program cannot reproduce the run's bits, because its model, data or arithmetic differs.
   static absl::StatusOr<std::unique_ptr<RunReplay>> Open(Options options);
 
-  // Computes the steps after `first` up to `last`. Begins with the newest checkpoint at or before `first` from which
-  // that is possible. Errors: NotFound if there is none, or the order of arrival is not on record; InvalidArgument if
-  // something is not finite.
+  // Computes the steps after `first`, up to and including `last`. Begins with the newest checkpoint at or before
+  // `first` from which that is possible. Errors: NotFound if there is none, or if the order of arrival is not on
+  // record; InvalidArgument if a value is not finite.
   absl::Status ComputeSteps(int64_t first, int64_t last);
-  // Computes a slot of the update that made `step`, or was to make it.
+  // Computes a slot of the update that made `step` or would have made it.
   absl::StatusOr<Slot> ComputeSlot(int64_t step, int64_t slot);
 
-  // The checkpoint that the computation began with.
+  // Returns the checkpoint from which the computation began.
   const std::string& checkpoint() const { return checkpoint_; }
-  // The state after the last step.
+  // Returns the state after the last step.
   VariableSnapshot TakeSnapshot() const { return store_->TakeSnapshot(); }
 
  private:
-  // A version of the values: the global step, and the number of assignments.
+  // A version of the values: the global step and the number of assignments.
   using Version = std::pair<int64_t, int64_t>;
 
   RunReplay(Options options, v1::RunRecord record) : options_(std::move(options)), record_(std::move(record)) {}
@@ -95,11 +94,11 @@ class RunReplay {
   // Computes a slot of the next step into `sums`.
   absl::Status Contribute(int64_t slot, StepSums* sums);
   absl::Status ContributeArrival(const v1::Arrival& arrival, StepSums* sums);
-  // Sets the values that the run was given at the present step. They are in the checkpoint of the step.
+  // Sets the values that were assigned in the run at the current step. They are in the checkpoint of the step.
   absl::Status Assign();
-  // Compares the present state with the logdir's checkpoint of its step, if there is one.
+  // Compares the current state with the logdir's checkpoint of its step, if there is one.
   absl::Status Compare(Step* result);
-  // Keeps the present values for later contributions, and drops those that none needs.
+  // Keeps the current values for later contributions, and drops values that are no longer needed.
   void KeepVersion();
   absl::StatusOr<std::shared_ptr<const PublishedValues>> FindVersion(const v1::Arrival& arrival) const;
   v1::Token TokenOf(const v1::Arrival& arrival) const;
@@ -112,12 +111,12 @@ class RunReplay {
   std::unique_ptr<LocalShard> shard_;
   std::unique_ptr<ContributionComputer> computer_;
   std::string checkpoint_;
-  // The number of the run's assignments that the present values have.
+  // The number of the run's assignments that the current values include.
   int64_t assignments_ = 0;
   absl::optional<RecordedOrder> order_;
-  // The reason why the order of steps before those of needed_ is not known.
+  // Why the order of steps before those of needed_ is unknown.
   absl::Status order_end_;
-  // By step: the oldest step whose values the contributions to later steps need.
+  // By step: the oldest step whose values are needed by the contributions to later steps.
   std::map<int64_t, int64_t> needed_;
   std::map<Version, std::shared_ptr<const PublishedValues>> versions_;
 };

@@ -1,5 +1,5 @@
-// Tests that a replay repeats the changes that a program made between two steps.
-// tests/integration/replay_test.cc tests whole clusters.
+// Tests that a replay repeats the changes that a program made between steps. tests/integration/replay_test.cc tests
+// whole clusters.
 #include "lockstep/train/replay/run_replay.h"
 
 #include <memory>
@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 class RunReplayTest : public ::testing::Test {
  protected:
-  // Sets a variable at step 3, and changes everything that may change at step 5.
+  // Sets a variable at step 3, and at step 5 changes everything that may change.
   void Train(const std::string& policy) {
     const TrainOp op = CreateTrainOp(absl::StrCat(R"(
       model { layer { name: "logits" dense { units: 3 } } loss { softmax_cross_entropy {} } }
