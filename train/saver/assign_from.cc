@@ -24,7 +24,7 @@
 namespace lockstep::train {
 namespace {
 
-// Returns the values of `found`, which has them by name, in the model's order.
+// Returns the values in `found`, which is keyed by name, in the model's order.
 std::vector<NamedTensor> InOrder(const v1::ModelSpec& model, const std::map<std::string, Tensor>& found) {
   std::vector<NamedTensor> values;
   for (const v1::VariableSpec& variable : model.variables()) {
@@ -40,7 +40,7 @@ const v1::VariableSpec* Find(const v1::ModelSpec& model, const std::string& name
   return found == model.variables().end() ? nullptr : &*found;
 }
 
-// Returns the variable that `name` denotes: the one of that name or, as in tf-slim, the only one that begins with it.
+// Returns the variable that `name` denotes: the one with that name or, as in tf-slim, the only one that begins with it.
 absl::StatusOr<std::string> Resolve(const std::vector<std::string>& variables, const std::string& name) {
   ASSIGN_OR_RETURN(const std::vector<std::string> found, GetVariables(variables, name));
   if (found.empty()) return absl::InvalidArgumentError(absl::StrCat("variable ", name, " wasn't found"));
@@ -91,7 +91,7 @@ absl::StatusOr<std::unique_ptr<TensorReader>> Open(FileSystem* fs, const std::st
                                                  FormatOfPath(prefix).has_value() ? "such file" : "index"));
 }
 
-// Returns the part of `whole` that begins at `offset` and has the shape `part`.
+// Returns the part of `whole` with shape `part` that begins at `offset`.
 absl::StatusOr<Tensor> Cut(const Tensor& whole, const std::vector<int64_t>& offset, Shape part,
                            const std::string& variable) {
   const Shape& shape = whole.shape();
@@ -132,7 +132,7 @@ absl::StatusOr<Tensor> ReadTarget(const TensorReader& reader, const std::string&
   return Cut(value, target.offset, std::move(part), target.variable);
 }
 
-// Returns the words of a report for a part or another shape.
+// Returns the report's text for a part or a reshaped value.
 std::string How(const Shape& stored, const Shape& shape, const AssignTarget& target) {
   if (!target.offset.empty()) return absl::StrCat(", the part at [", absl::StrJoin(target.offset, ","), "]");
   return stored == shape ? "" : absl::StrCat(", reshaped from ", stored.ToString());

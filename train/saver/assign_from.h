@@ -17,23 +17,23 @@
 
 namespace lockstep::train {
 
-// Functions for the initial values of a model, from given values or from a checkpoint, as tf-slim's functions of the
-// same names. An InitFunction is called if nothing was restored, after the variables' own initial values, and never for
-// a resumed run.
+// Functions that initialize a model from given values or from a checkpoint, like tf-slim's functions with the same
+// names. An InitFunction is called if nothing was restored, after the variables' own initial values are set, and never
+// for a resumed run.
 
 struct InitialValues {
   // The values, in the model's order and in the shapes of its variables. Other variables keep their own initial values.
   std::vector<NamedTensor> values;
-  // A report for display: what was loaded from where, what was not and why, and what else the checkpoint has.
+  // A report for display: what was loaded from where, what was not and why, and what else the checkpoint contains.
   std::string report;
 };
 using InitFunction = std::function<absl::StatusOr<InitialValues>(const v1::ModelSpec& model)>;
 
-// Returns a function that sets variables, by name, to values of float32. A value takes the variable's shape if it has
-// as many elements. A name also denotes the only variable whose name begins with it ("w" for "weights"); the report
-// says so.
-// Errors of the function: InvalidArgument if no variable's name begins with a name, or several do and none is equal to
-// it; for another number of elements or another type; and if two names denote one variable.
+// Returns a function that sets variables, by name, to float32 values. A value with the variable's number of elements
+// takes the variable's shape. A name may also be a prefix of exactly one variable's name ("w" for "weights"); the
+// report says so.
+// Errors of the function: InvalidArgument if no variable's name begins with a given name, or if several do and none
+// equals it; if the number of elements or the type is wrong; and if two names denote the same variable.
 InitFunction AssignFromValues(std::map<std::string, Tensor> values);
 
 // The variable that takes a value, or a part of it.
@@ -43,33 +43,34 @@ struct AssignTarget {
   AssignTarget(const char* variable) : variable(variable) {}  // NOLINT: a name is a target
 
   std::string variable;
-  // If empty, the variable takes the whole value. Otherwise it takes the part that begins here, as a partition does.
+  // If empty, the variable takes the whole value. Otherwise it takes the part that begins at this offset, like a
+  // partition.
   std::vector<int64_t> offset;
 };
 // Maps a key of the checkpoint to the variables that take its value.
 using AssignMap = std::map<std::string, std::vector<AssignTarget>>;
-// Maps the name of each variable, as the key, to the variable.
+// Maps each variable's name, as the key, to the variable.
 AssignMap ByName(absl::Span<const std::string> variables);
 
 struct AssignOptions {
-  // If true, variables whose keys the checkpoint lacks are logged and skipped.
+  // If true, logs and skips variables whose keys the checkpoint lacks.
   bool ignore_missing_vars = false;
-  // If true, a value may have another shape with as many elements.
+  // If true, a value may have a different shape with the same number of elements.
   bool reshape = false;
   FileSystem* fs = FileSystem::Real();
 };
 
-// Returns a function that sets variables from a checkpoint, ours or TensorFlow's, or from a file of weights
-// (NAME.safetensors, NAME.npz). Looks for the keys immediately. With an empty map, the function sets nothing.
-// Errors: InvalidArgument without a checkpoint, for a missing key, and for a variable that is named twice; DataLoss for
-// a damaged checkpoint. Errors of the function: InvalidArgument for a variable that the model does not have, or of
-// another shape or type, and for a value that is not finite; NotFound for a key that has disappeared.
+// Returns a function that sets variables from a checkpoint, ours or TensorFlow's, or from a weights file
+// (NAME.safetensors, NAME.npz). Looks up the keys immediately. With an empty map, the function sets nothing.
+// Errors: InvalidArgument without a checkpoint, for a missing key, or for a variable that is named twice; DataLoss for
+// a damaged checkpoint. Errors of the function: InvalidArgument for a variable that the model lacks or that has a
+// different shape or type, or for a non-finite value; NotFound for a key that has disappeared.
 absl::StatusOr<InitFunction> AssignFromCheckpoint(const std::string& prefix, AssignMap variables,
                                                   const AssignOptions& options = {});
 
-// As AssignFromCheckpoint, but a missing key is an error of the function (NotFound). With ignore_missing_vars, looks
-// for the keys immediately, and returns nullopt, with a warning in the log, if all are missing. Returns InvalidArgument
-// for an empty map.
+// Like AssignFromCheckpoint, but a missing key is an error of the function (NotFound). With ignore_missing_vars, looks
+// up the keys immediately, and returns nullopt and logs a warning if all are missing. Returns InvalidArgument for an
+// empty map.
 absl::StatusOr<absl::optional<InitFunction>> AssignFromCheckpointFn(const std::string& prefix, AssignMap variables,
                                                                     const AssignOptions& options = {});
 

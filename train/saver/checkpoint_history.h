@@ -9,7 +9,7 @@
 
 namespace lockstep::train {
 
-// Decides which checkpoints of a Saver to keep, and which to delete. Touches no file. Not thread-safe.
+// Decides which checkpoints of a Saver to keep and which to delete. Does not access files. Not thread-safe.
 class CheckpointHistory {
  public:
   struct Entry {
@@ -18,8 +18,8 @@ class CheckpointHistory {
     absl::Time time;
   };
 
-  // Keeps the newest `max_to_keep` checkpoints; if 0, nothing is remembered or deleted. An older one is kept
-  // permanently if it was saved after `created` + `keep_every`, a time that then advances by `keep_every`.
+  // Keeps the newest `max_to_keep` checkpoints; if 0, nothing is remembered or deleted. An older checkpoint is kept
+  // permanently if it was saved after `created` + `keep_every`; that time then advances by `keep_every`.
   CheckpointHistory(int64_t max_to_keep, absl::Duration keep_every, absl::Time created);
 
   // Records a saved checkpoint as the newest. Drops the oldest ones beyond the limit.
@@ -31,7 +31,7 @@ class CheckpointHistory {
 
   // Returns the dropped checkpoints that are not kept permanently, oldest first, each once.
   std::vector<std::string> TakeDoomed();
-  // Takes back a checkpoint that could not be deleted: TakeDoomed returns it again.
+  // Puts back a checkpoint that could not be deleted, so that TakeDoomed returns it again.
   void PutBack(std::string prefix) { doomed_.push_back(std::move(prefix)); }
 
  private:

@@ -56,7 +56,7 @@ TEST(CheckpointHistoryTest, WithoutALimitNothingIsRemembered) {
   EXPECT_THAT(history.TakeDoomed(), IsEmpty());
 }
 
-// In the original such a list stays too long forever, because each save deletes one.
+// In the original, such a list stays too long forever, because each save deletes only one entry.
 TEST(CheckpointHistoryTest, AListThatIsTooLongShrinksToTheLimitAtOnce) {
   CheckpointHistory history(2, absl::Hours(10000), kStart);
   history.Set({{"s1", kStart}, {"s2", kStart}, {"s3", kStart}, {"s4", kStart}});

@@ -15,16 +15,16 @@
 namespace lockstep::train {
 
 // Functions that find the checkpoints of a run, of a Saver or of TensorFlow. A prefix is a checkpoint's path without
-// the endings of its files. Errors of the file system are returned, and never taken for an absent checkpoint.
+// the suffixes of its files. File system errors are returned, and never interpreted as an absent checkpoint.
 
-// Returns the state file of a directory, oldest checkpoint first, with the directory joined to relative paths; nullopt
-// if there is no file. Returns InvalidArgument if it does not parse or names no newest checkpoint.
+// Returns the contents of a directory's state file, oldest checkpoint first, with relative paths joined to the
+// directory; nullopt if there is no file. Returns InvalidArgument if it does not parse or names no newest checkpoint.
 absl::StatusOr<absl::optional<v1::CheckpointState>> GetCheckpointState(
     const std::string& directory, const std::string& latest_filename = "checkpoint",
     FileSystem* fs = FileSystem::Real());
 
-// Returns the newest checkpoint that the state file names; nullopt if there is no state file or, with an error in the
-// log, if the checkpoint's files are gone. Errors: those of GetCheckpointState.
+// Returns the newest checkpoint that the state file names. Returns nullopt if there is no state file, and also, logging
+// an error, if the checkpoint's files are gone. Errors: those of GetCheckpointState.
 absl::StatusOr<absl::optional<std::string>> LatestCheckpoint(const std::string& directory,
                                                              const std::string& latest_filename = "checkpoint",
                                                              FileSystem* fs = FileSystem::Real());
@@ -32,11 +32,11 @@ absl::StatusOr<absl::optional<std::string>> LatestCheckpoint(const std::string& 
 // Returns true if there is a checkpoint at the prefix.
 absl::StatusOr<bool> CheckpointExists(const std::string& prefix, FileSystem* fs = FileSystem::Real());
 
-// Returns when each checkpoint was written, in the given order, without those that do not exist.
+// Returns the time when each checkpoint was written, in the given order. Omits checkpoints that do not exist.
 absl::StatusOr<std::vector<absl::Time>> CheckpointModificationTimes(absl::Span<const std::string> prefixes,
                                                                     FileSystem* fs = FileSystem::Real());
 
-// Deletes a checkpoint's files: index, all data files, and TensorFlow's ".meta". Returns OK if there are none.
+// Deletes a checkpoint's files: the index, all data files, and TensorFlow's ".meta". Returns OK if there are none.
 absl::Status RemoveCheckpoint(const std::string& prefix, FileSystem* fs = FileSystem::Real());
 
 }  // namespace lockstep::train

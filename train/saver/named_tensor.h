@@ -10,15 +10,14 @@
 
 namespace lockstep::train {
 
-// A variable's name and value, as a Saver saves and restores it. A run's variables are of float32, and its global_step
-// is a scalar of int64; any type of a fixed size can be saved. Copies share the value's memory.
+// A variable's name and value, as a Saver saves and restores it. A run's variables are float32, and its global_step is
+// an int64 scalar; a Saver can save any type of fixed size. Copies share the value's memory.
 struct NamedTensor {
   std::string name;
   Tensor value;
 };
 
-// Returns a tensor of float32 with row-major `values`. Returns InvalidArgument if their number does not match the
-// shape.
+// Returns a float32 tensor with row-major `values`. Returns InvalidArgument if their number does not match the shape.
 absl::StatusOr<NamedTensor> NamedFloats(std::string name, absl::Span<const int64_t> shape,
                                         absl::Span<const float> values);
 

@@ -27,7 +27,7 @@ constexpr int kMostShards = 9999;
 // The chief's files next to its checkpoints.
 constexpr const char* kRunFiles[] = {kCheckpointStateFile, kRunRecordFile, kGenerationFile, "lock"};
 
-// Returns true if a checkpoint has no file of this name: PREFIX.index or PREFIX.data-00000-of-00001.
+// Returns true if no checkpoint file (PREFIX.index or PREFIX.data-00000-of-00001) can have this name.
 bool MayBeStateFile(absl::string_view name) {
   return !name.empty() && name != "." && name != ".." && !absl::StrContains(name, '/') &&
          !absl::EndsWith(name, ".index") && !absl::StrContains(name, ".data-");
@@ -90,10 +90,10 @@ absl::string_view BaseOf(absl::string_view prefix) {
   return StepOfCheckpoint(prefix).has_value() ? name.substr(0, name.rfind('-')) : name;
 }
 
-// Returns `path` as a state file in `directory` names it.
+// Returns `path` as written in the state file of `directory`.
 std::string StoredPath(const std::string& directory, const std::string& path, bool relative) {
   std::filesystem::path from = directory, to = path;
-  // An absolute path is unambiguous; a reader resolves a relative one against the directory of the state file.
+  // An absolute path is unambiguous; readers resolve a relative one against the directory of the state file.
   if (to.is_absolute() && !(relative && from.is_absolute())) return path;
   if (from.is_absolute() != to.is_absolute()) to = std::filesystem::absolute(to);
   if (from.is_absolute() && !relative) return to.string();

@@ -44,7 +44,7 @@ class SaverTest : public ::testing::Test {
     return saver->Save(path, step, {Scalar("v", value)});
   }
   Names Files(const std::string& directory = "d") { return memory_.ListDirectory(directory).value(); }
-  // Returns the names of the checkpoints, without the endings of their files.
+  // Returns the names of the checkpoints, without the suffixes of their files.
   Names OnDisk(const std::string& directory = "d") {
     Names prefixes;
     for (const std::string& name : Files(directory)) {
@@ -53,7 +53,7 @@ class SaverTest : public ::testing::Test {
     return prefixes;
   }
   std::string State(const std::string& path = "d/checkpoint") { return ReadFile(&memory_, path).value(); }
-  // Writes what the chief of a run leaves: a record of the run, a listed checkpoint.
+  // Writes what a run's chief leaves behind: a record of the run and a listed checkpoint.
   void WriteRun(const std::string& directory, int64_t step) {
     ASSERT_TRUE(memory_.CreateDirectory(directory).ok());
     ASSERT_TRUE(WriteFileAtomically(&memory_, directory + "/lockstep.textproto", "").ok());
@@ -129,7 +129,7 @@ TEST_F(SaverTest, AnotherOneTakesTheHistoryOver) {
   EXPECT_THAT(second->last_checkpoints(), ElementsAre("d/s-2", "d/s-3", "d/s-4"));
 }
 
-// F-13: the history survives a restart, and a list that is too long is shortened.
+// F-13: the history survives a restart, and an overlong list is shortened.
 TEST_F(SaverTest, TheHistoryOfTheStateFileSurvivesARestart) {
   const auto first = Create();
   for (int64_t step : {1, 2, 3, 4, 5}) ASSERT_TRUE(Save(first.get(), "d/s", step).ok());
@@ -421,7 +421,7 @@ TEST_F(SaverTest, ListenersAreToldBeforeAfterAndAtTheEnd) {
   EXPECT_EQ(second.notes.back(), "end 5") << "is told all the same";
 }
 
-// Fails each operation of a save that replaces the oldest checkpoint.
+// Fails each operation, in turn, of a save that replaces the oldest checkpoint.
 TEST_F(SaverTest, AFailedSaveLosesNoneOfThoseThatAreListed) {
   options_.max_to_keep = 2;
   int64_t operations = 0;  // of one save
@@ -458,7 +458,7 @@ TEST_F(SaverTest, ADeletionThatFailsIsTriedAgain) {
   EXPECT_THAT(OnDisk(), ElementsAre("s-3"));
 }
 
-// Saves a part of the variables next to a run's own checkpoints.
+// Saves some of the variables next to a run's own checkpoints.
 TEST_F(SaverTest, InARunsLogdirItKeepsApart) {
   WriteRun("run", 4);
   options_.max_to_keep = 1;
@@ -500,7 +500,7 @@ TEST_F(SaverTest, ALogdirIsOneFromTheChiefsStartOn) {
   EXPECT_TRUE(absl::IsInvalidArgument(Save(Create().get(), "d/s", 1).status()));
 }
 
-// A run that begins there later does not resume from the checkpoint, and the error says why.
+// A run that later begins in the directory does not resume from the checkpoint, and the error says why.
 TEST_F(SaverTest, WhatItSavedBeforeARunBeganIsNotResumedFrom) {
   ASSERT_TRUE(Save(Create().get(), "d/model.ckpt", 7).ok());
   const auto found = NewestValidCheckpoint(&fs_, "d", [](const std::string&, const absl::Status&) {});
