@@ -1,5 +1,5 @@
-// Calls the thread-safe methods of Session while another thread runs the loop. Uses no socket, so that it can run under
-// the thread sanitizer.
+// Calls the thread-safe methods of Session while another thread runs the loop. Does not use sockets, so that it can run
+// under the thread sanitizer.
 #include <thread>
 
 #include "gtest/gtest.h"
@@ -23,7 +23,7 @@ TEST(ChiefSessionThreadsTest, AnyThreadMayAskWhileOneRuns) {
   const auto session = ChiefSession::Open(options).value();
   session->AllowThrough(StepMachine::kNoLimit);
   std::thread asking([&] {
-    // Repeats the call without anything else that would order the two threads.
+    // Repeats only this call, because anything else might order the two threads.
     while (session->NextStep().value() < 200) {
     }
     EXPECT_TRUE(session->AddSummary(v1::Summary(), absl::nullopt).ok());

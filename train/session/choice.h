@@ -7,11 +7,11 @@
 
 namespace lockstep::train {
 
-// Switches an option off: Choice<T> x = kNone.
+// Disables an option: Choice<T> x = kNone.
 struct None {};
 constexpr None kNone;
 
-// An option that is left at its default, switched off, or set. A value.
+// An option that is left at its default, disabled, or set. A value type.
 template <typename T>
 class Choice {
  public:
@@ -26,7 +26,7 @@ class Choice {
   bool is_none() const { return !is_default_ && !value_; }
   bool is_given() const { return value_.has_value(); }
 
-  // Returns `value` if the option is left at its default, nullopt if it is switched off, and its own value otherwise.
+  // Returns `value` if the option is left at its default, nullopt if it is disabled, and its own value otherwise.
   absl::optional<T> Or(absl::optional<T> value) const { return is_default_ ? std::move(value) : value_; }
   // Returns `other` if the option is left at its default, and this one otherwise.
   Choice Else(const Choice& other) const { return is_default_ ? other : *this; }

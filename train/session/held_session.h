@@ -12,14 +12,14 @@
 
 namespace lockstep::train {
 
-// A session before its first step. On the chief, no step begins before the gate's AllowThrough; on a worker, nothing is
-// computed before Run.
+// A session before its first step. On the chief, no step begins before a call to the gate's AllowThrough; on a worker,
+// nothing is computed before Run.
 struct HeldSession {
   std::unique_ptr<Session> session;
   // The chief's gate, a part of the session. Null on a worker.
   StepGate* gate = nullptr;
   // The chief's address, with the port that it has bound. The next session in this process should listen there again,
-  // for its workers. Empty without a socket.
+  // so that its workers find it. Empty if there is no socket.
   std::string listening;
 
   // Lets steps begin without a limit.
@@ -29,7 +29,7 @@ struct HeldSession {
 // Opens a session: OpenHeldSession, or a test's substitute.
 using SessionOpener = std::function<absl::StatusOr<HeldSession>(const SessionOptions&)>;
 
-// Opens a session as OpenSession does, but holds it. Errors: those of OpenSession.
+// Opens a session like OpenSession, but holds it. Errors: those of OpenSession.
 absl::StatusOr<HeldSession> OpenHeldSession(const SessionOptions& options);
 
 }  // namespace lockstep::train

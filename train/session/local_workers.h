@@ -17,23 +17,24 @@
 
 namespace lockstep::train {
 
-// The longest time that a stopped process, after it has saved, waits for a local worker that hangs in a block.
+// The maximum time that a stopped process, having saved, waits for a local worker that hangs in a block.
 constexpr absl::Duration kHungWorkerLimit = absl::Seconds(2);
 
-// Returns the factory of a worker's model and input, as `options` describe them.
+// Returns the factory for a worker's model and input, as described by `options`.
 WorkloadFactory WorkloadFactoryOf(const SessionOptions& options);
 
-// The workers of the chief's process, each in a thread. Life: construct, StopWithin, destroy, which waits for all.
-// Not thread-safe.
+// The workers in the chief's process, each in its own thread. Life cycle: construct, StopWithin, destroy, which waits
+// for all workers. Not thread-safe.
 class LocalWorkers {
  public:
-  // Starts SessionOptions::local_workers workers. `name` returns the name of each; `client` must outlive this. Calls
-  // `on_failure` in the thread of a worker that cannot continue.
+  // Starts SessionOptions::local_workers workers. `name` returns the name of each; `client` must outlive this object.
+  // Calls `on_failure` in the thread of a worker that cannot continue.
   LocalWorkers(const SessionOptions& options, const std::function<std::string(int index)>& name, ChiefClient* client,
                std::function<void(absl::Status)> on_failure);
   ~LocalWorkers();
 
-  // Stops the running workers and waits up to `limit` for all. Returns false if one still runs: it may hang in a block.
+  // Stops the running workers and waits up to `limit` for all of them. Returns false if one is still running; it may
+  // hang in a block.
   bool StopWithin(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -16,11 +16,11 @@ namespace lockstep::train {
 // Errors: those of the two classes; InvalidArgument, before anything starts, for options that contradict each other.
 absl::StatusOr<std::unique_ptr<Session>> OpenSession(SessionOptions options);
 
-// Checks the options for this process's role. InvalidArgument names the wrong option.
+// Checks the options for this process's role. Returns InvalidArgument naming a wrong option.
 absl::Status CheckSessionOptions(const SessionOptions& options);
 
-// Lets a stop of the process take the longer of `grace`, for the threads beside the session, and the time in which the
-// chief saves, which begins immediately.
+// Allows a stop of the process to take `grace`, for the threads outside the session, or the time in which the chief
+// saves, whichever is longer. The chief begins to save immediately.
 void AllowStop(const SessionOptions& options, absl::Duration grace);
 
 // Returns InvalidArgument, naming the option, if `value` is negative.

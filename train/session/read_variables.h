@@ -11,7 +11,7 @@
 
 namespace lockstep::train {
 
-// Implements Session::Read for a snapshot. InvalidArgument names what does not exist.
+// Implements Session::Read for a snapshot. Returns InvalidArgument listing the names that do not exist.
 absl::StatusOr<ReadResult> ReadSnapshot(const VariableSnapshot& snapshot, absl::Span<const std::string> names);
 
 // Implements Session::Read with calls to the chief.

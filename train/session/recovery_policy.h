@@ -17,7 +17,7 @@ struct RecoveryOptions {
   int max_attempts = 10;
   absl::Duration initial_wait = absl::Milliseconds(100);
   absl::Duration max_wait = absl::Seconds(10);
-  // The seed of the random amount by which each wait is shortened.
+  // The seed for the random amount by which each wait is shortened.
   uint64_t seed = 0;
 };
 
@@ -29,15 +29,15 @@ class RecoveryPolicy {
   // Returns true for errors that another session may survive: Aborted and Unavailable.
   static bool Survives(const absl::Status& status);
 
-  // Resets the number of attempts after a successful Run.
+  // Resets the number of attempts. Called after a successful Run.
   void OnProgress();
   // Called when a session was lost or could not be opened. Returns how long to wait before the next one, or the error
-  // with which to give up: `status` itself if no session can survive it, otherwise one with its code and the number of
-  // attempts.
+  // with which to give up: `status` itself if no session can survive it, otherwise an error with the same code and the
+  // number of attempts.
   absl::StatusOr<absl::Duration> OnFailure(const absl::Status& status);
   // Calls OnFailure, logs that another session follows, and waits. Returns OK if the caller should open it. Otherwise
-  // returns the error of OnFailure or, if the process is stopping, `saved` (of Session::Stop), or Cancelled if that is
-  // OK.
+  // returns the error of OnFailure or, if the process is stopping, `saved` (the result of Session::Stop), or Cancelled
+  // if `saved` is OK.
   absl::Status AwaitNext(const absl::Status& status, const absl::Status& saved, Clock* clock, StopSignal* stop);
 
  private:

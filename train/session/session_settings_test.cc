@@ -1,4 +1,5 @@
-// Settings that a program changes during the run, and moving averages, with real chiefs and workers in this process.
+// Tests settings that a program changes during the run, and moving averages, with real chiefs and workers in this
+// process.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -25,7 +26,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// A worker's process, in a thread.
+// A worker's process, simulated by a thread.
 class WorkerProcess {
  public:
   WorkerProcess(const TrainOp& op, const std::string& master) : op_(op) {
@@ -39,7 +40,7 @@ class WorkerProcess {
       while (!session_->ShouldStop()) {
         const absl::Status status = session_->Run(op_).status();
         if (absl::IsOutOfRange(status) || absl::IsCancelled(status)) return;
-        // The chief returns with other settings, or after a kill.
+        // The chief returns with different settings, or after a kill.
         EXPECT_TRUE(status.ok() || absl::IsAborted(status) || absl::IsUnavailable(status)) << status;
       }
     });
@@ -78,7 +79,7 @@ class SessionSettingsTest : public ::testing::Test {
                                      optimizer, "}"))
               .value();
   }
-  // Returns the optimizer that the tests change to: another rate, another momentum, and another clip of gradients.
+  // Returns the optimizer to which the tests change: with a different learning rate, momentum and gradient clip.
   config::v1::OptimizerConfig Changed() {
     config::v1::OptimizerConfig optimizer = op_.spec.optimizer();
     optimizer.mutable_learning_rate()->set_initial(0.01f);
@@ -133,7 +134,7 @@ class SessionSettingsTest : public ::testing::Test {
     return reader == nullptr ? "" : CheckpointDigest(*reader).value();
   }
   v1::RunRecord Record() { return ReadRunRecord(&memory_, logdir_).value().value(); }
-  // Returns the digest of a run that was restarted with the same change.
+  // Returns the digest of a run to which the same change is applied by a restart.
   std::string DigestOfAChangeAtAStart(int64_t step, const SettingsChange& change) {
     logdir_ = "started";
     RunTo(OpenChief().get(), step);
@@ -168,7 +169,7 @@ class SessionChangesTest : public SessionSettingsTest, public ::testing::WithPar
   std::string DigestOfAChangeAtAStart(int64_t step) {
     return SessionSettingsTest::DigestOfAChangeAtAStart(step, Change());
   }
-  // Opens a chief without local workers, at the port of the one before it.
+  // Opens a chief without local workers, at the previous chief's port.
   std::unique_ptr<ChiefSession> OpenServingChief() {
     SessionOptions options = ChiefOptions();
     options.listen = absl::StrCat("127.0.0.1:", port_);
@@ -281,7 +282,7 @@ TEST_P(SessionChangesTest, AnUnsavedChangeIsMadeAgain) {
   EXPECT_EQ(DigestOf(12), digest);
 }
 
-// Kills one worker before the change, adds one after it, keeps one throughout, and kills the chief, too.
+// Kills one worker before the change, adds one after it, and keeps one throughout. Also kills the chief.
 TEST_P(SessionChangesTest, WorkersOfOtherProcessesFollow) {
   const std::string digest = DigestOfAChangeAtAStart(5);
   logdir_ = "workers";
@@ -444,7 +445,7 @@ TEST_F(SessionSettingsTest, MovingAveragesSurviveAKill) {
       EXPECT_TRUE(Checkpoint(12)->Contains("logits/kernel/ExponentialMovingAverage"));
     }
   }
-  // A run without moving averages cannot begin to keep them.
+  // A run that began without moving averages cannot start keeping them.
   Configure("");
   SessionOptions without = ChiefOptions();
   without.change_settings = true;

@@ -1,4 +1,4 @@
-// Tests how the programs of workers meet the end of a run, with real chiefs in this process.
+// Tests how workers' programs react to the end of a run, with real chiefs in this process.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -98,7 +98,7 @@ class WorkerEndTest : public ::testing::Test {
     options.fs = &fs_;
     return options;
   }
-  // Runs a worker's loop to the end of the run.
+  // Runs a worker's loop until the end of the run.
   std::thread Runs(Session* worker) {
     return std::thread([this, worker] {
       while (!worker->ShouldStop()) {
@@ -171,10 +171,10 @@ TEST_F(WorkerEndTest, AStopIsSentAgainAfterABrokenStream) {
   ASSERT_EQ(workers_[0]->NextStep().value(), 0);
   ASSERT_EQ(workers_[1]->NextStep().value(), 0);
   ASSERT_TRUE(workers_[0]->RequestStop("enough").ok());
-  // Runs one block only: the chief may also offer this worker the other slot, which would end the step and the run.
+  // Runs only one block: the chief may also offer this worker the other slot, which would end the step and the run.
   std::thread reporting([&] { workers_[0]->Run(op_).IgnoreError(); });
   while (Accepted("worker-0") == 0) std::this_thread::yield();
-  // No worker computes the other slot: the step is lost with the chief, and so is the report.
+  // No worker computes the other slot, so the step is lost with the chief, and so is the report.
   SessionOptions next = options_;
   next.listen = chief_->listening();
   chief_.reset();

@@ -20,7 +20,7 @@ namespace {
 
 constexpr absl::Duration kDefaultMaxSilence = absl::Minutes(10);
 
-// Logs that the chief answers, or that it no longer does. Returns how long to look for it from now on.
+// Logs that the chief answers or has stopped answering. Returns how long to search for it from now on.
 absl::Duration OnAnswer(const AwaitRunEndOptions& options, ChiefClient* client,
                         const absl::StatusOr<v1::RunStatus>& status, absl::Duration max_silence) {
   if (!status.ok()) {
@@ -29,7 +29,7 @@ absl::Duration OnAnswer(const AwaitRunEndOptions& options, ChiefClient* client,
     return max_silence;
   }
   const absl::StatusOr<v1::GetRunSpecReply> run = client->GetRunSpec();
-  // Logged after the request, so that a chief that exits because of this line has already received it.
+  // Logged after the request, so that a chief that is stopped because of this line has already received it.
   LOG(INFO) << "the chief at " << options.master << " answers: step " << status->global_step();
   return options.max_silence || !run.ok() ? max_silence : absl::Seconds(run->spec().cluster().chief_wait_seconds());
 }
@@ -52,7 +52,7 @@ absl::Status Wait(const AwaitRunEndOptions& options, ChiefClient* client) {
                RecordSaysFinished(options.fs, options.logdir)) {
       return absl::OkStatus();
     }
-    // The address file has the mark of the end. A restarted chief removes it.
+    // The address file carries the end mark, which a restarted chief removes.
     if (IsEndOfRun(status.status()) && now - began >= RunEndClient::kGrace) {
       return absl::IsOutOfRange(status.status()) ? absl::OkStatus() : status.status();
     }

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Answers each GetStatus with the next of `answers`, and is gone after the last.
+// Answers each GetStatus with the next of `answers`, and is gone after the last one.
 class AnsweringChief : public FakeChiefClient {
  public:
   absl::StatusOr<v1::RunStatus> GetStatus() override {
@@ -30,7 +30,7 @@ class AnsweringChief : public FakeChiefClient {
 
   std::deque<v1::RunStatus::Phase> answers;
   int asked = 0;
-  // The mark of an address file, returned in place of an answer.
+  // The mark of an address file, returned instead of an answer.
   absl::Status mark;
 };
 

@@ -22,7 +22,7 @@ absl::Status Pause(absl::Duration duration, Clock* clock, StopSignal* stop) {
     while (!is_stopped && !clock->WaitUntil(&stopped, &mutex, deadline)) {
     }
   }
-  // After Remove, the listener is not called any more.
+  // After Remove, the listener is no longer called.
   if (stop != nullptr) stop->Remove(listener);
   return is_stopped ? absl::CancelledError("the process was told to stop") : absl::OkStatus();
 }

@@ -5,8 +5,8 @@
 
 namespace lockstep::train {
 
-// Returns the status of a user's function that is no part of the loop, such as an init_fn. OutOfRange, which would be
-// taken for a good end of the run, becomes FailedPrecondition.
+// Returns the status of a user's function that is not part of the loop, such as an init_fn. OutOfRange, which would be
+// mistaken for a successful end of the run, becomes FailedPrecondition.
 absl::Status RejectOutOfRange(const absl::Status& status);
 
 }  // namespace lockstep::train

@@ -15,23 +15,23 @@
 
 namespace lockstep::train {
 
-// Returns true if the record in a chief's logdir says that the run ended well. Returns false if the record cannot be
-// read, or if a starting chief is replacing it.
+// Returns true if the record in a chief's logdir says that the run ended successfully. Returns false if the record
+// cannot be read, or if a starting chief is replacing it.
 bool RecordSaysFinished(FileSystem* fs, const std::string& logdir);
 
-// A client of the chief that reads in its logdir whether the run is over when the chief does not answer: GetRunSpec
-// returns EndOfRun (common/cluster/end_of_run.h) if the record says that the run ended well. A process that never had a
-// session trusts the record only after `kGrace` without an answer, because a chief that continues the run may start
-// later than its workers. Thread-safe.
+// A client of the chief. When the chief does not answer, it checks the chief's logdir for the end of the run:
+// GetRunSpec returns EndOfRun (common/cluster/end_of_run.h) if the record says that the run ended successfully. A
+// process that never had a session trusts the record only after `kGrace` without an answer, because a chief that
+// continues the run may start later than its workers. Thread-safe.
 class RunEndClient : public ChiefClient {
  public:
   static constexpr absl::Duration kGrace = absl::Minutes(1);
 
   struct Options {
-    // Both must outlive this.
+    // Both must outlive the client.
     FileSystem* fs = nullptr;
     Clock* clock = nullptr;
-    // The chief's logdir, as this machine sees it.
+    // The chief's logdir as seen from this machine.
     std::string logdir;
   };
   RunEndClient(Options options, std::unique_ptr<ChiefClient> chief);
@@ -62,7 +62,7 @@ class RunEndClient : public ChiefClient {
   void CancelConnecting() override { chief_->CancelConnecting(); }
 
  private:
-  // Notes that the chief has not answered. Returns true if the client may read its logdir.
+  // Records that the chief has not answered. Returns true if the client may read its logdir.
   bool MayBelieve() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;

@@ -8,23 +8,23 @@
 
 namespace lockstep::train {
 
-// The result of the run of a chief's session, for callers that ask or wait for it. Thread-safe.
+// The result of a chief session's run, for callers that query it or wait for it. Thread-safe.
 class RunResult {
  public:
-  // Notes that the session has asked the run to finish.
+  // Records that the session has asked the run to finish.
   void RequestFinish() ABSL_LOCKS_EXCLUDED(mutex_);
   bool finish_requested() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Notes why the process stops the run. The first call counts.
+  // Records why the process stops the run. Only the first call counts.
   void Fail(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The error that Fail has noted; OK if there is none.
+  // Returns the error recorded by Fail; OK if there is none.
   absl::Status failure() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns `status` or, if that is Cancelled, the failure that stopped the run.
   absl::Status Explain(absl::Status status) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Called once, when the chief has ended the run.
+  // Called once, after the chief has ended the run.
   void Set(absl::Status result) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Blocks until Set.
+  // Blocks until Set is called, and returns its argument.
   absl::Status Await() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

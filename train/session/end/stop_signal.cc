@@ -16,7 +16,7 @@ void StopSignal::Request() {
 
 bool StopSignal::RequestSave() {
   {
-    // Set before the calls, or a listener that is added meanwhile would miss it.
+    // Set before the calls; otherwise a listener that is added meanwhile would miss it.
     MutexLock lock(&mutex_);
     save_pending_ = true;
   }
@@ -30,7 +30,7 @@ int StopSignal::CallAll(std::function<void()> Listener::*call) {
   int called = 0;
   int64_t id = kNone;
   while (Listener* const listener = BeginNext(&id)) {
-    // The listener stays until its calls have ended.
+    // The listener stays until its calls have returned.
     if (listener->*call) {
       (listener->*call)();
       ++called;
@@ -74,7 +74,7 @@ int64_t StopSignal::Add(std::function<void()> stop, std::function<void()> save) 
     id = ++last_id_;
     stops = requested_;
     saves = save != nullptr && std::exchange(save_pending_, false);
-    // A listener that is added while the others are being called is called here.
+    // If the listener is added while the others are being called, it is called here.
     listeners_[id] = {stops ? nullptr : stop, save};
   }
   if (saves) save();

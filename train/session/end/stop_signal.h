@@ -12,13 +12,13 @@
 
 namespace lockstep::train {
 
-// Forwards the requests of signals to the process: to stop, or to save now and continue. Thread-safe.
+// Forwards requests that arrive as signals to the process: to stop, or to save now and continue. Thread-safe.
 class StopSignal {
  public:
-  // Calls `stop` of all listeners, once, in the caller's thread.
+  // Calls `stop` on all listeners, once, in the caller's thread.
   void Request() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Calls `save` of all listeners that have one, in the caller's thread. If none has one, the next added listener that
-  // has one is called. Returns true if any was called.
+  // Calls `save` on all listeners that have one, in the caller's thread. If there are none, it is called on the next
+  // such listener that is added. Returns true if any was called.
   bool RequestSave() ABSL_LOCKS_EXCLUDED(mutex_);
   bool requested() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -27,26 +27,27 @@ class StopSignal {
   // Returns the longest time that Allow has set, or `otherwise` if there is none.
   absl::Duration limit(absl::Duration otherwise) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Sets whether a kill of the process at any moment would lose nothing, as while its chief reads a checkpoint.
+  // Sets whether killing the process at any moment would lose nothing, for example while its chief reads a checkpoint.
   void set_loses_nothing(bool loses_nothing) { loses_nothing_ = loses_nothing; }
   bool loses_nothing() const { return loses_nothing_; }
 
   // The id of no listener.
   static constexpr int64_t kNone = 0;
-  // Adds a listener and returns its id. Calls `stop` immediately if a stop was requested before. `save` must not block;
-  // null if there is nothing to save. After Remove, neither is being called any more. kNone may be removed at any time.
+  // Adds a listener and returns its id. Calls `stop` immediately if a stop has already been requested. `save` must not
+  // block; it is null if there is nothing to save. When Remove returns, no call to `stop` or `save` is in progress or
+  // will follow. kNone may be removed at any time.
   int64_t Add(std::function<void()> stop, std::function<void()> save = nullptr) ABSL_LOCKS_EXCLUDED(mutex_);
   void Remove(int64_t id) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Listener {
     std::function<void()> stop, save;
-    // Calls in progress, made without the lock.
+    // The number of calls in progress, made without the lock.
     int calls = 0;
   };
-  // Calls `call` of each listener, in the order of their ids; returns how many have one.
+  // Calls `call` on each listener, in id order. Returns the number of listeners that have one.
   int CallAll(std::function<void()> Listener::*call) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the listener after `id`, which is being called from now on. Null if there is none.
+  // Returns the listener after `id` and marks it as being called. Null if there is none.
   Listener* BeginNext(int64_t* id) ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::atomic<bool> loses_nothing_{false};
@@ -57,7 +58,7 @@ class StopSignal {
   // True if a save was requested while no listener had `save`.
   bool save_pending_ ABSL_GUARDED_BY(mutex_) = false;
   int64_t last_id_ ABSL_GUARDED_BY(mutex_) = kNone;
-  // The listeners by id. One that is being called stays until the call returns.
+  // The listeners by id. A listener that is being called stays until the call returns.
   std::map<int64_t, Listener> listeners_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -6,11 +6,11 @@
 
 namespace lockstep::train {
 
-// Makes the run of a chief asynchronous if its program chooses nothing else, as the original's slim, graph_actions and
-// Experiment do without a SyncReplicasOptimizer. The configuration of the op chooses with a policy, or with
-// replicas_to_aggregate above 1. A DETERMINISTIC run that the logdir holds continues as it is, and the log says so.
-// Workers compute what the chief's configuration says. Errors: InvalidArgument if a valid configuration excludes
-// asynchronous training, and those of ReadRunRecord.
+// Makes a chief's run asynchronous if its program chooses nothing else, as the original's slim, graph_actions and
+// Experiment do without a SyncReplicasOptimizer. The configuration of the op chooses if it sets a policy or
+// replicas_to_aggregate above 1. A DETERMINISTIC run in the logdir continues as it is, which is logged. Workers follow
+// the chief's configuration. Errors: InvalidArgument if a valid configuration excludes asynchronous training; those of
+// ReadRunRecord.
 absl::Status ApplyDefaultPolicy(SessionOptions* session);
 
 }  // namespace lockstep::train

@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 class DefaultPolicyTest : public ::testing::Test {
  protected:
-  // Returns options whose configuration has `training` and `other`.
+  // Returns options whose configuration contains `training` and `other`.
   SessionOptions OptionsOf(const std::string& training, const std::string& other = "") {
     SessionOptions options;
     options.op = *CreateTrainOp(absl::StrCat(R"(

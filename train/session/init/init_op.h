@@ -12,12 +12,12 @@
 
 namespace lockstep::train {
 
-// Returns initial values of a program's own, from the inputs that are given next to it.
+// Returns the program's own initial values, computed from init_feed_dict.
 using InitOp = std::function<absl::StatusOr<InitialValues>(const v1::ModelSpec& model,
                                                            absl::Span<const NamedTensor> init_feed_dict)>;
 
-// Returns a function that calls `init_op`, if it is given, and then `init_fn`, whose values prevail; null if there is
-// neither. InvalidArgument for inputs without an init_op.
+// Returns a function that calls `init_op`, if given, and then `init_fn`, whose values take precedence; null if there is
+// neither. Returns InvalidArgument if there are inputs but no init_op.
 absl::StatusOr<InitFunction> InitFunctionOf(const Choice<InitOp>& init_op, std::vector<NamedTensor> init_feed_dict,
                                             InitFunction init_fn);
 

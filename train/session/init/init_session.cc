@@ -20,7 +20,7 @@ absl::Status TooEarly(absl::string_view operation) {
 // Collects the assigned values.
 class InitSession : public Session {
  public:
-  // `model` must outlive this.
+  // `model` must outlive this object.
   explicit InitSession(const v1::ModelSpec& model) : model_(model) {}
 
   absl::Status Assign(absl::Span<const NamedTensor> values) override {

@@ -10,10 +10,10 @@
 namespace lockstep::train {
 
 // Returns an init_fn that calls `init_fn` with a session, as TensorFlow does: after the seed or a warm start, before
-// the first step. `Assign` sets variables of the model there; if a name is given twice, the last value counts.
-// GlobalStep is 0. Every other operation is FailedPrecondition, since the run has no values and no step yet. The
-// session is valid during the call. Errors of Assign: InvalidArgument for a name that is no variable, another shape or
-// another type.
+// the first step. The session's Assign sets variables of the model; if a name is given twice, the last value counts.
+// GlobalStep returns 0. All other operations return FailedPrecondition, because the run has no values and no step yet.
+// The session is valid only during the call. Errors of Assign: InvalidArgument for a name that is not a variable, or
+// for a wrong shape or type.
 InitFunction InitWithSession(std::function<absl::Status(Session&)> init_fn);
 
 }  // namespace lockstep::train
