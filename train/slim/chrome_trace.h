@@ -9,7 +9,8 @@
 
 namespace lockstep {
 
-// Returns a timeline for chrome://tracing and Perfetto: one line for each thread, times in microseconds since `origin`.
+// Returns a timeline for chrome://tracing and Perfetto, with one row per thread and times in microseconds since
+// `origin`.
 std::string ChromeTrace(absl::Span<const TraceEvent> events, absl::Time origin);
 
 }  // namespace lockstep

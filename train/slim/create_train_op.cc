@@ -66,8 +66,8 @@ GradientMultipliers FunctionsOf(const GradientMultipliers& multipliers) {
   return functions;
 }
 
-// Puts all that the configuration can express into it, in every case: its order is that of GradientTransforms. Keeps
-// the smaller of two limits of the norm, which has the effect of both.
+// Moves everything that the configuration can express into it. Its order is always that of GradientTransforms. Of two
+// norm limits, keeps the smaller, which has the effect of both.
 void SetInConfiguration(const CreateTrainOpOptions& options, config::v1::OptimizerConfig* optimizer) {
   for (const auto& [key, multiplier] : options.gradient_multipliers) {
     const float* const factor = std::get_if<float>(&multiplier);
@@ -82,7 +82,7 @@ void SetInConfiguration(const CreateTrainOpOptions& options, config::v1::Optimiz
   optimizer->mutable_clip()->set_by_norm(limit);
 }
 
-// Describes the functions by their values at a few steps, which distinguishes workers whose functions differ there.
+// Describes the functions by their values at a few steps. This distinguishes workers whose functions differ there.
 std::string DescriptionOf(const GradientMultipliers& functions, const CreateTrainOpOptions& options) {
   std::string text;
   for (const auto& [key, multiplier] : functions) {
@@ -111,7 +111,7 @@ TransformedModel::Options ModelOptionsOf(const CreateTrainOpOptions& options) {
   return model;
 }
 
-// Returns InvalidArgument if a multiplier names no variable that is trained.
+// Returns InvalidArgument if a multiplier does not name a trained variable.
 absl::Status CheckMultipliers(const GradientMultipliers& multipliers, const v1::ModelSpec& model) {
   for (const auto& [key, multiplier] : multipliers) {
     bool found = false;

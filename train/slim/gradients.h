@@ -20,12 +20,12 @@ namespace lockstep::train::slim {
 struct GradientAndVariable {
   bool has_gradient() const { return gradient.data() != nullptr; }
 
-  // The gradient, row-major, changed in place. Null if the loss does not depend on the variable.
+  // The gradient, row-major, modified in place. Null if the loss does not depend on the variable.
   absl::Span<float> gradient;
   const v1::VariableSpec* variable = nullptr;
 };
 
-// A factor, or a function of only the global step that returns one.
+// A factor, or a function that computes it from the global step alone.
 using GradientMultiplier = std::variant<float, std::function<float(int64_t global_step)>>;
 // A variable of the model, or its name.
 struct VariableKey {
@@ -38,12 +38,12 @@ struct VariableKey {
 };
 using GradientMultipliers = std::map<VariableKey, GradientMultiplier>;
 
-// Changes all gradients of a slot together. Must be a function of its arguments alone, to the bit.
+// Changes all gradients of a slot together. The result must depend on the arguments alone, bit for bit.
 using TransformGradsFn =
     std::function<absl::Status(std::vector<GradientAndVariable>& grads_and_vars, int64_t global_step)>;
 
-// Multiplies the gradients of the named variables. Ignores names without a variable. `global_step` is that before the
-// update. InvalidArgument without multipliers, and for a variable that has no gradient.
+// Multiplies the gradients of the named variables. Ignores names without a variable. `global_step` is the step before
+// the update. Returns InvalidArgument if there are no multipliers, or for a variable that has no gradient.
 absl::Status MultiplyGradients(std::vector<GradientAndVariable>& grads_and_vars,
                                const GradientMultipliers& gradient_multipliers, int64_t global_step);
 
@@ -51,8 +51,8 @@ absl::Status MultiplyGradients(std::vector<GradientAndVariable>& grads_and_vars,
 void ClipGradientNorms(std::vector<GradientAndVariable>& grads_and_vars, float max_norm);
 TransformGradsFn ClipGradientNormsFn(float max_norm);
 
-// Adds a histogram "<variable>/gradient" and the norm "<variable>/gradient_norm" for each gradient. Logs a missing one;
-// InvalidArgument names one with a value that is not finite.
+// Adds a histogram "<variable>/gradient" and the norm "<variable>/gradient_norm" for each gradient. Logs missing
+// gradients. Returns InvalidArgument naming a gradient with a non-finite value.
 absl::Status AddGradientsSummaries(const std::vector<GradientAndVariable>& grads_and_vars, SummaryBuilder* summaries);
 
 }  // namespace lockstep::train::slim

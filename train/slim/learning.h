@@ -26,7 +26,7 @@
 namespace lockstep::train::slim {
 
 using train::InitOp;
-// Returns a replacement of the session for the loop, which the session outlives. Null is an error.
+// Returns the session that replaces `session` in the loop. `session` outlives it. Returning null is an error.
 using SessionWrapper = std::function<std::unique_ptr<Session>(Session* session)>;
 
 // The number of gradients that are averaged in one update: SyncReplicasOptimizer's arguments. total_num_replicas is the
@@ -37,67 +37,68 @@ struct SyncReplicas {
   absl::optional<int64_t> total_num_replicas;
 };
 
-// The arguments of tf_slim.learning.train, by name and in order. docs/library.md describes the effect of each.
+// The arguments of tf_slim.learning.train, with the same names and order. docs/library.md describes the effect of each.
 struct TrainOptions {
-  // If null, TrainStep. A program's own function holds the run, as train_step_kwargs does: each step waits for the call
-  // that takes it, so that a stop at step s ends the run at s, whichever workers compute, and the returned loss is that
-  // of the checkpoint of s.
+  // If null, uses TrainStep. A program's own function holds the run, and so does train_step_kwargs: each step waits for
+  // the call that takes it. A stop at step s therefore ends the run at s, whichever workers compute, and the returned
+  // loss is that of the checkpoint of s.
   TrainStepFn train_step_fn;
   // If absent, should_stop, should_log and should_trace are set from the options below. If given, only these apply,
-  // with the summary_writer.
+  // together with the summary_writer.
   absl::optional<TrainStepKwargs> train_step_kwargs;
-  // Called around each Run of the session, after the loop's own. They must outlive the call. If one requests a stop,
-  // the loop ends after the call of the step function.
+  // Called around each Run of the session, after the loop's own hooks. They must outlive the call. If one requests a
+  // stop, the loop ends after the current call to the step function.
   std::vector<Hook*> hooks;
   // If 0, never.
   int64_t log_every_n_steps = 1;
   // master, is_chief and other options of the process: addresses, names, its stop signal. The options here set its op,
-  // logdir, write_events, init_fn and startup_delay_steps. If functions decide about the weights and its program is
-  // empty, that becomes "slim: " and their names.
+  // logdir, write_events, init_fn and startup_delay_steps. If functions influence the weights and its program is empty,
+  // the program becomes "slim: " and their names.
   SessionOptions session;
-  // The global step at which the run ends. If absent, as the train_op's configuration says.
+  // The global step at which the run ends. If absent, the train_op's configuration determines it.
   absl::optional<int64_t> number_of_steps;
-  // If true, a call for a run that ended there takes one more step, as the original does. Not for a program that is
-  // restarted until it ends well: each start would change the weights.
+  // If true, a call for a run that has ended there takes one more step, as the original does. Not for a program that is
+  // restarted until it ends successfully: each start would change the weights.
   bool one_more_step = false;
-  // Default: from the seed, or a warm start. None: only a checkpoint or init_fn.
+  // Default: initializes from the seed or a warm start. None: only a checkpoint or init_fn initializes.
   Choice<InitOp> init_op;
   std::vector<NamedTensor> init_feed_dict;
-  // Default and none: there is no local state.
+  // Default and None: there is no local state.
   Choice<LocalInitFunction> local_init_op;
   // Called after init_op if nothing was restored. May be null.
   InitFunction init_fn;
-  // Default: the variables have values. None: no check.
+  // Default: checks that the variables have values. None: no check.
   Choice<ReadyFunction> ready_op;
   // Default: the loss. None: no summaries.
   Choice<SummaryFunction> summary_op;
-  // If 0, neither summaries, gradients' included, nor the rate of steps.
+  // If 0, writes neither summaries (including those of gradients) nor the step rate.
   absl::Duration save_summaries_secs = absl::Seconds(600);
   // SupervisorOptions::save_scalars_steps.
   int64_t save_scalars_steps = 0;
-  // Default: the chief's events. None: no events. Given: takes the summaries, those of gradients and of workers
-  // included, and no events are written (SessionOptions::summary_writer).
+  // Default: the chief's events. None: no events. If given, receives the summaries, including those of gradients and of
+  // workers, and no events are written (SessionOptions::summary_writer).
   Choice<SummaryWriter> summary_writer;
   // The global step at which a worker begins, unless number_of_steps is smaller.
   int64_t startup_delay_steps = 0;
-  // Saves with the period below and at the end, in addition to the run's own checkpoints, from which alone a run is
-  // resumed. Needs its own basename and latest_filename. May be null. Must outlive the call.
+  // Saves with the period below and at the end, in addition to the run's own checkpoints. A run resumes only from its
+  // own. Needs its own basename and latest_filename. May be null. Must outlive the call.
   Saver* saver = nullptr;
-  // Default: checkpoint.every_seconds of the configuration, 600 s unless it is set. None and 0: the chief saves only
-  // when a run begins and ends, and every checkpoint.every_steps of the configuration.
+  // Default: checkpoint.every_seconds of the configuration, or 600 s if that is not set. None and 0: the chief saves
+  // only when a run begins and ends, and every checkpoint.every_steps of the configuration.
   Choice<absl::Duration> save_interval_secs;
-  // Makes each step use the mean of R gradients. Several must agree: a run has one aggregation. The run is
-  // DETERMINISTIC, or FIRST_ARRIVALS if the train_op's configuration says so. If empty, the run is asynchronous, as the
-  // original's, unless that configuration chooses a policy or replicas_to_aggregate (ApplyDefaultPolicy).
+  // Makes each step use the mean of R gradients. If there are several, they must agree, because a run has one
+  // aggregation. The run is DETERMINISTIC, or FIRST_ARRIVALS if the train_op's configuration says so. If empty, the run
+  // is asynchronous like the original's, unless that configuration chooses a policy or replicas_to_aggregate
+  // (ApplyDefaultPolicy).
   std::vector<SyncReplicas> sync_optimizer;
   // Fields of the train_op's `cluster`, such as threads and leases, as in RunConfigOptions::session_config.
   config::v1::ClusterConfig session_config;
   SessionWrapper session_wrapper;
-  // The period in steps at which the chief writes tf_trace-<step>.json (TrainStep), for steps that begin at its
-  // multiples.
+  // The number of steps between traces: the chief writes tf_trace-<step>.json (TrainStep) for steps that begin at
+  // multiples of it.
   absl::optional<int64_t> trace_every_n_steps;
-  // If true, threads that do not end within stop_grace are logged and are no error. The call returns when they have
-  // ended.
+  // If true, threads that do not end within stop_grace are logged instead of causing an error. The call returns when
+  // they have ended.
   bool ignore_live_threads = false;
 
   // Constants of the original.
@@ -108,11 +109,11 @@ struct TrainOptions {
   SessionOpener open = OpenHeldSession;
 };
 
-// Runs the training loop of a chief or a worker under a Supervisor: restores or initializes, steps until it should
-// stop, saves. `logdir` is the directory of checkpoints and events; if empty, there are none. Returns the loss of the
-// last step; nullopt if none was taken. A loop that holds the run begins with the steps that an earlier chief took but
-// did not finish processing. Errors: InvalidArgument names the wrong argument, before anything starts; those of
-// Supervisor::ManagedSession.
+// Runs the training loop of a chief or a worker under a Supervisor: restores or initializes, takes steps until it
+// should stop, and saves. `logdir` is the directory for checkpoints and events; if empty, none are written. Returns the
+// loss of the last step; nullopt if none was taken. A loop that holds the run begins with the steps that an earlier
+// chief took but did not finish processing. Errors: InvalidArgument naming a wrong argument, before anything starts;
+// those of Supervisor::ManagedSession.
 absl::StatusOr<absl::optional<double>> Train(const TrainOp& train_op, const std::string& logdir,
                                              TrainOptions options = {});
 

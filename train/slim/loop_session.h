@@ -20,7 +20,7 @@
 
 namespace lockstep::train::slim {
 
-// Gates the steps that begin at multiples of a period, so that a trace shows its step alone.
+// Gates the steps that begin at multiples of a period, so that a trace shows only its own step.
 class TracedSteps : public Hook {
  public:
   explicit TracedSteps(int64_t every_n_steps) : every_n_steps_(every_n_steps) {}
@@ -35,7 +35,7 @@ class TracedSteps : public Hook {
 // Keeps the state of a step function in checkpoints.
 class StepFunctionState : public Hook {
  public:
-  // `kwargs` must outlive this.
+  // `kwargs` must outlive this object.
   explicit StepFunctionState(TrainStepKwargs* kwargs) : kwargs_(*kwargs) {}
 
   std::string name() const override { return "slim.StepFunction"; }
@@ -48,15 +48,15 @@ class StepFunctionState : public Hook {
 };
 
 // The session of a loop that receives each global step, in order. If the loop is 64 steps behind the run, the run
-// waits. Life: Start, or the first Run or NextStep, which lets the first steps through; Close. Owns the session.
-// Thread-safety: that of Session.
+// waits. Life cycle: Start (or the first Run or NextStep), which lets the first steps through; Close. Owns the session.
+// Thread-safety: same as Session.
 class LoopSession : public SessionDecorator {
  public:
   struct Options {
-    // If true, no step begins before the loop's next Run, so that the loop can stop, read and assign exactly. A chief
-    // that continues from a checkpoint shows the loop each step for which KeepStates was not called.
+    // If true, no step begins before the loop's next Run, so that the loop can stop, read and assign at exact steps. A
+    // chief that continues from a checkpoint shows the loop each step for which KeepStates was not called.
     bool gate_loop = false;
-    // HookedSession::Options.
+    // See HookedSession::Options.
     std::vector<Hook*> hooks;
     std::vector<std::string> initial_states;
   };
@@ -65,7 +65,7 @@ class LoopSession : public SessionDecorator {
 
   // Restores the hooks' states and calls their AfterCreateSession, once.
   absl::Status Start();
-  // Returns OutOfRange after a hook has requested the stop.
+  // Returns OutOfRange after a hook has requested a stop.
   absl::StatusOr<StepResult> Run(const TrainOp& op) override;
   absl::StatusOr<int64_t> NextStep() override;
   bool ShouldStop() override { return hooked_ != nullptr ? hooked_->ShouldStop() : SessionDecorator::ShouldStop(); }
@@ -77,7 +77,7 @@ class LoopSession : public SessionDecorator {
   }
   absl::Status Close() override { return hooked_ != nullptr ? hooked_->Close() : SessionDecorator::Close(); }
 
-  // Called when the loop has processed the steps that it has received: HookedSession::KeepStates.
+  // Called when the loop has processed the steps that it has received. Calls HookedSession::KeepStates.
   absl::Status KeepStates() { return hooked_ != nullptr ? hooked_->KeepStates() : absl::OkStatus(); }
   bool stop_requested() const { return hooked_ != nullptr && hooked_->stop_requested(); }
 

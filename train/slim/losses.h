@@ -9,21 +9,21 @@
 namespace lockstep::train::slim::losses {
 
 struct LogLossOptions {
-  // A factor of the loss. The weights of examples are a column of the input.
+  // A factor for the loss. Example weights are a column of the input.
   float weights = 1;
-  // Added to each probability before its logarithm. 0 or more.
+  // Added to each probability before taking its logarithm. 0 or more.
   float epsilon = 1e-7f;
-  // The layer whose outputs are the predictions, probabilities in [0, 1]. Empty: the last layer.
+  // The layer whose outputs are the predictions, which are probabilities in [0, 1]. If empty, the last layer.
   std::string predictions;
 };
 
-// Adds tf.losses.log_loss to the losses of the model: the mean over outputs p and labels t of
+// Adds tf.losses.log_loss to the model's losses: the mean over outputs p and labels t of
 //   -t log(p + epsilon) - (1 - t) log(1 - p + epsilon).
-// Labels are those of the input. CreateTrainOp finds what does not fit.
+// The input provides the labels. CreateTrainOp reports anything that does not fit.
 void LogLoss(config::v1::RunSpec* model, const LogLossOptions& options = {});
 
-// Returns the total_loss of CreateTrainOp: the sum of all losses of the model and, if `add_regularization_losses`, of
-// its regularizers. InvalidArgument if the model has no loss.
+// Returns the total_loss for CreateTrainOp: the sum of all losses of the model and, if `add_regularization_losses`, of
+// its regularizers. Returns InvalidArgument if the model has no loss.
 absl::StatusOr<config::v1::RunSpec> GetTotalLoss(config::v1::RunSpec model, bool add_regularization_losses = true);
 
 }  // namespace lockstep::train::slim::losses

@@ -11,8 +11,8 @@
 
 namespace lockstep::train::slim {
 
-// A program's own update op, in addition to those of the model, as tf-slim's update_ops and the collection UPDATE_OPS
-// may hold. A value.
+// A program's own update op, in addition to those of the model, like those in tf-slim's update_ops and the collection
+// UPDATE_OPS. A value type.
 struct OwnUpdateOp {
   // The name, dtype (DT_FLOAT), shape and initializer. The variable is not trained, and no other update op changes it.
   v1::VariableSpec variable;
@@ -20,8 +20,8 @@ struct OwnUpdateOp {
   v1::UpdateOpSpec::Kind kind = v1::UpdateOpSpec::ASSIGN;
   // The decay of MOVING_AVERAGE, in [0, 1].
   float decay = 0;
-  // Returns the value of one slot, with as many elements as the variable has, row-major. Must be a function of its
-  // arguments alone, to the last bit. `values` are those before the step, in the order of ModelOf.
+  // Returns the value of one slot, with as many elements as the variable has, row-major. The value must depend on the
+  // arguments alone, bit for bit. `values` are the values before the step, in the order of ModelOf.
   std::function<absl::StatusOr<std::vector<float>>(VariableValues values, const Batch& batch, const SlotKey& key)>
       value;
 };

@@ -24,24 +24,24 @@ using StepPredicate = std::function<bool(int64_t global_step)>;
 // Writes the program's own summary at a global step.
 using train::SummaryWriter;
 
-// The arguments of a step function besides the session: tf-slim's dictionary train_step_kwargs. A value.
+// The arguments of a step function besides the session: tf-slim's dictionary train_step_kwargs. A value type.
 struct TrainStepKwargs {
-  // Returns true after a step with which the loop should end. If null, never.
+  // Returns true after the step at which the loop should end. If null, never.
   StepPredicate should_stop;
   // Returns true after a step that should be logged. If null, never.
   StepPredicate should_log;
   // Returns true before a step that should be traced, given the global step at which it starts. If null, never.
   // Requires logdir.
   StepPredicate should_trace;
-  // The directory of traces. If absent, there are none.
+  // The directory for traces. If absent, none are written.
   absl::optional<std::string> logdir;
   // Set by Train. Null if no events are written.
   SummaryWriter summary_writer;
   // The program's own values.
   std::map<std::string, std::any> extra;
-  // Returns, on the chief, the state of the step function, the predicates and `extra` after each call of the step
-  // function. Every checkpoint holds it, and set_state restores it before the first call of a chief that continues from
-  // there, so that kills of the chief change nothing. Set both or neither.
+  // Returns, on the chief, the state of the step function, the predicates and `extra` after each call to the step
+  // function. Every checkpoint holds it. A chief that continues from a checkpoint calls set_state with it before the
+  // first step call, so that killing the chief changes nothing. Set both or neither.
   std::function<std::string(const TrainStepKwargs& kwargs)> state;
   std::function<absl::Status(TrainStepKwargs& kwargs, absl::string_view state)> set_state;
   Clock* clock = Clock::Real();
@@ -51,21 +51,22 @@ struct TrainStepKwargs {
 struct TrainStepResult {
   double total_loss = 0;
   bool should_stop = false;
-  // The StepResult::global_step of the last step that was taken; 0 if the step function does not set it.
+  // The StepResult::global_step of the last step taken; 0 if the step function does not set it.
   int64_t global_step = 0;
 };
 
-// Takes one step, up to 64, or none, and says if the loop should end. Errors end the loop: OutOfRange well, Aborted and
-// Unavailable with another session. A chief that continues from a checkpoint repeats the call that was interrupted,
-// from its beginning: Run returns the steps that it returned before, and values that Assign and ChangeSettings have set
-// are not set again. Neither waits for the disk: the next checkpoint records the values.
+// Takes up to 64 steps (usually one, possibly none), and returns whether the loop should end. Errors end the loop:
+// OutOfRange ends it successfully, and after Aborted and Unavailable another session follows. A chief that continues
+// from a checkpoint repeats the interrupted call from the beginning: Run returns the same steps as before, and values
+// already set by Assign and ChangeSettings are not set again. Neither of these waits for the disk; the next checkpoint
+// records the values.
 using TrainStepFn =
     std::function<absl::StatusOr<TrainStepResult>(Session& session, const TrainOp& train_op, TrainStepKwargs& kwargs)>;
 
-// Takes one step as `kwargs` says: traces it, runs it, logs it, and checks if the loop should stop. A trace is the file
-// tf_trace-<step>.json in the logdir, named after the global step after the update. It shows this process's work during
-// the step (compute, input, wait, send, receive, apply, save), for chrome://tracing. InvalidArgument for should_trace
-// without logdir; otherwise the errors of Session::Run and of the file.
+// Takes one step according to `kwargs`: traces it, runs it, logs it, and checks whether the loop should stop. The trace
+// is the file tf_trace-<step>.json in the logdir, named after the global step after the update. It shows this process's
+// work during the step (compute, input, wait, send, receive, apply, save), for chrome://tracing. Errors:
+// InvalidArgument for should_trace without logdir; those of Session::Run and of the file.
 absl::StatusOr<TrainStepResult> TrainStep(Session& session, const TrainOp& train_op, TrainStepKwargs& kwargs);
 
 }  // namespace lockstep::train::slim

@@ -33,7 +33,7 @@ class TransformedModel::Sink : public GradientSink {
         out_(out),
         computed_(static_cast<size_t>(model->spec_.variables_size())) {}
 
-  // Computes the own updates after the loss, before the first gradient.
+  // Computes the own updates after the loss and before the first gradient.
   bool OnLoss(float loss) override {
     if (!out_->OnLoss(loss)) return false;
     own_updates_ = OwnUpdates();
@@ -56,7 +56,7 @@ class TransformedModel::Sink : public GradientSink {
     holds() ? held_.push_back(variable) : out_->OnGradient(variable);
   }
 
-  // Returns the error of the program's own update op, for which the base model was stopped.
+  // Returns the error of the program's own update op, which stopped the base model.
   const absl::Status& own_updates() const { return own_updates_; }
 
   // Called after the last gradient.
@@ -95,7 +95,7 @@ class TransformedModel::Sink : public GradientSink {
     return absl::OkStatus();
   }
 
-  // Returns the pairs in the order of the variables.
+  // Returns the pairs in variable order.
   std::vector<GradientAndVariable> Pairs() {
     std::vector<GradientAndVariable> pairs;
     if (!holds()) return pairs;

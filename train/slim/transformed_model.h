@@ -15,27 +15,27 @@
 
 namespace lockstep::train::slim {
 
-// A model that trains some variables of another one, runs some of its update ops and the program's own, and transforms
-// the gradients before they leave the worker. A trainable variable for which the base model computes no gradient gets
-// one of zeros. For one thread.
+// A model that trains some variables of a base model, runs some of its update ops and the program's own, and transforms
+// the gradients before they leave the worker. If the base model computes no gradient for a trainable variable, its
+// gradient is zero. Use from one thread.
 class TransformedModel : public Model {
  public:
   struct Options {
-    // Added after the model's own.
+    // Added after the base model's own.
     std::vector<OwnUpdateOp> own_update_ops;
-    // If absent, all trainable ones.
+    // If absent, all trainable variables.
     absl::optional<std::vector<std::string>> variables_to_train;
-    // The update ops by the variables that they change. If absent, all.
+    // The update ops, named by the variables that they change. If absent, all.
     absl::optional<std::vector<std::string>> update_ops;
-    // Called in this order with all gradients of a slot together. If there is one, no gradient leaves before the last
-    // is computed.
+    // Called in this order on all gradients of a slot together. If there are any, no gradient leaves before the last
+    // one is computed.
     std::vector<TransformGradsFn> transforms;
     // A description of the transforms, compared between workers.
     std::string description;
   };
 
-  // Creates the model. InvalidArgument for a name that is no trainable variable, one that no update op changes, and an
-  // own update op whose variable the model already has or would train. Update ops that are left out are logged.
+  // Creates the model. Returns InvalidArgument for a name that is not a trainable variable, a name that no update op
+  // changes, and an own update op whose variable the model already has or would train. Omitted update ops are logged.
   static absl::StatusOr<std::unique_ptr<Model>> Create(std::unique_ptr<Model> base, Options options);
 
   const v1::ModelSpec& spec() const override { return spec_; }
@@ -66,9 +66,9 @@ class TransformedModel : public Model {
   const std::unique_ptr<Model> base_;
   const Options options_;
   v1::ModelSpec spec_;
-  // The index of each of the base's update ops, -1 if it is left out.
+  // The index of each of the base's update ops; -1 if omitted.
   std::vector<int> update_ops_;
-  // Buffers for the gradients of variables that are not trained here; empty for the others.
+  // Buffers for the gradients of variables that are not trained here; empty for trained ones.
   std::vector<AlignedBuffer> unused_;
 };
 

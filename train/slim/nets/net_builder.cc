@@ -5,7 +5,7 @@
 namespace lockstep::train::slim::nets {
 namespace {
 
-// Sets kernel, strides and padding of a Conv2d or a DepthwiseConv2d.
+// Sets the kernel, strides and padding of a Conv2d or a DepthwiseConv2d.
 template <typename Convolution>
 void SetWindow(const NetBuilder::Window& window, Convolution* convolution) {
   convolution->add_kernel(window.size);

@@ -9,9 +9,9 @@
 
 namespace lockstep::train::slim::nets {
 
-// Builds a network of images, layer after layer. Layers are named as tf-slim's scopes, so that their variables have
-// tf-slim's names except for the last part. Each method returns the name of its last layer, which others may read. Not
-// thread-safe.
+// Builds an image network layer by layer. Layers are named like tf-slim's scopes, so that their variables have
+// tf-slim's names except for the last part. Each method returns the name of the last layer that it adds, which other
+// layers may read. Not thread-safe.
 class NetBuilder {
  public:
   struct Options {
@@ -19,7 +19,7 @@ class NetBuilder {
     std::string scope;
     // The initial values of kernels.
     v1::Initializer initializer;
-    // Settings of batch norm after a convolution, which then has no bias. If it is null, there is none.
+    // Settings of batch norm after a convolution, which then has no bias. If null, there is no batch norm.
     const config::v1::Layer::BatchNorm* batch_norm = nullptr;
     config::v1::Activation activation = config::v1::RELU;
   };
@@ -33,18 +33,18 @@ class NetBuilder {
 
   NetBuilder(const Options& options, config::v1::ModelConfig* model);
 
-  // Adds a convolution, with batch norm if there is one, and the activation unless `linear`. An empty `input` is the
+  // Adds a convolution, batch norm if configured, and the activation unless `linear`. An empty `input` means the
   // previous layer.
   std::string Conv(const std::string& name, const std::string& input, int64_t filters, const Window& window,
                    bool linear = false);
-  // Adds a convolution with one kernel for each channel, then batch norm and the activation.
+  // Adds a convolution with one kernel per channel, then batch norm and the activation.
   std::string Depthwise(const std::string& name, const std::string& input, const Window& window);
-  // Adds a convolution with bias and neither batch norm nor activation.
+  // Adds a convolution with bias, without batch norm or activation.
   std::string Logits(const std::string& name, int64_t classes) { return Logits(name, classes, options_.initializer); }
   std::string Logits(const std::string& name, int64_t classes, const v1::Initializer& initializer);
   std::string MaxPool(const std::string& name, const std::string& input, const Window& window);
   std::string Concat(const std::string& name, const std::vector<std::string>& inputs);
-  // Adds the sum of both, then the activation.
+  // Adds the sum of both inputs, then the activation.
   std::string Residual(const std::string& name, const std::string& shortcut, const std::string& residual);
   std::string Dropout(const std::string& name, float rate);
   // Adds the mean over height and width, of shape [1, 1, channels].

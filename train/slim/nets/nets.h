@@ -14,18 +14,18 @@ namespace lockstep::train::slim::nets {
 struct NetOptions {
   // The number of outputs. 1 or more.
   int64_t classes = 1000;
-  // Height and width of the images, in pixels. 32 or more.
+  // The height and width of the images, in pixels. 32 or more.
   int64_t image_size = 224;
   // Multiplies the number of filters of every layer, rounded down to 1 or more (MobilenetV1: 8 or more). Above 0.
   double width = 1;
 };
 
-// Returns one of the networks of tf_slim.nets, or mobilenet_v1 of tensorflow/models, which has the same form: layers,
-// variables, initial values, batch norm, dropout, weight decay (as regularizers) and a loss of softmax cross-entropy.
+// Return one of the networks of tf_slim.nets, or mobilenet_v1 of tensorflow/models, which has the same form: layers,
+// variables, initial values, batch norm, dropout, weight decay (as regularizers) and a softmax cross-entropy loss.
 // Variables have the originals' names except for the last part: "kernel" is their "weights" ("depthwise_weights" of a
-// depthwise layer), "bias" their "biases". Images are [image_size, image_size, channels]. If an original has a window
-// of 7 x 7 for images of 224 x 224, these have one of the size that remains of image_size, which is the same for 224.
-// InvalidArgument names an option out of range.
+// depthwise layer), "bias" their "biases". Images are [image_size, image_size, channels]. Where an original has a 7 x 7
+// window for 224 x 224 images, the window here has the size to which image_size is reduced at that layer, which is also
+// 7 for 224. Return InvalidArgument naming an option that is out of range.
 absl::StatusOr<config::v1::ModelConfig> Vgg16(const NetOptions& options = {});
 absl::StatusOr<config::v1::ModelConfig> InceptionV1(const NetOptions& options = {});
 absl::StatusOr<config::v1::ModelConfig> ResnetV1_50(const NetOptions& options = {});
@@ -33,7 +33,7 @@ absl::StatusOr<config::v1::ModelConfig> MobilenetV1(const NetOptions& options = 
 
 // Returns "vgg_16", "inception_v1", "resnet_v1_50", "mobilenet_v1".
 std::vector<std::string> NetNames();
-// Returns the network with this name. NotFound lists the names.
+// Returns the network with this name. Returns NotFound listing the valid names if there is none.
 absl::StatusOr<config::v1::ModelConfig> NetByName(absl::string_view name, const NetOptions& options = {});
 
 }  // namespace lockstep::train::slim::nets

@@ -1,4 +1,4 @@
-// Compares the nets with tf_slim's forward pass, which tests/golden/nets_golden.py computed. The variable NETS_GOLDEN
+// Compares the nets with tf_slim's forward pass, computed by tests/golden/nets_golden.py. The variable NETS_GOLDEN
 // names its results.
 #include "lockstep/train/slim/nets/nets.h"
 
@@ -39,7 +39,7 @@ uint32_t StreamOf(const std::string& name) {
   return static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(name.data()), static_cast<uInt>(name.size())));
 }
 
-// Returns the value of a variable. Kernels keep the magnitude of their input.
+// Returns a variable's value. Kernels preserve the magnitude of their input.
 std::vector<float> ValueOf(const v1::VariableSpec& variable) {
   int64_t elements = 1;
   for (const int64_t dim : variable.shape()) elements *= dim;
@@ -86,7 +86,7 @@ TEST(NetsTest, TheirForwardPassIsThatOfTfSlim) {
     std::vector<float> expected;
     for (float logit; line >> logit;) expected.push_back(logit);
     ASSERT_GE(expected.size(), 14u) << name;
-    // The golden file has evenly spread logits, or all.
+    // The golden file has all logits, or an evenly spaced subset.
     const size_t step = static_cast<size_t>(logits->num_elements()) / expected.size();
     ASSERT_EQ(step * expected.size(), static_cast<size_t>(logits->num_elements())) << name;
     float largest = 0, difference = 0;
@@ -100,7 +100,7 @@ TEST(NetsTest, TheirForwardPassIsThatOfTfSlim) {
   EXPECT_EQ(nets, 4);
 }
 
-// The numbers of parameters are those of the full nets, as tf_slim counts them, with moving averages.
+// The parameter counts, including moving averages, are those of tf_slim's full nets.
 TEST(NetsTest, FullNetsHaveTheParametersOfTheOriginals) {
   const std::pair<const char*, int64_t> expected[] = {
       {"vgg_16", 138357544}, {"inception_v1", 6632184}, {"resnet_v1_50", 25610152}, {"mobilenet_v1", 4253864}};
