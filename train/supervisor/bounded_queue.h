@@ -12,24 +12,24 @@
 
 namespace lockstep::train {
 
-// The part of a queue's interface that a QueueRunner uses.
+// The part of a queue's interface used by a QueueRunner.
 class ClosableQueue {
  public:
   virtual ~ClosableQueue() = default;
-  // Closes the queue permanently. No further elements can be added, but those in it can still be taken. Callers that
-  // wait for room get it as it becomes free or, with `cancel_pending`, Cancelled. A second call can only cancel.
+  // Closes the queue permanently. No more elements can be added, but the remaining ones can still be taken. Callers
+  // waiting for room get it as it becomes free or, with `cancel_pending`, Cancelled. A second call can only cancel.
   virtual void Close(bool cancel_pending) = 0;
 };
 
-// Hands elements from threads to threads, in the order in which they were enqueued. Holds at most `capacity` elements;
-// with 0, none can be enqueued. The counterpart of TensorFlow's FIFOQueue, for communication between a program's
-// threads. Batches do not come from it: they are a function of (step, slot). Thread-safe.
+// Passes elements between threads, in the order in which they were enqueued. Holds at most `capacity` elements; if 0,
+// none can be enqueued. The counterpart of TensorFlow's FIFOQueue, for communication between a program's threads. Not a
+// source of batches, which are a function of (step, slot). Thread-safe.
 template <typename T>
 class BoundedQueue : public ClosableQueue {
  public:
   explicit BoundedQueue(size_t capacity) : capacity_(capacity) {}
 
-  // Waits for room. Cancelled if the queue is closed.
+  // Waits for room. Returns Cancelled if the queue is closed.
   absl::Status Enqueue(T element) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     if (closed_) return absl::CancelledError("the queue is closed");
@@ -42,7 +42,7 @@ class BoundedQueue : public ClosableQueue {
     return absl::OkStatus();
   }
 
-  // Waits for an element. OutOfRange if the queue is closed and no element will follow.
+  // Waits for an element. Returns OutOfRange if the queue is closed and no element will follow.
   absl::StatusOr<T> Dequeue() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     while (elements_.empty() && !ended()) changed_.Wait(&mutex_);
@@ -64,12 +64,12 @@ class BoundedQueue : public ClosableQueue {
     MutexLock lock(&mutex_);
     return closed_;
   }
-  // Returns the number of callers that wait for room.
+  // Returns the number of callers waiting for room.
   size_t waiting() const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     return cancelled_ ? 0 : static_cast<size_t>(next_ticket_ - first_ticket_);
   }
-  // Returns the number of elements that can be taken.
+  // Returns the number of elements available.
   size_t size() const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     return elements_.size();
@@ -86,7 +86,7 @@ class BoundedQueue : public ClosableQueue {
   std::deque<T> elements_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool cancelled_ ABSL_GUARDED_BY(mutex_) = false;
-  // The next ticket to give out, and the first that waits. Callers get room in the order of their tickets.
+  // The next ticket to issue, and the first one still waiting. Callers get room in ticket order.
   int64_t next_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t first_ticket_ ABSL_GUARDED_BY(mutex_) = 0;
 };

@@ -15,16 +15,16 @@
 
 namespace lockstep {
 
-// Stops a group of threads together: a thread that fails or has finished asks all to stop, and one place joins them and
-// receives the first error. Start threads, have them check ShouldStop, call Join; after ClearStop the coordinator may
-// be used again. Owns the threads: its destructor requests a stop and waits for them without limit. Thread-safe; the
-// threads must not call Join or the destructor.
+// Stops a group of threads together. A thread that fails or has finished asks all threads to stop; one place joins them
+// and receives the first error. To use it, start threads, have them check ShouldStop, and call Join; after ClearStop
+// the coordinator may be used again. Owns the threads: its destructor requests a stop and waits for them without a time
+// limit. Thread-safe, but the threads must not call Join or the destructor.
 class Coordinator {
  public:
   struct Options {
     Clock* clock = Clock::Real();              // must outlive the coordinator
     Executor* executor = Executor::Threads();  // must outlive the coordinator
-    // Errors of these codes are a clean end: they request the stop and are not kept.
+    // Errors with these codes are a clean end: they request the stop and are not kept.
     std::vector<absl::StatusCode> clean_stop_codes = {absl::StatusCode::kOutOfRange};
   };
 
@@ -32,46 +32,47 @@ class Coordinator {
   explicit Coordinator(Options options);
   ~Coordinator();
 
-  // Asks all threads to stop. `reason` may be OK or clean; otherwise it is the group's error. The first error is kept,
-  // even if a clean stop was requested before it. Cancelled after a request is a consequence of the request and not an
-  // error. Returns OK; if the group has been joined already, so that Join cannot return the error, returns the error
-  // itself.
+  // Asks all threads to stop. `reason` may be OK or a clean code; otherwise it is the group's error. The first error is
+  // kept, even if a clean stop was requested before it. Cancelled after a request is a consequence of the request and
+  // not an error. Returns OK. If the group has already been joined, so that Join cannot return the error, returns the
+  // error itself.
   absl::Status RequestStop(absl::Status reason = absl::OkStatus()) ABSL_LOCKS_EXCLUDED(mutex_);
 
   bool ShouldStop() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Blocks until a stop is requested or `timeout` has passed. Returns true if a stop is requested.
   bool WaitForStop(absl::Duration timeout = absl::InfiniteDuration()) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Calls `callback` once, without locks, in the thread that requests the next stop; immediately if a stop is requested
-  // already. The call may come after the end of all threads, at the latest from the destructor.
+  // Calls `callback` once, without locks, in the thread that requests the next stop; immediately if a stop is already
+  // requested. The call may come after all threads have ended, at the latest from the destructor.
   void OnStop(std::function<void()> callback) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the error that is kept; OK if there is none.
+  // Returns the kept error; OK if there is none.
   absl::Status status() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Runs `body` in a new thread of the group. An error that it returns, or an exception, requests the stop.
+  // Runs `body` in a new thread of the group. If it returns an error or throws an exception, the stop is requested.
   void StartThread(absl::string_view name, std::function<absl::Status()> body) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The work of a thread of StartLoop. `run` is called immediately and then at start + k * period (back to back if the
-  // period is zero), until a stop is requested. After a call that outlasts its period, the late calls follow back to
-  // back. `start` is called before the first `run`; `stop` is called after the last, but not after an error. `start`
-  // and `stop` may be empty.
+  // The work of a StartLoop thread. `run` is called immediately and then at start + k * period (back to back if the
+  // period is zero), until a stop is requested. If a call outlasts its period, the late calls follow back to back.
+  // `start` is called before the first `run`. `stop` is called after the last, but not after an error. `start` and
+  // `stop` may be null.
   struct Loop {
     absl::Duration period;
     std::function<absl::Status()> run;
     std::function<absl::Status()> start;
     std::function<absl::Status()> stop;
   };
-  // Runs `loop` in a new thread of the group. InvalidArgument if it has no `run`.
+  // Runs `loop` in a new thread of the group. Returns InvalidArgument if it has no `run`.
   absl::Status StartLoop(absl::string_view name, Loop loop) ABSL_LOCKS_EXCLUDED(mutex_);
 
   struct JoinOptions {
-    // Maximum time that threads may continue after the stop was requested.
+    // The maximum time that threads may continue after the stop was requested.
     absl::Duration grace = absl::Seconds(120);
-    // Threads that are still running then are logged instead of reported.
+    // If true, threads still running after that are logged instead of reported.
     bool ignore_live_threads = false;
   };
-  // Waits, without limit, until the threads that are in the group now have ended or a stop is requested, then at most
-  // `grace` for the remaining threads. Returns the group's error. If there is none but threads still run, returns
-  // DeadlineExceeded with their names; they leave the group, but the destructor waits for them. Otherwise returns OK.
+  // Waits without a time limit until the threads currently in the group have ended or a stop is requested, then at most
+  // `grace` for the remaining threads. Returns the group's error. If there is none but threads are still running,
+  // returns DeadlineExceeded with their names; they leave the group, but the destructor waits for them. Otherwise
+  // returns OK.
   absl::Status Join(const JoinOptions& options) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Join() { return Join(JoinOptions()); }
 
@@ -83,7 +84,7 @@ class Coordinator {
   using Members = std::vector<std::shared_ptr<Member>>;
 
   bool IsClean(const absl::Status& status) const;
-  // RequestStop without the callbacks, which are moved to `callbacks`.
+  // Does the work of RequestStop except the callbacks, which it moves to `callbacks`.
   absl::Status NoteStop(absl::Status reason, std::vector<std::function<void()>>* callbacks) ABSL_LOCKS_EXCLUDED(mutex_);
   bool WaitForStopUntil(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status RunLoop(const Loop& loop) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -23,7 +23,7 @@ class CoordinatorTest : public ::testing::Test {
     return options;
   }
 
-  // Starts a thread that ends when the clock has moved by `duration`.
+  // Starts a thread that ends when the clock has advanced by `duration`.
   void StartSleeper(Coordinator* coordinator, const std::string& name, absl::Duration duration) {
     coordinator->StartThread(name, [this, duration] {
       clock_.Sleep(duration);
@@ -31,7 +31,7 @@ class CoordinatorTest : public ::testing::Test {
     });
   }
 
-  // Joins in another thread while the clock moves by the grace.
+  // Joins in another thread while the clock advances by the grace period.
   absl::Status JoinWhileTimePasses(Coordinator* coordinator, Coordinator::JoinOptions options, int sleepers) {
     absl::Status status;
     std::thread joiner([&] { status = coordinator->Join(options); });
@@ -219,7 +219,7 @@ TEST_F(CoordinatorTest, CancelledAfterARequestIsNoError) {
 
 TEST_F(CoordinatorTest, ALoopRunsAtOnceAndThenOnAFixedSchedule) {
   Coordinator coordinator(Options());
-  std::vector<absl::Duration> calls;  // only the loop's thread writes until Join
+  std::vector<absl::Duration> calls;  // written only by the loop's thread until Join
   const absl::Time start = clock_.Now();
   Coordinator::Loop loop;
   loop.period = absl::Seconds(2);
@@ -242,7 +242,7 @@ TEST_F(CoordinatorTest, ALoopRunsAtOnceAndThenOnAFixedSchedule) {
 // SUP-33
 TEST_F(CoordinatorTest, LateLoopCatchesUp) {
   Coordinator coordinator(Options());
-  std::vector<absl::Duration> calls;  // only the loop's thread writes until Join
+  std::vector<absl::Duration> calls;  // written only by the loop's thread until Join
   const absl::Time start = clock_.Now();
   Coordinator::Loop loop;
   loop.period = absl::Seconds(2);

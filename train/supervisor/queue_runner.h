@@ -16,31 +16,32 @@
 namespace lockstep::train {
 
 // Runs threads that fill a queue. A Coordinator joins them: that of a Supervisor or a MonitoredSession, or the
-// program's own. Intended for work beside the steps, not for training data: a batch is a function of (step, slot),
-// whichever process computes it (worker/data/batch_source.h), and the worker itself prepares it ahead.
+// program's own. Intended for work outside the steps, not for training data: a batch is a function of (step, slot),
+// whichever process computes it (worker/data/batch_source.h), and the worker itself prepares it ahead of time.
 //
-// A stop of the coordinator closes the queue and cancels calls that wait for room; an error of a thread stops the
-// coordinator. Life: Create, Start, Join of the coordinator. It may be destroyed at any time. Thread-safe.
+// When the coordinator stops, the queue is closed and calls that wait for room are cancelled. An error of a thread
+// stops the coordinator. Life cycle: Create, Start, Join of the coordinator. It may be destroyed at any time.
+// Thread-safe.
 class QueueRunner {
  public:
   struct Options {
-    // The threads' names are NAME-0, NAME-1, …
+    // The threads are named NAME-0, NAME-1, …
     std::string name = "queue";
     std::shared_ptr<ClosableQueue> queue;
-    // Each function is called repeatedly in its own thread, until a stop is requested or it fails. It usually makes one
-    // element and enqueues it.
+    // Each function is called repeatedly in its own thread, until a stop is requested or it fails. It usually creates
+    // and enqueues one element.
     std::vector<std::function<absl::Status()>> enqueue;
-    // An error with one of these codes ends a thread without failure; the last thread that ends so closes the queue,
-    // whose elements stay. Any other error stops the coordinator and becomes its error, unless the coordinator was
-    // stopped before and the error is Cancelled.
+    // An error with one of these codes ends a thread without failure. When the last thread ends this way, the queue is
+    // closed, but its elements stay. Any other error stops the coordinator and becomes its error, unless the error is
+    // Cancelled and the coordinator was already stopped.
     std::vector<absl::StatusCode> queue_closed_codes = {absl::StatusCode::kOutOfRange};
   };
 
-  // InvalidArgument names the option that is missing or wrong.
+  // Returns InvalidArgument naming a missing or wrong option.
   static absl::StatusOr<std::unique_ptr<QueueRunner>> Create(Options options);
 
-  // Starts a thread for each function. Returns the number of started threads: 0 while a thread of an earlier Start
-  // runs. `coordinator` must outlive the threads.
+  // Starts one thread per function. Returns the number of started threads, which is 0 while a thread of an earlier
+  // Start is running. `coordinator` must outlive the threads.
   size_t Start(Coordinator* coordinator);
 
  private:

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 using Queue = BoundedQueue<int>;
 
-// Returns a function that enqueues 1, 2, … `count`, and then is at its end.
+// Returns a function that enqueues 1, 2, … `count`, and then returns OutOfRange.
 std::function<absl::Status()> CountTo(int count, Queue* queue) {
   return [count, queue, i = std::make_shared<int>(0)]() -> absl::Status {
     if (*i == count) return absl::OutOfRangeError("counted");

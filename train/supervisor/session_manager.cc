@@ -18,7 +18,7 @@
 namespace lockstep::train {
 namespace {
 
-// Returns true for the error of a function that needs variables without a value.
+// Returns true if `status` is the error of a function that needs variables without a value.
 bool SaysNotReady(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) && absl::StrContains(status.message(), "uninitialized");
 }
@@ -38,7 +38,7 @@ absl::StatusOr<absl::optional<std::string>> Ask(const ReadyFunction& ready, absl
   return absl::make_optional(absl::StrCat("not ", what, ", not initialized: ", absl::StrJoin(*missing, ", ")));
 }
 
-// Returns `init_fn` with the check that it sets all variables.
+// Returns `init_fn` with an added check that it sets all variables.
 InitFunction SetsAllVariables(InitFunction init_fn) {
   return [init_fn = std::move(init_fn)](const v1::ModelSpec& model) -> absl::StatusOr<InitialValues> {
     ASSIGN_OR_RETURN(InitialValues initial, init_fn(model));
@@ -109,7 +109,7 @@ absl::StatusOr<bool> SessionManager::AwaitCheckpoint(const SessionOptions& optio
   if (options.logdir.empty()) return false;
   absl::Duration waited;
   while (true) {
-    // Does not check the checkpoint's files: if they are gone, the chief reports that rather than starting over.
+    // Does not check the checkpoint's files. If they are gone, the chief should report that instead of starting over.
     ASSIGN_OR_RETURN(const auto state, GetCheckpointState(options.logdir, "checkpoint", options.fs));
     if (state) return true;
     if (!prepare.wait_for_checkpoint || waited >= prepare.max_wait) return false;

@@ -17,30 +17,30 @@
 
 namespace lockstep::train {
 
-// Returns the names of what is not ready yet; none if all is ready. FailedPrecondition with "uninitialized" in its
-// message also means "not ready"; any other error is a failure.
+// Returns the names of what is not ready yet; none if everything is ready. FailedPrecondition with "uninitialized" in
+// its message also means "not ready"; any other error is a failure.
 using ReadyFunction = std::function<absl::StatusOr<std::vector<std::string>>(Session&)>;
-// Makes the local state of the process, which the program keeps next to the run's variables. Called for every session,
-// and on a worker for every attempt, so it must tolerate repeated calls. FailedPrecondition with "uninitialized" in its
-// message means "not ready", as for a ReadyFunction.
+// Creates the local state of the process, which the program keeps outside the run's variables. Called for every
+// session, and on a worker for every attempt, so it must tolerate repeated calls. FailedPrecondition with
+// "uninitialized" in its message means "not ready", as for a ReadyFunction.
 using LocalInitFunction = std::function<absl::Status(Session&)>;
 
 // Returns the names of variables without a value.
 absl::StatusOr<std::vector<std::string>> UninitializedVariables(Session& session);
 
-// Opens sessions that are ready: restored or initialized, with the local state of the process. All times are of
-// SessionOptions::clock; its `stop` ends each wait with Cancelled. Keeps no state between two calls. Thread-safe if the
-// functions are. A program may derive its own.
+// Opens sessions that are ready: restored or initialized, with the local state of the process. All times are measured
+// with SessionOptions::clock; its `stop` ends each wait with Cancelled. Keeps no state between calls. Thread-safe if
+// the functions are. A program may derive its own class.
 class SessionManager {
  public:
   struct Options {
     // If null, the session is always ready.
     ReadyFunction ready = UninitializedVariables;
-    // Called before local_init, without which it must be null. If null, the session is always ready.
+    // Called before local_init; must be null without it. If null, the session is always ready.
     ReadyFunction ready_for_local_init;
     // If null, there is no local state.
     LocalInitFunction local_init;
-    // If local_init takes longer, its result is DeadlineExceeded when it returns. Nothing interrupts it.
+    // If local_init takes longer, the result is DeadlineExceeded after it returns. Nothing interrupts it.
     absl::Duration local_init_timeout = absl::InfiniteDuration();
     // The time between two checks while waiting.
     absl::Duration recovery_wait = absl::Seconds(30);
@@ -48,7 +48,7 @@ class SessionManager {
   };
 
   struct PrepareOptions {
-    // Waits for a checkpoint in the logdir. The last check is at most `recovery_wait` late.
+    // If true, waits for a checkpoint in the logdir. The last check is at most `recovery_wait` late.
     bool wait_for_checkpoint = false;
     absl::Duration max_wait = absl::Seconds(7200);
     // If true, variables that are not restored get their initial values from the seed or a warm start, then from
@@ -57,29 +57,29 @@ class SessionManager {
     bool initialize = true;
   };
 
-  // Creates a manager. InvalidArgument names the wrong option.
+  // Creates a manager. Returns InvalidArgument naming a wrong option.
   static absl::StatusOr<std::unique_ptr<SessionManager>> Create(Options options);
   virtual ~SessionManager() = default;
 
   // Returns the chief's session, restored from the logdir or otherwise initialized, after local_init. Errors: those of
-  // opening and of the functions, whose exceptions are Internal and whose OutOfRange is FailedPrecondition unless the
-  // run is over; FailedPrecondition names what is not ready, or the variables that nothing initializes;
-  // DeadlineExceeded if no checkpoint appeared in time.
+  // opening the session; those of the functions, whose exceptions become Internal and whose OutOfRange becomes
+  // FailedPrecondition unless the run is over; FailedPrecondition naming what is not ready, or the variables that
+  // nothing initializes; DeadlineExceeded if no checkpoint appeared in time.
   virtual absl::StatusOr<HeldSession> PrepareSession(const SessionOptions& options, const PrepareOptions& prepare);
 
   struct Recovered {
-    // Null if there is nothing to restore.
+    // Absent if there is nothing to restore.
     absl::optional<HeldSession> session;
     // True if the session is restored, local_init was called, and the session is ready.
     bool initialized = false;
   };
-  // Returns the chief's session if it can be restored. A session that is not ready is no error. Errors: those of
-  // opening and of the functions.
+  // Returns the chief's session if it can be restored. A session that is not ready is not an error. Errors: those of
+  // opening the session and of the functions.
   virtual absl::StatusOr<Recovered> RecoverSession(const SessionOptions& options, const PrepareOptions& prepare);
 
-  // Returns a worker's session as soon as the chief has one and this process is ready. Opens another one for each
+  // Returns a worker's session as soon as the chief has one and this process is ready. Opens a new one for each
   // attempt. Errors: those of opening, except Unavailable, and of the functions; OutOfRange if the run is over;
-  // DeadlineExceeded, up to one `recovery_wait` early, with what was not ready.
+  // DeadlineExceeded, up to one `recovery_wait` early, naming what was not ready.
   virtual absl::StatusOr<HeldSession> WaitForSession(const SessionOptions& options,
                                                      absl::Duration max_wait = absl::InfiniteDuration());
 
@@ -87,7 +87,7 @@ class SessionManager {
   explicit SessionManager(Options options) : options_(std::move(options)) {}
 
  private:
-  // Returns what is not ready; nullopt if the session is ready. OutOfRange only if the run is over.
+  // Returns what is not ready; nullopt if the session is ready. Returns OutOfRange only if the run is over.
   absl::StatusOr<absl::optional<std::string>> MakeReady(Session& session, Clock* clock) const;
   absl::StatusOr<absl::optional<std::string>> CallFunctions(Session& session, Clock* clock) const;
   absl::Status CallLocalInit(Session& session, Clock* clock) const;

@@ -36,7 +36,7 @@ class SessionManagerTest : public ::testing::Test {
     ASSERT_TRUE(fs_.CreateDirectory("run").ok());
     ASSERT_TRUE(WriteFileAtomically(&fs_, "run/checkpoint", "model_checkpoint_path: \"model.ckpt-7\"\n").ok());
   }
-  // Returns a function that sets the local state, which LocalIsSet requires.
+  // Returns a function that sets the local state that LocalIsSet requires.
   LocalInitFunction SetLocal() {
     return [this](Session&) {
       calls_.push_back("local_init");
@@ -79,7 +79,7 @@ TEST_F(SessionManagerTest, RefusesAWaitOfNothing) {
   EXPECT_THAT(SessionManager::Create(manager_).status().message(), HasSubstr("recovery_wait: 0, must be more than 0"));
 }
 
-// SM-17, and the order of SEMANTICS' initialization.
+// SM-17, and the order of initialization.
 TEST_F(SessionManagerTest, AsksForReadinessBeforeLocalInitAndAfterIt) {
   manager_.ready_for_local_init = Note("ready for local init");
   manager_.local_init = SetLocal();
@@ -143,7 +143,7 @@ TEST_F(SessionManagerTest, WaitsForACheckpointNeverStartsOver) {
   EXPECT_EQ(clock_.elapsed(), absl::Seconds(2));
 }
 
-// SM-20: the chief must find what the state file names. Missing files are no reason to initialize.
+// SM-20: the chief must find what the state file names. Missing files are not a reason to initialize.
 TEST_F(SessionManagerTest, LeavesADamagedCheckpointToTheChief) {
   WriteState();
   opener_.AddFailure(absl::DataLossError("model.ckpt-7 is gone"));

@@ -134,7 +134,7 @@ TEST_F(SupervisedRunTest, ALateSummaryPrecedesTheStop) {
   const auto session = OpenSession(Chief()).value();
   while (session->Run(op_).ok()) {
   }
-  // The chief is done with the run once its record says that it is finished.
+  // The chief is done with the run once the run's record says that it is finished.
   while (!ReadRunRecord(&fs_, logdir_).value()->finished()) std::this_thread::yield();
   v1::Summary summary;
   summary.add_value()->set_tag("mine");
