@@ -17,12 +17,12 @@
 
 namespace lockstep::train {
 
-// Opens FakeSessions and keeps them, so that tests can inspect them after they were dropped. The sessions that it
-// returns are thread-safe.
+// Opens FakeSessions and keeps them, so that tests can inspect them after they were dropped. The returned sessions are
+// thread-safe.
 class FakeOpener {
  public:
-  // Adds the options of the next session, in order. Without any, they follow SessionOptions::is_chief, and a chief
-  // continues from the session before if that was dropped without Close.
+  // Adds the options of the next session, in order. By default, they follow SessionOptions::is_chief, and a chief
+  // continues from the previous session if that was dropped without Close.
   void Add(FakeSession::Options options) { next_.push_back(std::move(options)); }
   // Makes the next attempt fail.
   void AddFailure(absl::Status status) { next_.push_back(std::move(status)); }

@@ -59,7 +59,7 @@ absl::StatusOr<StepResult> FakeSession::Run(const TrainOp& op) {
 absl::StatusOr<int64_t> FakeSession::NextStep() {
   if (options_.chief) return seen_;
   if (!options_.blocks.empty()) return options_.blocks.front().global_step - 1;
-  // A Run that will fail has a block, too.
+  // A Run that will fail also has a block.
   if (!run_error_.ok()) return newest_;
   return absl::OutOfRangeError("the run is over");
 }

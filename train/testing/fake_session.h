@@ -21,10 +21,9 @@
 
 namespace lockstep::train {
 
-// A run in memory, in one thread. As a chief, it commits as many steps as the gate allows, eagerly, and Run returns
+// A single-threaded, in-memory run. As a chief, it eagerly commits as many steps as the gate allows, and Run returns
 // them one by one. The loss of step s is Options::loss(s). The scalar variable "w" has the value s unless it was
-// assigned, and the variable "v" is [s, 2s]. As a worker, it returns Options::blocks, one for each Run. Not
-// thread-safe.
+// assigned, and the variable "v" is [s, 2s]. As a worker, it returns Options::blocks, one per Run. Not thread-safe.
 class FakeSession : public Session, public StepGate {
  public:
   struct Options {
@@ -32,15 +31,15 @@ class FakeSession : public Session, public StepGate {
     // The run's global step, and the hooks' states in its checkpoint.
     int64_t step = 0;
     v1::SessionState restored;
-    // True if the run has reached that step with a good end.
+    // True if the run has reached that step with a successful end.
     bool may_change_program = false;
     // The step at which the run is over.
     int64_t total_steps = 1000;
-    // Returns the loss of the step after whose update the global step is `step`.
+    // Returns the loss of the step whose update leads to global step `step`.
     std::function<double(int64_t step)> loss = [](int64_t step) { return 1.0 / static_cast<double>(step); };
     // True if steps wait for AllowThrough. False for hooks that tests call directly.
     bool gated = true;
-    // The blocks of a worker, in place of the run. If there is none left, the run is over.
+    // The blocks of a worker, instead of the run's steps. When none are left, the run is over.
     std::deque<StepResult> blocks;
   };
 
@@ -77,7 +76,7 @@ class FakeSession : public Session, public StepGate {
   absl::Status failure() const override { return failure_; }
   void SeekTo(int64_t step) override { seen_ = step; }
 
-  // Returns the options of a chief that continues from a checkpoint of the newest step.
+  // Returns options for a chief that continues from a checkpoint of the newest step.
   Options NextLife() const;
 
   // Returns the newest global step.
@@ -87,7 +86,7 @@ class FakeSession : public Session, public StepGate {
   // Returns the calls without "allow" and "state".
   std::vector<std::string> acts() const;
   const std::vector<int64_t>& saved_steps() const { return saved_steps_; }
-  // (step, tag, value) of each scalar.
+  // A scalar of a summary.
   struct Scalar {
     int64_t step;
     std::string tag;
@@ -100,7 +99,7 @@ class FakeSession : public Session, public StepGate {
   bool closed() const { return closed_; }
   bool stopped() const { return stopped_; }
 
-  // Makes the next Run, or Read, fail with `status`.
+  // Makes the next Run or Read fail with `status`.
   void FailNextRun(absl::Status status) { run_error_ = std::move(status); }
   void FailNextRead(absl::Status status) { read_error_ = std::move(status); }
   // Makes RequestStop return `status`, although it ends the run.
@@ -109,7 +108,7 @@ class FakeSession : public Session, public StepGate {
   void set_failure(absl::Status failure) { failure_ = std::move(failure); }
   // Sets the function that Stop calls.
   void set_on_stop(std::function<absl::Status()> on_stop) { on_stop_ = std::move(on_stop); }
-  // Makes GlobalStep return these, one by one, before the true one.
+  // Makes GlobalStep return these values, one by one, before the true one.
   void set_polled_steps(std::deque<int64_t> steps) { polled_steps_ = std::move(steps); }
 
  private:
@@ -119,7 +118,7 @@ class FakeSession : public Session, public StepGate {
 
   Options options_;
   int64_t newest_;
-  // The step that Run returned last.
+  // The last step that Run returned.
   int64_t seen_;
   int64_t end_;
   int64_t limit_ = std::numeric_limits<int64_t>::min();

@@ -13,8 +13,8 @@
 
 namespace lockstep::train {
 
-// A model that computes like another one until a block in which it sends its process SIGTERM and never returns. The
-// thread that computes must block SIGTERM.
+// A model that computes like another one until it reaches a block in which it sends its process SIGTERM and never
+// returns. The computing thread must block SIGTERM.
 class HangingModel : public Model {
  public:
   // Hangs in the block after the first `blocks`.

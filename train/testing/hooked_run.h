@@ -12,15 +12,15 @@
 
 namespace lockstep::train {
 
-// Runs a program with hooks over a FakeSession, from its start to its end.
+// Runs a program with hooks on a FakeSession, from start to end.
 class HookedRun {
  public:
-  // Calls Begin and opens the session; `status` returns the result. The hooks must outlive this.
+  // Calls Begin and opens the session; `status` returns the result. The hooks must outlive this object.
   explicit HookedRun(std::vector<Hook*> hooks, FakeSession::Options options = {}) : base_(std::move(options)) {
     status_ = Start(std::move(hooks));
   }
 
-  // Runs up to `count` steps. The first error ends it.
+  // Runs up to `count` steps. Stops at the first error and returns it.
   absl::Status Run(int count = 1) {
     RETURN_IF_ERROR(status_);
     for (int i = 0; i < count; ++i) RETURN_IF_ERROR(hooked_->Run(TrainOp()).status());

@@ -7,7 +7,7 @@
 
 namespace lockstep::train {
 
-// A clock for code that waits in one thread: each wait returns immediately and moves the time to its deadline. Not
+// A clock for code that waits in one thread: each wait returns immediately and advances the time to its deadline. Not
 // thread-safe.
 class JumpingClock : public Clock {
  public:
@@ -18,7 +18,7 @@ class JumpingClock : public Clock {
     return true;
   }
   void Advance(absl::Duration duration) { now_ += duration; }
-  // Returns the time since the construction.
+  // Returns the time since construction.
   absl::Duration elapsed() const { return now_ - start_; }
 
  private:
