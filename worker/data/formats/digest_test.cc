@@ -61,7 +61,7 @@ TEST_F(DigestTest, OfCsvIgnoresHowValuesAreWritten) {
   const uint32_t crc32c = Digest(kCsv).crc32c();
   Write("data", "unused,y,w,x\r\nfoo,0,1.0,\"1\"\r\n\r\nbar,1,1,2e0");
   EXPECT_EQ(Digest(kCsv).crc32c(), crc32c);
-  // The same lines with their columns exchanged.
+  // These lines equal the above except that their columns are exchanged.
   Write("data", "w,y,x\n1,0,1\n2,1,1\n");
   EXPECT_NE(Digest(kCsv).crc32c(), crc32c);
 }

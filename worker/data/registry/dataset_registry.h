@@ -24,7 +24,7 @@ struct DatasetRequest {
   std::string split;
   // The run's seed.
   uint64_t seed = 0;
-  // How to treat damaged data.
+  // The treatment of damaged data.
   config::v1::InputConfig::OnDamage on_damage = config::v1::InputConfig::FAIL;
   DatasetOptions options;
 };

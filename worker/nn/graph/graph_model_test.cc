@@ -283,7 +283,7 @@ TEST(GraphModelTest, DropoutIsTheIdentityInEvaluation) {
   EXPECT_EQ(output->bytes(), batch.features.bytes());
 }
 
-// One layer is only in the prediction, another only in the loss.
+// The model has a layer that only the prediction uses, and another that only the loss uses.
 TEST(GraphModelTest, OnePassPredictsAndEvaluatesAlike) {
   const ExampleSpec examples = Vectors(6, 3);
   const auto model = Create(

@@ -27,7 +27,7 @@ class Regularization {
   void AddGradient(ComputeContext* compute, int variable, const float* value, float* gradient) const;
 
  private:
-  // One variable's factors, summed over all regularizers that match it.
+  // The factors of one variable, summed over all regularizers that match it.
   struct Factors {
     float l1 = 0;
     float l2 = 0;
