@@ -11,11 +11,11 @@
 namespace lockstep {
 namespace {
 
-// Bytes that a thread takes at a time. A piece of a longer range ends where `out` is a multiple of this, and therefore
-// of a huge page, so that no two threads make the kernel clear the same page. A shorter range is one piece: what is
-// read does not depend on where small variables lie.
+// Number of bytes that a thread takes at a time. A longer range is split where `out` is a multiple of this number, and
+// therefore of a huge page, so that no two threads make the kernel clear the same page. A shorter range is not split,
+// so the reads do not depend on where small variables are in memory.
 constexpr uint64_t kTaken = 4 << 20;
-// Bytes to read at a time and then checksum from the cache.
+// Number of bytes to read at a time and then checksum from the cache.
 constexpr uint64_t kRead = 256 << 10;
 
 struct Piece {

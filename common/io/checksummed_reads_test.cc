@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// Larger than a thread's piece, and an odd number.
+// Larger than a thread's piece, and odd.
 constexpr size_t kLarge = (9 << 20) + 12345;
 
 class ChecksummedReadsTest : public ::testing::Test {

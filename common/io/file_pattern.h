@@ -16,11 +16,11 @@ bool IsFilePattern(absl::string_view path);
 
 // Returns the paths in the directory whose names match the pattern, sorted bytewise. Names that begin with a dot match
 // only a pattern that does. A path without a pattern is returned unchanged, even if the file does not exist. Errors:
-// NotFound if nothing matches; those of the file system.
+// NotFound if nothing matches; file system errors.
 absl::StatusOr<std::vector<std::string>> MatchFiles(FileSystem* fs, const std::string& path);
 
-// Says why there is no file at `path`, for an error: names the first directory of the path that is absent, or its
-// directory if that is empty, as a folder is on which nothing is mounted. Empty if its directory has files.
+// Explains, for an error message, why there is no file at `path`. Names the topmost absent directory of the path, or
+// the file's directory if it is empty, because a volume may have to be mounted there. Empty if the directory has files.
 std::string WhyAbsent(FileSystem* fs, const std::string& path);
 
 }  // namespace lockstep

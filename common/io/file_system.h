@@ -14,11 +14,10 @@
 namespace lockstep {
 
 // All errors name the path and the cause: NotFound, PermissionDenied, ResourceExhausted (disk full), AlreadyExists,
-// FailedPrecondition, or Internal (I/O error). Only NotFound means that something is absent; after any other error that
-// is unknown.
+// FailedPrecondition, or Internal (I/O error). Only NotFound means that something is absent; after any other error it
+// may exist.
 
-// A file written from its start. Destroying it without Close loses no appended data but hides its error. Not
-// thread-safe.
+// A file written from its start. Destroying it without Close loses no appended data, but hides errors. Not thread-safe.
 class WritableFile {
  public:
   virtual ~WritableFile() = default;
@@ -37,11 +36,11 @@ class RandomAccessFile {
  public:
   virtual ~RandomAccessFile() = default;
   virtual uint64_t size() const = 0;
-  // The contents' last change as of opening the file. Distinguishes two states of a file.
+  // The time of the last change of the contents, as of opening the file. Distinguishes two states of a file.
   virtual absl::Time modification_time() const = 0;
-  // The inode's number, and the last change of the file's contents, name or modification time (ctime), which cannot be
-  // set; both as of opening the file. They distinguish a file from one to which its modification time was copied (touch
-  // -r, cp -p, rsync -t).
+  // The inode's number, and the time of the last change of the file's contents, name or modification time (ctime),
+  // which cannot be set. Both are as of opening the file. They distinguish a file from one with a copied modification
+  // time (touch -r, cp -p, rsync -t).
   virtual uint64_t inode() const = 0;
   virtual absl::Time change_time() const = 0;
   // Reads exactly `n` bytes at `offset` into `out`. DataLoss, as for a wrong checksum, if the file ends earlier (it may
@@ -60,11 +59,11 @@ class FileSystem {
   // Truncates an existing file.
   virtual absl::StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) = 0;
   virtual absl::StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccessFile(const std::string& path) = 0;
-  // Returns false only if there certainly is neither a file nor a directory.
+  // Returns false only if neither a file nor a directory exists at the path; returns an error if that is unknown.
   virtual absl::StatusOr<bool> Exists(const std::string& path) = 0;
   // Returns names, not paths, sorted, without "." and "..".
   virtual absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) = 0;
-  // Also creates parents. Durable on return. OK if it exists.
+  // Also creates parents. Durable on return. Returns OK if the directory exists.
   virtual absl::Status CreateDirectory(const std::string& path) = 0;
   // Atomically replaces `to`.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
@@ -72,14 +71,14 @@ class FileSystem {
   // Makes renames and removals in the directory durable.
   virtual absl::Status SyncDirectory(const std::string& path) = 0;
 
-  // Takes an exclusive lock that ends with the returned object or the process, however it dies. FailedPrecondition if
-  // another process (or another lock object) holds it; the message names the process and host that the holder has
-  // written into the file.
+  // Takes an exclusive lock, which ends with the returned object or with the process, even if that is killed.
+  // FailedPrecondition if another process (or another lock object) holds it; the message names the process and host
+  // that the holder has written into the file.
   class Lock {
    public:
     virtual ~Lock() = default;
-    // FailedPrecondition if the path now leads to another file, which another process may have locked; OK if it leads
-    // to none. Does not detect a lock that the server of a network file system has forgotten.
+    // FailedPrecondition if the path now names a different file, which another process may have locked; OK if it names
+    // none. Does not detect that the server of a network file system has forgotten the lock.
     virtual absl::Status Check() const = 0;
   };
   virtual absl::StatusOr<std::unique_ptr<Lock>> LockFile(const std::string& path) = 0;
@@ -90,9 +89,9 @@ class FileSystem {
 
 // Reads a whole small file. ResourceExhausted if it exceeds 1 GiB.
 absl::StatusOr<std::string> ReadFile(FileSystem* fs, const std::string& path);
-// Writes "<path>.tmp", syncs it, renames it over `path` and syncs the directory: readers see the complete old or new
-// contents. `replaced`, which may be null, is set to whether they see the new ones, even on error; after a power
-// failure they may then see either.
+// Writes "<path>.tmp", syncs it, renames it over `path` and syncs the directory, so that readers see either the
+// complete old or the complete new contents. `replaced`, which may be null, is set to whether they see the new ones,
+// even on error; after a power failure they may then see either.
 absl::Status WriteFileAtomically(FileSystem* fs, const std::string& path, absl::string_view data,
                                  bool* replaced = nullptr);
 

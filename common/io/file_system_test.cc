@@ -208,7 +208,7 @@ TEST_F(RealFileSystemTest, RemovesAnEmptyDirectory) {
 }
 
 TEST_F(RealFileSystemTest, MakesNewDirectoriesDurable) {
-  ASSERT_TRUE(WriteFileAtomically(fs_, Path("file"), "").ok());  // which may be on another path to the same place
+  ASSERT_TRUE(WriteFileAtomically(fs_, Path("file"), "").ok());  // to learn the path that fsync sees
   ASSERT_FALSE(Synced().empty());
   const std::string directory = Synced().back();
   Synced().clear();

@@ -16,7 +16,7 @@ struct Signature {
 
 constexpr char kZlib[] = "it is compressed with zlib, as TensorFlow's ZLIB records are: write it with GZIP or without";
 
-// Longer than one zero byte, hence the explicit sizes.
+// Some signatures contain zero bytes, hence the explicit sizes.
 constexpr Signature kSignatures[] = {
     {{"\x1f\x8b", 2}, "it is gzipped: gunzip it"},
     {{"\x28\xb5\x2f\xfd", 4}, "it is compressed with zstd: unzstd it"},

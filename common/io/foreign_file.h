@@ -12,12 +12,12 @@ namespace lockstep {
 // Number of bytes at the start of a file from which its format is recognized.
 inline constexpr size_t kForeignHeadBytes = 512;
 
-// Recognizes formats that are no data here, by the first bytes of a file: returns what the file is and what to do about
-// it, "it is a web page (HTML): download the file itself". Empty for anything else.
+// Recognizes a file that holds no data for Lockstep by its first bytes. Returns what the file is and what to do about
+// it, for example "it is a web page (HTML): download the file itself"; empty for anything else.
 std::string ForeignFormat(absl::string_view head);
 
-// Returns "; " and ForeignFormat of an open file, for the error of a reader that cannot read it; empty if it is not
-// recognized.
+// Returns "; " followed by ForeignFormat of an open file, for the error message of a reader that cannot read it; empty
+// if the format is not recognized.
 std::string ForeignFormatOf(const RandomAccessFile& file);
 
 }  // namespace lockstep

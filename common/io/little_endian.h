@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// Unsigned integers in files, lowest byte first on every machine.
+// Reads and writes unsigned integers in files, lowest byte first on every machine.
 
 template <typename T>
 T LoadLittleEndian(const char* p) {

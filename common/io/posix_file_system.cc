@@ -19,7 +19,7 @@
 namespace lockstep {
 namespace {
 
-// Appends are buffered up to this many bytes.
+// Maximum number of appended bytes to buffer.
 constexpr size_t kBufferSize = 64 << 10;
 // Linux transfers at most 2 GiB - 4 KiB per call.
 constexpr size_t kLargestTransfer = 1 << 30;
@@ -53,7 +53,7 @@ absl::StatusCode CodeOfErrno(int error) {
 
 absl::Status ErrnoToStatus(int error, absl::string_view action, absl::string_view path) {
   char text[128];
-  const char* cause = ::strerror_r(error, text, sizeof(text));  // GNU's, which may not use `text`.
+  const char* cause = ::strerror_r(error, text, sizeof(text));  // GNU's, which may not return `text`.
   return absl::Status(CodeOfErrno(error), absl::StrCat("cannot ", action, " ", path, ": ", cause));
 }
 
@@ -71,8 +71,8 @@ int OpenFile(const std::string& path, int flags) {
   return fd;
 }
 
-// Calls fcntl for an exclusive lock of a whole file. The open file owns the lock, not the process: it ends when the
-// file is closed, and the process's other open files do not share it. Unlike flock's, it can be queried without being
+// Calls fcntl for an exclusive lock on a whole file. The open file owns the lock, not the process, so closing the file
+// releases it, and the process's other open files do not share it. Unlike a flock lock, it can be queried without being
 // taken.
 int OfWholeFile(int fd, int command, struct flock* lock = nullptr) {
   struct flock whole = {};
@@ -91,7 +91,7 @@ class PosixWritableFile : public WritableFile {
  public:
   PosixWritableFile(std::string path, int fd) : path_(std::move(path)), fd_(fd) { buffer_.reserve(kBufferSize); }
   ~PosixWritableFile() override {
-    if (fd_ >= 0) Close().IgnoreError();  // As the interface says.
+    if (fd_ >= 0) Close().IgnoreError();  // The interface lets it hide the error.
   }
 
   absl::Status Append(absl::string_view data) override {
@@ -154,7 +154,7 @@ class PosixWritableFile : public WritableFile {
   const std::string path_;
   int fd_;
   std::string buffer_;
-  // Bytes in the file, without buffer_.
+  // Number of bytes in the file, excluding buffer_.
   off_t offset_ = 0;
 };
 
@@ -304,7 +304,7 @@ class PosixFileSystem : public FileSystem {
   }
 
   absl::Status Remove(const std::string& path) override {
-    // Also removes an empty directory. POSIX has two errors for one that is not empty.
+    // Also removes an empty directory. POSIX allows two errors for a directory that is not empty.
     if (std::remove(path.c_str()) == 0) return absl::OkStatus();
     return ErrnoToStatus(errno == EEXIST ? ENOTEMPTY : errno, "remove", path);
   }

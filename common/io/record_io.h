@@ -18,7 +18,7 @@ namespace lockstep {
 // Bytes that framing adds to a payload.
 inline constexpr uint64_t kRecordOverhead = 16;
 
-// Returns the framed form of one record. Write it in one Append so that it is stored entirely or not at all.
+// Returns the framed form of one record. Write it with one Append, so that it is stored entirely or not at all.
 std::string FrameRecord(absl::string_view payload);
 
 // Reads a file of records. Thread-safe after Open.
@@ -43,7 +43,7 @@ class RecordReader {
   // with file and offset, for a truncated record or a wrong checksum.
   absl::StatusOr<Position> ReadAt(uint64_t offset, std::string* payload) const;
 
-  // Like ReadAt without reading the payload, to index a file.
+  // Like ReadAt, but without reading the payload. For indexing a file.
   absl::StatusOr<Position> SkipAt(uint64_t offset) const;
 
   const std::string& path() const { return path_; }

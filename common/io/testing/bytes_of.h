@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// Returns the numbers as they lie in memory, for the contents of files in tests.
+// Returns the bytes of the numbers in memory, to write test files.
 template <typename T>
 std::string BytesOf(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};

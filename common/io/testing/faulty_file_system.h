@@ -13,10 +13,10 @@
 
 namespace lockstep {
 
-// Forwards every call to another file system, for tests, and fails chosen ones. Counts operations: every call that
-// inspects, reads or changes files, including open ones, except destructors. So a test can run once, read the count,
-// and then fail or kill the same run at each operation. The other file system must outlive this, and this its files.
-// Thread-safe.
+// Forwards calls to another file system and makes chosen ones fail, for tests. Counts operations: every call that
+// inspects, reads or changes files, including open ones, except destructors. A test can thus run once, read the count,
+// and then fail or kill the same run at each operation. The other file system must outlive this one, which must outlive
+// its files. Thread-safe.
 class FaultyFileSystem : public ForwardingFileSystem {
  public:
   explicit FaultyFileSystem(FileSystem* base) : ForwardingFileSystem(base) {}
@@ -30,10 +30,10 @@ class FaultyFileSystem : public ForwardingFileSystem {
   void FailFrom(int64_t n, absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
   // Fails every later operation of this kind whose path, or whose old or new name in a rename, contains `part`.
   void FailMatching(Operation operation, std::string part, absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Kills the process after n more operations: nothing reaches the files afterwards. An Append at that moment is half
-  // done.
+  // Kills the process after n more operations: nothing reaches the files afterwards. An Append at that moment writes
+  // half of its data.
   void KillAfter(int64_t n) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Leaves space for this many more bytes on the disk. An Append that does not fit fails with ResourceExhausted and
+  // Leaves space for `bytes` more bytes on the disk. An Append that does not fit fails with ResourceExhausted and
   // leaves nothing.
   void FillDiskAfter(uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   // Stops all failures.
@@ -52,7 +52,7 @@ class FaultyFileSystem : public ForwardingFileSystem {
   absl::Status Before(Operation operation, const std::string& path) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Append(const std::string& path, absl::string_view data, WritableFile* file) override
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes `bytes` of disk space, all or none.
+  // Takes `bytes` of disk space, or none if they do not fit.
   absl::Status TakeRoom(const std::string& path, uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   // True only for the operation at which the process dies.
   bool DiesNow() const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -12,8 +12,9 @@
 
 namespace lockstep {
 
-// Forwards every call to another file system, for tests. A subclass is called before each and may delay it or make it
-// fail. The other file system must outlive this, and this its files. Thread-safe if the subclass is.
+// Forwards every call to another file system, for tests. Calls a function of the subclass before each call, which may
+// delay it or make it fail. The other file system must outlive this one, which must outlive its files. Thread-safe if
+// the subclass is.
 class ForwardingFileSystem : public FileSystem {
  public:
   enum class Operation {

@@ -11,15 +11,16 @@
 namespace lockstep {
 
 // Forwards every call to another file system, for tests. On request, calls on some paths hang before they do anything,
-// until they are released, as on a network file system whose server is gone. The other file system must outlive this,
-// and this its files. Thread-safe.
+// until they are released, as on a network file system whose server is gone. The other file system must outlive this
+// one, which must outlive its files. Thread-safe.
 class HangingFileSystem : public ForwardingFileSystem {
  public:
   explicit HangingFileSystem(FileSystem* base) : ForwardingFileSystem(base) {}
 
-  // Makes every later call hang if its path contains `part`; for open files, the path with which they were opened.
+  // Makes every later call hang if its path contains `part`. The path of an open file is the one with which it was
+  // opened.
   void Hang(const std::string& part) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Lets hanging calls continue and makes no more calls hang.
+  // Lets hanging calls continue and stops making calls hang.
   void Release() ABSL_LOCKS_EXCLUDED(mutex_);
   // Blocks until a call hangs.
   void AwaitHanging() ABSL_LOCKS_EXCLUDED(mutex_);

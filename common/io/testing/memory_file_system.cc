@@ -288,7 +288,7 @@ absl::Status MemoryFileSystem::Rename(const std::string& from, const std::string
 absl::Status MemoryFileSystem::Remove(const std::string& path) {
   MutexLock lock(&mutex_);
   if (names_.count(Normalized(path)) == 0) return RemoveDirectory(path);
-  locks_.erase(Normalized(path));  // it stays with the file, which has no path any more
+  locks_.erase(Normalized(path));  // The lock stays with the file, which has no path any more.
   Change({{Normalized(path), nullptr}});
   return absl::OkStatus();
 }
@@ -303,7 +303,7 @@ absl::Status MemoryFileSystem::RemoveDirectory(const std::string& path) {
       (inner != directories_.end() && absl::StartsWith(*inner, below))) {
     return absl::FailedPreconditionError(absl::StrCat("cannot remove ", path, ": Directory not empty"));
   }
-  // A power failure does not bring back files that were durable in it.
+  // A power failure must not bring back files that were durable in the directory.
   const auto forget = [&below](Names* names) {
     const auto begin = names->lower_bound(below);
     auto end = begin;

@@ -21,17 +21,17 @@ namespace lockstep {
 // Must outlive its files and locks. Thread-safe.
 class MemoryFileSystem : public FileSystem {
  public:
-  // The unsynced name changes (creations, renames, removals) that survive a power failure. All three cases occur in
-  // practice.
+  // The unsynced name changes (creations, renames, removals) that survive a power failure. All three cases occur on
+  // real disks.
   enum class UnsyncedNames { kLost, kKept, kOnlyLastKept };
 
   MemoryFileSystem() = default;
 
   // Simulates a power failure: restores contents to their last Sync, and names to the last SyncDirectory of their
-  // directory or as `names` specifies. Writes to files still open are lost. Locks end.
+  // directory or as `names` specifies. Writes to files that are still open are lost. Locks end.
   void DropUnsyncedData(UnsyncedNames names = UnsyncedNames::kLost) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Simulates a power failure that keeps any subset of the unsynced name changes and any prefix of each file's unsynced
-  // data, as drawn. `draw(n)` returns one of 0 ... n - 1.
+  // Simulates a power failure that keeps a drawn subset of the unsynced name changes and a drawn prefix of each file's
+  // unsynced data. `draw(n)` returns one of 0 ... n - 1.
   void DropUnsyncedData(absl::FunctionRef<uint64_t(uint64_t n)> draw) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Inverts the bits of `mask` in one byte, which must exist.
@@ -72,10 +72,10 @@ class MemoryFileSystem : public FileSystem {
   std::shared_ptr<File> NewFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Records a change of the file's contents.
   void Touch(File* file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Changes names in one step: each path gets its file, or none if null.
+  // Changes names in one step. Each path gets its file, or is removed if the file is null.
   void Change(Names change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void Apply(const Names& change, Names* names);
-  // Restarts after a power failure: `names` is what is left, and `contents_of` returns what is left in each file.
+  // Restarts after a power failure. `names` are the remaining names; `contents_of` returns what remains of each file.
   void Restart(Names names, absl::FunctionRef<std::string(const File&)> contents_of)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Removes an empty directory.
@@ -91,7 +91,7 @@ class MemoryFileSystem : public FileSystem {
   Names durable_names_ ABSL_GUARDED_BY(mutex_);
   // The unsynced name changes, oldest first; a null file is a removed name.
   std::vector<Names> unsynced_changes_ ABSL_GUARDED_BY(mutex_);
-  // The number of the lock that holds each path.
+  // The number of the lock on each path.
   std::map<std::string, int64_t> locks_ ABSL_GUARDED_BY(mutex_);
   int64_t last_lock_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;

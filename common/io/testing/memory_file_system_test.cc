@@ -71,7 +71,7 @@ TEST_F(MemoryFileSystemTest, LosesUnsyncedContentsInAPowerCut) {
   EXPECT_EQ(Read("a"), "synced flushed");
   fs_.DropUnsyncedData();
   EXPECT_EQ(Read("a"), "synced");
-  // Simulates a write by a process that is gone.
+  // Simulates a write by a process that has died.
   ASSERT_TRUE((*file)->Append(" late").ok());
   ASSERT_TRUE((*file)->Sync().ok());
   EXPECT_EQ(Read("a"), "synced");
@@ -145,7 +145,7 @@ TEST_F(MemoryFileSystemTest, DistinguishesFilesWithTheSameTime) {
   const auto open = [&] { return *fs_.NewRandomAccessFile("a"); };
   Write("a", "one");
   const auto first = open();
-  // A change in place, then one hidden as by touch -r.
+  // Change the file in place, then hide the change as touch -r does.
   fs_.FlipBits("a", 0, 1);
   fs_.SetModificationTime("a", first->modification_time());
   const auto second = open();
@@ -166,7 +166,7 @@ TEST_F(MemoryFileSystemTest, EndsLocksWithTheirHolder) {
   fs_.DropUnsyncedData();
   auto second = fs_.LockFile("lock");
   ASSERT_TRUE(second.ok()) << second.status();
-  lock->reset();  // The dead process's: no longer theirs to release.
+  lock->reset();  // The dead process's lock must not release the new one.
   EXPECT_EQ(fs_.LockFile("lock").status().code(), absl::StatusCode::kFailedPrecondition);
   second->reset();
   EXPECT_TRUE(fs_.LockFile("lock").ok());
