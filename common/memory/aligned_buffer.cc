@@ -22,8 +22,8 @@ bool Advise(uintptr_t begin, uintptr_t end, int advice) {
   return begin == end || madvise(reinterpret_cast<void*>(begin), end - begin, advice) == 0;
 }
 
-// Collapses small pages, the only way for shared memory to get huge ones, after providing one small page in each. A
-// hint: it fails if the kernel does not support it or has no huge page left.
+// Collapses small pages into huge ones, which is the only way to get huge pages in shared memory. First provides one
+// small page in each. This is a hint: it fails if the kernel does not support it or has no huge page left.
 void ProvideHugePages(uintptr_t begin, uintptr_t end) {
   begin = (begin + kHugePage - 1) / kHugePage * kHugePage;
   end = end / kHugePage * kHugePage;
@@ -40,7 +40,7 @@ AlignedBuffer::AlignedBuffer(size_t bytes) : size_(bytes) {
   const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
   data_.reset(static_cast<char*>(std::aligned_alloc(alignment, rounded)));
   CHECK(data_ != nullptr) << "no memory for a tensor of " << bytes << " bytes";
-  // A hint: without huge pages everything works, but slower.
+  // This is a hint. Without huge pages everything works, but more slowly.
   if (huge) madvise(data_.get(), rounded, MADV_HUGEPAGE);
 }
 

@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-// Alignment of every tensor in bytes: a cache line, and the widest vector. The kernels' sums do not depend on
-// addresses; with this alignment, neither do those of a user's model that computes with Eigen.
+// Alignment of every tensor in bytes: the size of a cache line and of the widest vector. The kernels' sums do not
+// depend on addresses. With this alignment, neither do the sums of a user's model that computes with Eigen.
 inline constexpr size_t kTensorAlignment = 64;
 
 // Memory of a fixed size, aligned to kTensorAlignment, not initialized. Movable. Not thread-safe.
@@ -24,11 +24,11 @@ class AlignedBuffer {
 
   char* data() { return shared_ != nullptr ? shared_->data() : data_.get(); }
   const char* data() const { return shared_ != nullptr ? shared_->data() : data_.get(); }
-  // Bytes.
+  // Size in bytes.
   size_t size() const { return size_; }
-  // Makes the kernel provide the memory of these bytes now, so that the first writer does not wait for it to be
-  // cleared; whole huge pages within the range as such, if possible. Changes no contents, and other threads may read
-  // and write meanwhile. Returns false if the kernel lacks this (before Linux 5.14).
+  // Makes the kernel provide the memory of these bytes now, so that the first writer does not wait until the kernel has
+  // cleared it. Provides whole huge pages in the range as huge pages, if possible. Does not change the contents; other
+  // threads may read and write meanwhile. Returns false if the kernel does not support this (before Linux 5.14).
   bool Populate(size_t offset, size_t bytes);
   // Null if the memory is private to this process.
   const v1::SharedMemoryHandle* handle() const { return shared_ != nullptr ? &shared_->handle() : nullptr; }

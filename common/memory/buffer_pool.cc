@@ -29,7 +29,7 @@ std::shared_ptr<AlignedBuffer> BufferPool::Get() {
 
 void BufferPool::Fill(Buffers* taken) {
   MutexLock lock(&free_list_->mutex);
-  // Insert them below the existing ones, which Get returns first.
+  // Insert the new buffers below the existing ones, which Get returns first.
   Buffers fresh;
   while (fresh.size() + free_list_->spare.size() < free_list_->max_spare) fresh.push_back(free_list_->NewBuffer());
   taken->insert(taken->end(), fresh.rbegin(), fresh.rend());

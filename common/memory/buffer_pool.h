@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// A pool of buffers of one size, to which a buffer returns when its last owner releases it. Thread-safe; buffers may
+// A pool of buffers of one size. A buffer returns to the pool when its last owner releases it. Thread-safe; buffers may
 // outlive the pool.
 class BufferPool {
  public:
@@ -17,11 +17,11 @@ class BufferPool {
   BufferPool(size_t bytes, size_t max_spare, bool shared = false)
       : free_list_(std::make_shared<FreeList>(bytes, max_spare, shared)) {}
 
-  // Not initialized.
+  // The buffer is not initialized.
   std::shared_ptr<AlignedBuffer> Get();
   using Buffers = std::vector<std::shared_ptr<AlignedBuffer>>;
   // Allocates until there are `max_spare` unused buffers, and appends the new ones to `taken` in the order in which Get
-  // returns them. Pass them to Prefault, since they may be in use as soon as Get returns them.
+  // returns them. Only Prefault may touch them, because they may be in use as soon as Get returns them.
   void Fill(Buffers* taken);
   // Number of unused buffers.
   size_t num_spare() const;

@@ -141,7 +141,7 @@ uint32_t RingEndpoint::Ticket() const { return peer_->bell.load(); }
 
 void RingEndpoint::Wait(uint32_t ticket, absl::Duration limit) {
   waiting_.store(true);
-  // Does not spin before sleeping, because the other end needs the processor.
+  // Do not spin before sleeping, because the other end needs the processor.
   own_->asleep.store(1);
   if (Ticket() == ticket && !woken_.load()) {
     const timespec time = absl::ToTimespec(limit);
@@ -154,8 +154,8 @@ void RingEndpoint::Wait(uint32_t ticket, absl::Duration limit) {
 
 void RingEndpoint::Wake() {
   woken_.store(true);
-  // The receiver may be about to sleep and then miss a wake-up. Other processes that map the peer's memory may sleep
-  // there too.
+  // Repeat the wake-up, because the receiver may be about to sleep and then miss it. Wake all waiters, because other
+  // processes that map the peer's memory may sleep there too.
   while (waiting_.load() && woken_.load()) {
     Futex(&peer_->bell, FUTEX_WAKE, INT_MAX, nullptr);
     sched_yield();

@@ -17,24 +17,25 @@
 namespace lockstep {
 
 // An endpoint of a two-way connection between two processes on one machine: ordered messages through two rings of bytes
-// in shared memory. Each end writes only its own memory, which the other maps for reading: the ring that it fills, how
-// far it has read the other's ring, and a futex, the bell, which it rings when the other may continue. The peer's
-// memory is untrusted: its numbers are checked on every read, and messages are copied before use. The death of a peer
-// must be detected elsewhere. docs/wire.md describes the layout. One thread at a time may send, and one may receive and
-// wait; any may call Wake. Call Create and Attach before the other functions.
+// in shared memory. Each end writes only its own memory, which the other maps for reading. This memory holds the ring
+// that the end fills, the number of bytes that it has read from the other's ring, and a futex, the bell, which it rings
+// when the other may continue. The peer's memory is untrusted, so its numbers are checked on every read, and messages
+// are copied before use. The death of a peer must be detected elsewhere. docs/wire.md describes the layout. One thread
+// at a time may send, and one may receive and wait; any may call Wake. Call Create and Attach before the other
+// functions.
 class RingEndpoint {
  public:
   static constexpr size_t kRingBytes = 64 << 10;
 
-  // Messages longer than `max_message_bytes` are rejected on receipt. Errors: those of SharedMemory::Create.
+  // Messages longer than `max_message_bytes` are rejected on receipt. Returns the errors of SharedMemory::Create.
   static absl::StatusOr<std::unique_ptr<RingEndpoint>> Create(size_t max_message_bytes);
   // The handle to which the other end attaches.
   const v1::SharedMemoryHandle& handle() const { return own_memory_->handle(); }
-  // Connects to the other end. Errors: those of SharedMemory::Map; InvalidArgument if the size is not that of an
-  // endpoint.
+  // Connects to the other end. Returns the errors of SharedMemory::Map, and InvalidArgument if the memory does not have
+  // the size of an endpoint's.
   absl::Status Attach(const v1::SharedMemoryHandle& peer);
 
-  // Starts a message of `bytes`, which Flush sends after the earlier ones. Append as many bytes.
+  // Starts a message of `bytes`, which Flush sends after the earlier ones. Then append exactly that many bytes.
   void BeginMessage(size_t bytes);
   void Append(absl::string_view bytes) { unsent_.append(bytes.data(), bytes.size()); }
   // Writes as much as fits into the ring; returns true if nothing is left. Errors: InvalidArgument if the peer's memory
@@ -47,8 +48,8 @@ class RingEndpoint {
 
   // To wait without missing a change, take a ticket, check whether there is anything to do, and wait with the ticket.
   uint32_t Ticket() const;
-  // Blocks until the other end has, since the ticket, sent something or read enough for Flush to continue, until Wake,
-  // or for `limit`.
+  // Blocks until, since the ticket was taken, the other end has sent something or has read enough for Flush to
+  // continue. Also returns after Wake, or when `limit` has passed.
   void Wait(uint32_t ticket, absl::Duration limit);
   // Ends the current or next Wait.
   void Wake();
@@ -60,7 +61,7 @@ class RingEndpoint {
 
   // Rings the bell. Wakes the other end if `flag` in its memory shows that it waits.
   void RingIf(const std::atomic<uint32_t>& flag);
-  // Appends up to `most` bytes of the `available` ones to `out`.
+  // Appends at most `most` of the `available` bytes to `out`.
   void Take(size_t most, uint64_t* available, std::string* out);
 
   const size_t max_message_bytes_;
@@ -70,7 +71,7 @@ class RingEndpoint {
   const Half* peer_ = nullptr;
   // State of the sender.
   std::string unsent_;
-  size_t sent_ = 0;  // of unsent_
+  size_t sent_ = 0;  // bytes of unsent_
   // State of the receiver.
   std::string length_, incoming_;
   // A copy of Half::asleep that other processes cannot write: older kernels let other processes of the user write to

@@ -25,7 +25,8 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 // F_SEAL_FUTURE_WRITE, since Linux 5.1: only existing mappings may be written through.
 constexpr int kFutureWriteSeal = 0x10;
 
-// Returns the boot id, which the kernel draws when the machine starts. All containers of a machine share it.
+// Returns the boot id, which the kernel chooses at random when the machine starts. All containers of a machine share
+// it.
 const std::string& Machine() {
   static const auto* const machine = [] {
     auto* const id = new std::string;
@@ -41,8 +42,8 @@ absl::Status NotReachable(const v1::SharedMemoryHandle& handle) {
 }
 
 // Returns true if the link of an open file names a memfd. Other files must be left alone: opening some has side
-// effects, and even stat asks their file system, which may hang if it is on a machine that is gone. Reading the link
-// asks only the kernel.
+// effects, and even stat asks their file system, which may hang if its server is gone. Reading the link asks only the
+// kernel.
 bool IsMemoryFile(const std::string& path) {
   char target[64];
   const ssize_t length = readlink(path.c_str(), target, sizeof(target));
@@ -56,7 +57,7 @@ bool Seal(int descriptor) {
   return errno == EINVAL && fcntl(descriptor, F_ADD_SEALS, kSeals) == 0;
 }
 
-// Maps a whole file, at a multiple of a huge page if it is large enough to use them.
+// Maps a whole file, aligned to a huge page if the file is large enough to use huge pages.
 void* MapFile(int descriptor, size_t bytes, int protection) {
   if (bytes < kHugeBuffer) return mmap(nullptr, bytes, protection, MAP_SHARED, descriptor, 0);
   const size_t reserved = bytes + kHugePage;

@@ -9,21 +9,21 @@
 
 namespace lockstep {
 
-// Huge pages waste little from kHugeBuffer bytes on, and touching them first costs at most a quarter of touching small
-// pages.
+// Huge pages waste little memory from kHugeBuffer bytes on. Touching them for the first time costs at most a quarter of
+// touching small pages.
 inline constexpr size_t kHugePage = 2 << 20;
 inline constexpr size_t kHugeBuffer = 4 * kHugePage;
 
 // Memory that one process creates and writes, and that others of the same user on the same machine map and read. It is
 // an anonymous file (memfd) that cannot be shrunk, so a reader never hits its end, and that only the creator can write,
-// where the kernel supports this (Linux 5.1). It disappears with the last process that has it, however that ends. It
-// starts at a multiple of a page, or of a huge page from kHugeBuffer bytes on. Thread-compatible; both ends must agree
+// where the kernel supports this (Linux 5.1). It disappears with the last process that has it, even if that process is
+// killed. It is aligned to a page, or to a huge page from kHugeBuffer bytes on. Thread-compatible; both ends must agree
 // on when it may be read.
 class SharedMemory {
  public:
   // Creates memory filled with zeros. Errors: Unavailable if the system does not provide such memory.
   static absl::StatusOr<std::unique_ptr<SharedMemory>> Create(size_t bytes);
-  // Maps for reading memory that this or another process has created and still has. Errors: NotFound if this process
+  // Maps memory that this or another process has created and still has, for reading. Errors: NotFound if this process
   // cannot reach the handle's target (another machine, container or user); InvalidArgument if the target is not such
   // memory.
   static absl::StatusOr<std::unique_ptr<SharedMemory>> Map(const v1::SharedMemoryHandle& handle);
@@ -35,7 +35,7 @@ class SharedMemory {
   // Only the creator may write; a mapping is read-only.
   char* data() { return data_; }
   const char* data() const { return data_; }
-  // Bytes.
+  // Size in bytes.
   size_t size() const { return handle_.bytes(); }
   const v1::SharedMemoryHandle& handle() const { return handle_; }
 

@@ -14,7 +14,7 @@ namespace {
 
 constexpr uintptr_t kPage = 4096;
 
-// Returns one byte per page of these bytes, whose lowest bit tells whether it is resident.
+// Returns one byte for each page of the memory. The lowest bit is set if the page is resident.
 std::vector<unsigned char> Pages(const void* data, size_t bytes) {
   const uintptr_t begin = reinterpret_cast<uintptr_t>(data) / kPage * kPage;
   const uintptr_t length = reinterpret_cast<uintptr_t>(data) + bytes - begin;

@@ -9,7 +9,7 @@ namespace lockstep {
 
 // Returns true if the kernel has provided every page of the buffer.
 bool IsResident(const AlignedBuffer& buffer);
-// Returns how many pages the kernel has provided for these bytes.
+// Returns the number of pages that the kernel has provided for these bytes.
 size_t ResidentPages(const void* data, size_t bytes);
 
 }  // namespace lockstep
