@@ -7,8 +7,9 @@
 
 namespace lockstep {
 
-// Returns a message as one JSON object, with the field names of the .proto. As protobuf's JSON, except that 64-bit
-// integers are numbers, and that a NaN or an infinity is null. Numbers beyond 2^53 lose precision in many readers.
+// Options of JsonMessage, which returns a message as one JSON object with the field names of the .proto. The format is
+// protobuf's JSON, except that 64-bit integers are numbers, and NaN and infinities are null. Many readers lose
+// precision in numbers beyond 2^53.
 struct JsonMessageOptions {
   // Also writes fields without presence that have their default value.
   bool defaults = false;

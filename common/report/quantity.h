@@ -10,10 +10,10 @@ namespace lockstep {
 
 // Formats numbers for users with about three digits. Pure functions.
 
-// "0", "0.42", "7.5", "310", "39.7k", "1.25M", "-" when not finite.
+// Formats a number: "0", "0.42", "7.5", "310", "39.7k", "1.25M", "-" when not finite.
 std::string QuantityText(double value);
 
-// In units of 1000: "0 B", "512 B", "2.68 MB", "1.1 GB".
+// Formats a number of bytes in units of 1000: "0 B", "512 B", "2.68 MB", "1.1 GB".
 std::string BytesText(int64_t bytes);
 
 // Formats a measured time: "0.4 ms", "12 ms", "1.3 s", "45 s"; "-" when not positive or not finite.

@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// A text table whose columns are as wide as their widest cell and two spaces apart. Widths are in bytes, so cells
-// should be ASCII. Not thread-safe.
+// A text table. Each column is as wide as its widest cell, and columns are two spaces apart. Widths are in bytes, so
+// cells should be ASCII. Not thread-safe.
 class TextTable {
  public:
   enum Alignment { kLeft, kRight };
@@ -22,7 +22,7 @@ class TextTable {
   // Missing cells at the end are empty; the row must not have more cells than there are columns.
   void AddRow(std::vector<std::string> cells);
 
-  // Returns a line of titles, then the rows. Each line ends with a line feed and without trailing spaces.
+  // Returns a line of titles, then the rows. Each line ends with a line feed and has no trailing spaces.
   std::string Render() const;
 
  private:
