@@ -23,12 +23,12 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kColumns = 100;
-// Descriptions of flags start here.
+// The column where descriptions of flags start.
 constexpr size_t kIndent = 28;
 constexpr char kVersionFlag[] = "version";
 constexpr char kVariablePrefix[] = "LOCKSTEP_";
 
-// Parses and prints one type of flag. kType completes "--steps takes ...".
+// Parses and prints one type of flag. kType completes the message "--steps takes ...".
 template <typename T>
 struct FlagType;
 

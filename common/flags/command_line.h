@@ -33,34 +33,34 @@ class CommandLine {
   void AddArgument(const std::string& name, const std::string& description, std::string* value,
                    Presence presence = kRequired);
 
-  // --name=VALUE or --name VALUE, "-" in a name being as good as "_". `placeholder` stands for the value in the help.
-  // T: std::string, int, int64_t, uint64_t, double, absl::Duration (a bare number is seconds), absl::optional of
-  // std::string, int64_t, uint64_t or double (absent unless given), bool (--name alone is true; only --name=false is
-  // taken as its value; the placeholder is not used), or std::vector<std::string>, which may be repeated: each
-  // value is one element, commas and all. A repeated flag of any other type replaces its first value.
+  // Declares --name=VALUE or --name VALUE; "-" and "_" in a name are equivalent. `placeholder` stands for the value in
+  // the help. T is one of: std::string, int, int64_t, uint64_t, double; absl::Duration (a bare number is seconds);
+  // absl::optional of std::string, int64_t, uint64_t or double (absent unless given); bool (--name alone is true, a
+  // value must follow an "=", and the placeholder is not used); std::vector<std::string>, which may be repeated and
+  // gets one element for each value, including its commas. A repeated flag of any other type replaces its first value.
   template <typename T>
   void AddFlag(const std::string& name, const std::string& placeholder, const std::string& description, T* value);
 
   // Returns nullopt if the program can continue. Otherwise returns its exit code: 0 after --help or --version, printed
   // to `out`; 2 after one line to `err` that names the flag or argument, what is wrong with it and what would be right.
-  // "--" ends the flags. A flag that is not among the words gets the value of its environment variable, if that is not
-  // empty; a repeatable flag gets a value for each line of it.
+  // "--" ends the flags. If a flag is absent from the words, the value of its environment variable is used, unless that
+  // is empty. A repeatable flag gets one value from each line of the variable.
   absl::optional<int> Parse(const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
   // Returns true if the flag was on the parsed command line; its environment variable does not count.
   bool IsGiven(const std::string& flag) const { return given_.count(flag) > 0; }
 
-  // "LOCKSTEP_MAX_RESTARTS" for "max_restarts".
+  // Returns "LOCKSTEP_MAX_RESTARTS" for "max_restarts".
   static std::string VariableOf(absl::string_view flag);
 
-  // The text of --help. Lines have at most 100 columns, unless one word is longer.
+  // Returns the text of --help. Lines have at most 100 columns, unless one word is longer.
   std::string Help() const;
 
-  // The value that a string flag has in `words`, for a program that chooses its flags by it; the last one counts.
-  // Absent when it is not given.
+  // Returns the last value of a string flag in `words`, for a program that chooses its flags by this value. Absent if
+  // the flag is not given.
   static absl::optional<std::string> ValueOf(const std::string& flag, const std::vector<std::string>& words);
 
-  // The words after the program's name.
+  // Returns the words after the program's name.
   static std::vector<std::string> Words(int argc, char** argv) { return {argv + 1, argv + argc}; }
 
  private:
@@ -78,17 +78,18 @@ class CommandLine {
     std::string remark;
     bool is_bool;
     bool is_repeated;
-    // "an integer": what the value has to be.
+    // The required type of the value: "an integer".
     std::string type;
     std::function<bool(absl::string_view)> set;
   };
 
-  // InvalidArgument carries the line to show; Cancelled the name of the flag, help or version, that ends the program.
+  // Errors: InvalidArgument, whose message is the line to show; Cancelled, whose message is the name of the flag (help
+  // or version) that ends the program.
   absl::Status ParseWords(const std::vector<std::string>& words);
   // Parses a word that starts a flag, and the next one if that is its value; moves `index` to the last word used.
   absl::Status ParseFlag(const std::vector<std::string>& words, size_t* index);
   const Flag* FindFlag(const std::string& name) const;
-  // Sets the flags that were not given from the environment.
+  // Sets each flag that is absent from the command line from its environment variable.
   absl::Status ReadEnvironment() const;
   absl::Status UnknownFlag(absl::string_view name) const;
 

@@ -196,7 +196,7 @@ LOCKSTEP_CHECKPOINT_DIRECTORY_OF_THE_RUN.
 )");
 }
 
-// Sets a variable of the environment for as long as it lives.
+// Sets an environment variable for the lifetime of the object.
 class ScopedVariable {
  public:
   ScopedVariable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }

@@ -9,12 +9,13 @@
 
 namespace lockstep {
 
-// Levenshtein's: the letters that are inserted, removed or replaced to make one of the other.
+// Returns the Levenshtein distance: the number of letters to insert, remove or replace to turn one string into the
+// other.
 size_t EditDistance(absl::string_view a, absl::string_view b);
 
-// Returns the candidate to suggest in "did you mean": the one at the smallest edit distance from `name`, ignoring case;
-// an abbreviation is close however many letters it leaves out. Ties go to the first. Empty when every candidate would
-// be a guess.
+// Returns the candidate to suggest in "did you mean": the first one at the smallest edit distance from `name`, ignoring
+// case. An abbreviation counts as close, no matter how many letters it omits. Returns an empty string if any suggestion
+// would be a guess.
 std::string NearestName(absl::string_view name, const std::vector<std::string>& candidates);
 
 }  // namespace lockstep
