@@ -5,10 +5,11 @@
 
 namespace lockstep {
 
-// Returns this program's build, which it reports to peers, in its status and in its output.
+// Returns the build of this program, which it reports to peers and shows in its status and its output.
 v1::BuildInfo ThisBuildInfo();
 
-// Returns the version of Lockstep's own layers in a build. Builds that do not name it have one number for all bits.
+// Returns the version of Lockstep's own layers in a build. If a build does not specify it, returns its arithmetic
+// version, which covered the layers too.
 int LayersVersion(const v1::BuildInfo& build);
 
 }  // namespace lockstep

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// Numbers drawn at a time; a multiple of 4.
+// Number of values to draw at a time; a multiple of 4.
 constexpr size_t kDrawn = 4096;
 
 }  // namespace

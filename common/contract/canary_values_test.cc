@@ -30,7 +30,7 @@ std::vector<float> Values(uint64_t seed, int variable, int64_t offset, size_t si
   return values;
 }
 
-// A run record keeps results computed from them, so they must not change. (seed 7, "kernel"; "bias".)
+// Run records hold results computed from these values, so they must not change.
 TEST(CanaryValuesTest, AreTheSameForEver) {
   EXPECT_EQ(Values(7, 0, 0, 3), (std::vector<float>{0x1.47f4aep-4f, -0x1.a534cep-7f, -0x1.181e2p-4f}));
   EXPECT_EQ(Values(7, 2, 0, 3), (std::vector<float>{0x1.506684p+0f, 0x1.999b62p-1f, 0x1.2a0fe6p-1f}));

@@ -10,10 +10,10 @@ namespace lockstep {
 // kAsTheyAre saves a third of the time. Use it where a NaN ends the run regardless of the digest.
 enum class NaNs { kAlike, kAsTheyAre };
 
-// Returns the digest that compares copies of a gradient and canaries: CRC-64/XZ (ECMA-182, reflected, inverted before
-// and after) of the little-endian bytes. Unless `nans` is kAsTheyAre, every NaN counts as 0x7fc00000, because
-// processors differ in the NaN they produce. Detects any single run of up to 64 wrong bits, except from NaN to NaN, and
-// misses one in 2^64 of other differences. Not cryptographic.
+// Returns the digest by which copies of a gradient, or canaries, are compared: CRC-64/XZ (ECMA-182, reflected, inverted
+// before and after) of the little-endian bytes. Unless `nans` is kAsTheyAre, every NaN counts as 0x7fc00000, because
+// processors produce different NaNs. Detects any single run of up to 64 wrong bits, unless it turns one NaN into
+// another, and misses one in 2^64 of the other differences. Not cryptographic.
 uint64_t GradientDigest(absl::Span<const float> values, NaNs nans = NaNs::kAlike);
 
 }  // namespace lockstep

@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// Completes a request with a model so that it opens a session immediately: adds this program's build, and a canary
-// whose digests all equal `digest`, as of workers that compute the same.
+// Completes a request that has a model, so that it opens a session immediately. Adds this program's build, and a canary
+// whose digests all equal `digest`, so that all workers seem to compute the same.
 void CompleteDeclaration(v1::OpenSessionRequest* request, uint64_t digest = 1);
 
 }  // namespace lockstep
