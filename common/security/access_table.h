@@ -12,14 +12,14 @@ namespace lockstep {
 // The table of the calls that each role may make. Pure.
 
 // Returns true if `role` may call `method` ("/lockstep.v1.ChiefService/Step"). Methods that are not in the table are
-// open to kLocal alone.
+// open only to kLocal.
 bool MayCall(PeerRole role, absl::string_view method);
 
 // Returns OK, or why `name`, a peer of this role, may not call the method: Unauthenticated for an anonymous peer,
-// PermissionDenied for a known one. The text names the roles that may.
+// PermissionDenied for a known one. The message names the roles that may call it.
 absl::Status CheckAccess(PeerRole role, absl::string_view name, absl::string_view method);
 
-// Returns the table for people: one line for each method.
+// Returns the table in human-readable form, with one line for each method.
 std::string AccessTableText();
 
 }  // namespace lockstep

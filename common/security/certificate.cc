@@ -52,7 +52,7 @@ std::vector<std::string> UrisOf(X509* certificate) {
   return uris;
 }
 
-// Reads the objects of one kind that follow one another in a text.
+// Reads consecutive objects of one kind from a text.
 template <typename Object>
 std::vector<std::shared_ptr<Object>> ReadAll(absl::string_view pem,
                                              Object* (*read)(BIO*, Object**, pem_password_cb*, void*),
@@ -62,7 +62,7 @@ std::vector<std::shared_ptr<Object>> ReadAll(absl::string_view pem,
   while (Object* const object = read(reader.get(), nullptr, nullptr, nullptr)) {
     objects.emplace_back(object, free_object);
   }
-  ERR_clear_error();  // the end of the text counts as an error
+  ERR_clear_error();  // OpenSSL counts the end of the text as an error.
   return objects;
 }
 
@@ -88,7 +88,7 @@ absl::StatusOr<Certificate> Certificate::FromPem(absl::string_view pem) {
   }
   certificate.name_ = certificate.identity_ ? certificate.identity_->uri : SubjectOf(x509);
   certificate.not_before_ = TimeOf(X509_get0_notBefore(x509));
-  // It counts no longer than those between it and the authority.
+  // The certificate is valid no longer than its intermediates.
   certificate.not_after_ = absl::InfiniteFuture();
   for (const auto& each : certificate.chain_) {
     certificate.not_after_ = std::min(certificate.not_after_, TimeOf(X509_get0_notAfter(each.get())));
@@ -132,7 +132,7 @@ absl::Status TrustedAuthorities::Verify(const Certificate& certificate, absl::Ti
             ? absl::StrCat(" (", absl::FormatTime(absl::RFC3339_sec, certificate.not_after(), absl::UTCTimeZone()), ")")
             : ""));
   }
-  // The certificate itself, those between it and the authority, and the authority.
+  // The path has the certificate itself, its intermediates, and the authority.
   const STACK_OF(X509)* const path = X509_STORE_CTX_get0_chain(context.get());
   for (int i = 0; i < sk_X509_num(path); ++i) {
     if (!IsListed(sk_X509_value(path, i), revocations_)) continue;

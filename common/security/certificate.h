@@ -22,10 +22,10 @@ namespace lockstep {
 // An X.509 certificate, with the intermediate certificates up to its authority. Immutable, so thread-safe.
 class Certificate {
  public:
-  // `pem`: the certificate, followed by those between it and the authority. InvalidArgument if there is none.
+  // `pem` has the certificate, followed by its intermediates. InvalidArgument if it has none.
   static absl::StatusOr<Certificate> FromPem(absl::string_view pem);
 
-  // The identity of the first URI that gives one (ParsePeerUri); absent if none does.
+  // The identity in the first URI that has one (ParsePeerUri); absent if none does.
   const absl::optional<PeerIdentity>& identity() const { return identity_; }
   // Names the certificate in messages: its identity, or its subject.
   const std::string& name() const { return name_; }
@@ -33,7 +33,7 @@ class Certificate {
   absl::Time not_after() const { return not_after_; }
   // Returns true if it was issued for this host name or address.
   bool IsForHost(const std::string& host) const;
-  // OpenSSL's object, which this owns.
+  // OpenSSL's object, owned by this one.
   x509_st* x509() const { return chain_.front().get(); }
   const std::vector<std::shared_ptr<x509_st>>& chain() const { return chain_; }
 
@@ -64,9 +64,9 @@ class TrustedAuthorities {
   std::vector<std::shared_ptr<X509_crl_st>> revocations_;
 };
 
-// Checks that a certificate, which is known to be valid, is the certificate of the chief that a client with `own`
-// identity means by `host`: it names the role chief of the same run, or no role at all and the host. Otherwise
-// Unauthenticated with the reason. Without a role in a client's own certificate the chief's run is not compared.
+// Checks that a certificate, which is known to be valid, belongs to the chief that a client with identity `own` expects
+// at `host`. It must name the role chief of the same run, or the host and no role at all. Otherwise returns
+// Unauthenticated with the reason. If the client's own certificate has no role, the runs are not compared.
 absl::Status CheckIsChief(const Certificate& certificate, const std::string& host,
                           const absl::optional<PeerIdentity>& own);
 

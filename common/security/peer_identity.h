@@ -9,9 +9,9 @@
 
 namespace lockstep {
 
-// The part that a process plays towards a chief. A certificate names one of them, apart from the first and the last.
+// The role that a process has towards a chief. A certificate names one of these roles, except the first and the last.
 enum class PeerRole {
-  kAnonymous,  // over TLS without a certificate that names a role
+  kAnonymous,  // over TLS, without a certificate that names a role
   kViewer,
   kReader,
   kWorker,
@@ -31,18 +31,18 @@ std::vector<std::string> IssuedRoleNames();
 // The identity that a certificate gives a process, in a URI of its subject alternative names:
 // "spiffe://DOMAIN/lockstep/RUN/ROLE" or "spiffe://DOMAIN/lockstep/RUN/ROLE/NAME". A value.
 struct PeerIdentity {
-  // The whole URI. Renewed certificates of one process have the same.
+  // The whole URI, which stays the same when a process's certificate is renewed.
   std::string uri;
   // "spiffe://DOMAIN/lockstep/RUN". Two processes belong together if these are equal.
   std::string run;
   PeerRole role = PeerRole::kAnonymous;
 };
 
-// Returns the identity that a URI gives; absent if it is no such URI, or its role is unknown.
+// Returns the identity that a URI gives; absent if it is not such a URI, or if its role is unknown.
 absl::optional<PeerIdentity> ParsePeerUri(absl::string_view uri);
 // Returns the URI of a role in a run. `run` and `name`, which may be empty, are names (IsPeerName).
 std::string PeerUri(absl::string_view run, PeerRole role, absl::string_view name);
-// Returns true for 1 to 64 letters, digits, '.', '_' and '-', which a URI takes as they are.
+// Returns true for 1 to 64 letters, digits, '.', '_' and '-', which need no escaping in a URI.
 bool IsPeerName(absl::string_view name);
 
 }  // namespace lockstep

@@ -24,11 +24,11 @@
 namespace lockstep {
 namespace {
 
-// The protocol that gRPC's servers insist on: "h2", behind its length.
+// The protocol that gRPC's servers require: "h2", preceded by its length.
 constexpr unsigned char kHttp2[] = {2, 'h', '2'};
 
-// Keeps this thread's writes to a closed connection from ending a process that does not ignore SIGPIPE: OpenSSL cannot
-// write without the signal.
+// Keeps this thread's writes to a closed connection from ending a process that does not ignore SIGPIPE. OpenSSL cannot
+// suppress the signal itself.
 class NoPipeSignal {
  public:
   NoPipeSignal() {
@@ -59,7 +59,7 @@ class BoundedSocket {
   BoundedSocket(const BoundedSocket&) = delete;
   BoundedSocket& operator=(const BoundedSocket&) = delete;
 
-  // Connects to the first address of the host that takes a connection. Returns false if none does.
+  // Connects to the first address of the host that accepts a connection. Returns false if none does.
   bool Connect(const std::string& host, const std::string& port) {
     addrinfo hints = {};
     hints.ai_socktype = SOCK_STREAM;
@@ -124,7 +124,7 @@ std::string LastReason() {
   return reason == nullptr ? "" : reason;
 }
 
-// Returns the meaning of an error for people; OK if it may be temporary.
+// Returns a human-readable explanation of an error; OK if the error may be temporary.
 absl::Status Explain(const HostPort& target, const TlsDirectory& directory) {
   const unsigned long error = ERR_peek_last_error();
   if (ERR_GET_LIB(error) != ERR_LIB_SSL) return absl::OkStatus();
@@ -145,7 +145,7 @@ absl::StatusOr<Context> NewContext(const TlsDirectory& directory, FileSystem* fs
   const Context context(SSL_CTX_new(TLS_client_method()), SSL_CTX_free);
   SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION);
   SSL_CTX_set_alpn_protos(context.get(), kHttp2, sizeof(kHttp2));
-  // The peer's certificate is checked afterwards, so that the reason can be named.
+  // The peer's certificate is checked afterwards, so that the error can name the reason.
   SSL_CTX_set_verify(context.get(), SSL_VERIFY_NONE, nullptr);
   if (directory.empty()) return context;
   ASSIGN_OR_RETURN(const bool has_certificate, directory.HasCertificate(fs));
@@ -167,14 +167,14 @@ absl::Status CheckPeer(SSL* tls, const HostPort& target, const TlsDirectory& dir
   const auto certificate = Certificate::FromPem({data, static_cast<size_t>(size)});
   if (!certificate.ok()) return absl::OkStatus();
   const auto authorities = directory.ReadAuthorities(fs);
-  if (!authorities.ok()) return absl::OkStatus();  // being replaced
+  if (!authorities.ok()) return absl::OkStatus();  // The file is being replaced.
   RETURN_IF_ERROR(authorities->Verify(*certificate, absl::Now()));
   absl::optional<PeerIdentity> own;
   if (const auto read = directory.ReadCertificate(fs); read.ok()) own = read->identity();
   return CheckIsChief(*certificate, target.host, own);
 }
 
-// Returns what is wrong with this end's certificate, as far as this end can tell.
+// Returns what is wrong with this end's certificate, as far as this end knows.
 std::string OwnFault(const TlsDirectory& directory, FileSystem* fs) {
   const auto own = directory.ReadCertificate(fs);
   const auto authorities = directory.ReadAuthorities(fs);
@@ -198,8 +198,8 @@ absl::Status Handshake(const HostPort& target, const TlsDirectory& directory, Fi
                                                    "tls.key for it"));
   }
   RETURN_IF_ERROR(CheckPeer(tls.get(), target, directory, fs));
-  // In TLS 1.3 the peer checks this end's certificate after the handshake. It then sends its settings of HTTP/2, or an
-  // alert, or, as gRPC 1.51, hangs up.
+  // In TLS 1.3 the peer checks this end's certificate after the handshake. It then sends its HTTP/2 settings or an
+  // alert, or hangs up, as gRPC 1.51 does.
   char byte = 0;
   const int read = Complete(tls.get(), socket, [&] { return SSL_read(tls.get(), &byte, 1); });
   if (read == SSL_ERROR_NONE || read == SSL_ERROR_WANT_READ) return absl::OkStatus();
@@ -217,7 +217,7 @@ absl::Status DiagnoseTls(const std::string& target, const TlsDirectory& director
   const HostPort parts = SplitTarget(target);
   const absl::Time deadline = absl::Now() + limit;
   absl::Status status;
-  // Twice: a chief that ends hangs up, too, and is then gone.
+  // Try twice, because a chief that ends also hangs up, and is then gone.
   for (int i = 0; i < 2; ++i) {
     BoundedSocket socket(deadline);
     if (!socket.Connect(parts.host, parts.port)) return absl::OkStatus();

@@ -10,12 +10,12 @@
 
 namespace lockstep {
 
-// Makes one connection to `target` ("host:port"), to find out why calls over it fail: gRPC reports neither why the peer
-// refused this process's certificate nor, in most cases, why the peer's was refused. With an empty directory it only
-// finds out if the peer speaks TLS. Blocks for `limit` at most.
+// Makes one connection to `target` ("host:port") to find out why calls to it fail. gRPC does not report why the peer
+// refused this process's certificate and, in most cases, why this process refused the peer's. With an empty directory,
+// finds out only whether the peer speaks TLS. Blocks for at most `limit`.
 //
-// Returns Unauthenticated with a reason that repeating the call does not remove: a certificate that either end refuses,
-// or TLS at one end only. OK: no such reason was found; the peer may be absent.
+// Returns Unauthenticated if repeating the call cannot help, because either end refuses the other's certificate, or
+// because only one end speaks TLS. Returns OK if there is no such reason; the peer may be absent.
 absl::Status DiagnoseTls(const std::string& target, const TlsDirectory& directory, FileSystem* fs,
                          absl::Duration limit);
 

@@ -14,11 +14,11 @@
 namespace lockstep {
 
 // The files with which a process proves its identity, under the names of a Kubernetes Secret of type tls: ca.crt, the
-// authorities that it trusts; tls.crt, its certificate; tls.key, the key; and, at the chief, crl.pem, the certificates
-// that are revoked, if any are. A value.
+// authorities that it trusts; tls.crt, its certificate; tls.key, the key; and, at the chief, the optional crl.pem, the
+// revoked certificates. A value type.
 class TlsDirectory {
  public:
-  // An empty path stands for no TLS.
+  // An empty path means no TLS.
   explicit TlsDirectory(std::string path) : path_(std::move(path)) {}
 
   bool empty() const { return path_.empty(); }
@@ -28,17 +28,18 @@ class TlsDirectory {
   std::string key() const { return path_ + "/tls.key"; }
   std::string revocations() const { return path_ + "/crl.pem"; }
 
-  // Returns false if there is neither certificate nor key: the directory of a client that proves itself by a token.
+  // Returns false if there is neither certificate nor key, as in the directory of a client that proves its identity
+  // with a token.
   absl::StatusOr<bool> HasCertificate(FileSystem* fs) const;
   // Reads ca.crt and crl.pem. InvalidArgument names the file and what is wrong with it.
   absl::StatusOr<TrustedAuthorities> ReadAuthorities(FileSystem* fs) const;
-  // Reads tls.crt. Errors are the same.
+  // Reads tls.crt. Returns the same errors.
   absl::StatusOr<Certificate> ReadCertificate(FileSystem* fs) const;
 
   enum class End { kServer, kClient };
-  // Checks all that a handshake needs: the files exist and are readable, the key fits the certificate, and an authority
-  // has issued it, for now. A server must have a certificate whose role, if it names one, is chief. InvalidArgument
-  // names the file and what is wrong with it.
+  // Checks everything that a handshake needs: the files exist and are readable, the key fits the certificate, an
+  // authority has issued it, and it is valid at `now`. A server must have a certificate whose role, if it has one, is
+  // chief. InvalidArgument names the file and the problem.
   absl::Status Check(FileSystem* fs, End end, absl::Time now) const;
 
  private:
