@@ -29,7 +29,7 @@ struct EventQueue::State {
   CondVar changed;
   struct Waiting {
     v1::Event event;
-    size_t bytes = 0;  // of its memory
+    size_t bytes = 0;  // of the event's memory
   };
   std::deque<Waiting> waiting ABSL_GUARDED_BY(mutex);
   size_t waiting_bytes ABSL_GUARDED_BY(mutex) = 0;

@@ -17,9 +17,9 @@
 namespace lockstep {
 
 // Passes events to an EventSink in a separate thread, so that a hanging disk does not block the callers. Up to
-// `capacity` events with `capacity_bytes` of memory wait; further ones are dropped and counted, which is logged once
-// per hang. The constructor starts the thread. The destructor writes waiting events and closes the file, but abandons
-// the thread if that takes longer than `close_limit`, so the clock and the sink's file system must outlive the thread.
+// `capacity` events with `capacity_bytes` of memory wait; further ones are dropped and counted. Each hang is logged
+// once. The constructor starts the thread. The destructor writes waiting events and closes the file, but abandons the
+// thread if that takes longer than `close_limit`, so the clock and the sink's file system must outlive the thread.
 // Thread-safe.
 class EventQueue {
  public:
@@ -27,7 +27,7 @@ class EventQueue {
     Clock* clock = nullptr;
     Executor* executor = Executor::Threads();
     size_t capacity = 4096;  // events
-    // An event that finds none before it waits even if it is larger.
+    // An event that finds the queue empty is queued even if it is larger.
     size_t capacity_bytes = 64 << 20;
     absl::Duration close_limit = absl::Seconds(5);
   };
@@ -43,8 +43,8 @@ class EventQueue {
   void WriteScalar(absl::string_view tag, float value, int64_t step);
   void WriteSessionLog(v1::SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");
 
-  // Blocks until all earlier events are flushed. Errors: DeadlineExceeded, logged, if that takes longer than `limit`;
-  // otherwise those of EventSink::Flush.
+  // Blocks until all earlier events are flushed. Errors: DeadlineExceeded, which is also logged, if that takes longer
+  // than `limit`; errors of EventSink::Flush.
   absl::Status Flush(absl::Duration limit);
 
   // Number of events dropped so far.
@@ -56,7 +56,7 @@ class EventQueue {
   static void Loop(State* state);
 
   const Options options_;
-  // Shared with the thread, which may outlive this.
+  // Shared with the thread, which may outlive this object.
   const std::shared_ptr<State> state_;
   const std::unique_ptr<Thread> thread_;
 };

@@ -139,7 +139,7 @@ TEST_F(EventQueueTest, AFlushIsGivenUpAtItsLimit) {
 }
 
 TEST(HangingEventQueueTest, DestroyingItIsGivenUpAtItsLimit) {
-  // The abandoned thread keeps using all of these.
+  // The abandoned thread keeps using these objects.
   auto* const clock = new SimulatedClock;
   auto* const memory = new MemoryFileSystem;
   auto* const fs = new HangingFileSystem(memory);

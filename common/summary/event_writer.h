@@ -17,29 +17,29 @@
 
 namespace lockstep {
 
-// Takes the events of a process, one after the other. Thread-safe.
+// Takes the events of a process one by one. Thread-safe.
 class EventSink {
  public:
   virtual ~EventSink() = default;
 
-  // Never fails: what is lost is logged.
+  // Never fails, but logs the loss of events.
   virtual void Write(v1::Event event) = 0;
-  // Blocks until everything written so far is safe. Errors: those of the files.
+  // Blocks until everything written so far is safe. Returns errors of the files.
   virtual absl::Status Flush() = 0;
   virtual absl::Status Close() = 0;
-  // Names the sink for people.
+  // The name of the sink for messages.
   virtual const std::string& path() const = 0;
 };
 
 // Writes one event file in TensorBoard's format: <directory>/events.out.tfevents.<10-digit seconds>.<host name>[.<n>],
 // whose first record is file_version "brain.Event:2". Flushes that record and the first event immediately, so that the
 // file is visible, then every 10th event, any event 120 s after the last flush, and records of the session: a killed
-// process leaves what it wrote before its last checkpoint. A full disk never stops the run: the
-// first error of a streak is logged, the whole event is lost, and later events are tried again. Thread-safe.
+// process leaves everything that it wrote before its last checkpoint. A full disk never stops the run. The first error
+// of a streak is logged, the whole event is lost, and later events are tried again. Thread-safe.
 class EventWriter : public EventSink {
  public:
-  // Creates the directory and the file; if the name exists, appends a number to it. `host` goes into the file's name;
-  // if empty, it is this machine's.
+  // Creates the directory and the file; if the name exists, appends a number to it. `host` is part of the file's name;
+  // if empty, this machine's name is used.
   static absl::StatusOr<std::unique_ptr<EventWriter>> Create(FileSystem* fs, Clock* clock, std::string directory,
                                                              std::string host = "");
   // Calls Close.
@@ -49,8 +49,8 @@ class EventWriter : public EventSink {
   void Write(v1::Event event) override ABSL_LOCKS_EXCLUDED(mutex_);
   void WriteScalar(absl::string_view tag, float value, int64_t step);
   void WriteSessionLog(v1::SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");
-  // Writes the costs of a step, a serialized tensorflow.RunMetadata, which TensorBoard shows under `tag`.
-  // InvalidArgument, with nothing written, for a tag that this writer has written before.
+  // Writes the costs of a step as a serialized tensorflow.RunMetadata, which TensorBoard shows under `tag`. If this
+  // writer has used the tag before, writes nothing and returns InvalidArgument.
   absl::Status WriteRunMetadata(absl::string_view tag, absl::string_view run_metadata, int64_t step)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -68,7 +68,7 @@ class EventWriter : public EventSink {
   void Start() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Append(const v1::Event& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status FlushFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Logs the first error of a streak, and its end.
+  // Logs the first error of a streak, and the end of the streak.
   void Note(const absl::Status& status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   Clock* const clock_;
@@ -87,7 +87,7 @@ class EventWriter : public EventSink {
   std::set<std::string> metadata_tags_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Returns an event with a summary's scalar, without a time.
+// Returns an event with one scalar of a summary, without a time.
 v1::Event ScalarEvent(absl::string_view tag, float value, int64_t step);
 // Returns an event of the run's session, without a time.
 v1::Event SessionLogEvent(v1::SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");

@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-// Returns the contents of an event file in words and in order: "START 0", "CHECKPOINT 4", "loss 4". Fails the test if
-// an event cannot be parsed.
+// Describes the events of a file, in order: "START 0", "CHECKPOINT 4", "loss 4". Fails the test if an event cannot be
+// parsed.
 std::vector<std::string> EventsOf(FileSystem* fs, const std::string& path);
 
 }  // namespace lockstep
