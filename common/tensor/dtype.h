@@ -9,13 +9,13 @@
 
 namespace lockstep {
 
-// Returns the bytes of one element; 0 for types without a fixed size (DT_STRING) and unknown ones.
+// Returns the number of bytes of one element; 0 for types without a fixed size (DT_STRING) and unknown ones.
 size_t SizeOf(v1::DataType dtype);
 
 // Returns "float32", "int64", ...; "invalid" for unknown types.
 absl::string_view NameOf(v1::DataType dtype);
 
-// The DataType of a C++ type: DataTypeOf<float>::value.
+// The DataType of a C++ type, such as DataTypeOf<float>::value.
 template <typename T>
 struct DataTypeOf;
 template <>

@@ -24,7 +24,7 @@ class FloatChunks {
 
   // Appends bytes.
   void Append(absl::string_view bytes);
-  // Sets the type of the bytes, one of the three.
+  // Sets the type of the bytes, one of the three types above.
   void set_type(v1::DataType type);
 
   v1::DataType type() const { return type_; }

@@ -74,7 +74,7 @@ TEST_P(RoundingTest, RoundTripsEveryNumberByDefinition) {
   }
 }
 
-// Tests every boundary between neighbors: the floats just below, at and just above the middle.
+// Tests every boundary between neighboring numbers: the floats just below, at and just above the midpoint.
 TEST_P(RoundingTest, RoundsToTheNearestAndTiesToEven) {
   const Type& t = GetParam();
   for (uint16_t lower = 0; lower + 1 < t.infinity; ++lower) {

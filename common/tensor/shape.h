@@ -29,7 +29,7 @@ class Shape {
   absl::Span<const int64_t> dims() const { return dims_; }
   int64_t num_elements() const;
 
-  // "[2,3]"; "[]" for a scalar.
+  // Returns "[2,3]"; "[]" for a scalar.
   std::string ToString() const;
 
   friend bool operator==(const Shape& a, const Shape& b) { return a.dims_ == b.dims_; }

@@ -15,8 +15,8 @@
 
 namespace lockstep {
 
-// A typed array in aligned memory, row-major. Copies share the memory, and any copy may write it, so treat a tensor as
-// constant once it is handed over. Thread-compatible.
+// A typed array in aligned memory, row-major. Copies share the memory, and any copy may write to it, so treat a tensor
+// as constant once you have handed it over. Thread-compatible.
 class Tensor {
  public:
   // Creates an empty tensor: DT_INVALID, a scalar's shape, no memory.
