@@ -8,9 +8,9 @@
 
 namespace lockstep {
 
-// Computes the wait before each further attempt: it grows by a factor up to a limit, less a random part, so that many
-// clients of a server that returns do not call it at the same instant. Does not wait itself. The delays are a function
-// of the options and the seed. Thread-compatible.
+// Computes the delay before each further attempt. The delay grows by a factor up to a limit and is shortened at random,
+// so that many clients of a server that returns do not call it at the same instant. Does not wait itself. The delays
+// depend only on the options and the seed. Thread-compatible.
 class Backoff {
  public:
   struct Options {
@@ -25,7 +25,7 @@ class Backoff {
 
   // The delay before the next attempt.
   absl::Duration Next();
-  // Makes the next delay the first one again. Called after a success.
+  // Makes the next delay the first one again. Call this after a success.
   void Reset();
 
  private:

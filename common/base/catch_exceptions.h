@@ -9,7 +9,7 @@
 namespace lockstep {
 
 // Calls a user's `function`, which returns a Status or a StatusOr, and returns its result. An exception becomes an
-// Internal error with the exception's message. The library itself throws nothing.
+// Internal error with the exception's message. The library itself never throws.
 template <typename Function>
 auto CatchExceptions(Function&& function) -> decltype(function()) {
   try {

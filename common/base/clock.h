@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// The time as all other classes see it. Thread-safe.
+// The source of time for all other classes. Thread-safe.
 class Clock {
  public:
   // The machine's clocks; never destroyed.
@@ -14,19 +14,19 @@ class Clock {
 
   virtual ~Clock() = default;
 
-  // Monotonic: for durations and deadlines. Its origin has no meaning. Setting the wall clock does not move it, and it
-  // stands still while the machine is suspended.
+  // Monotonic time, for durations and deadlines. Its origin has no meaning. Setting the wall clock does not change it,
+  // and it stands still while the machine is suspended.
   virtual absl::Time Now() = 0;
 
   // The date, for time stamps that people and other programs read. It may jump either way at any time: do not wait for
-  // it, and do not take differences.
+  // it or compute differences.
   virtual absl::Time WallTime() = 0;
 
-  // Waits on `cv` with `mutex` held until it is signalled or `deadline`, one of Now(), has passed. May wake without
-  // cause. Returns true when the deadline has passed.
+  // Waits on `cv`, with `mutex` held, until it is signalled or Now() reaches `deadline`. May wake without cause.
+  // Returns true when the deadline has passed.
   virtual bool WaitUntil(CondVar* cv, Mutex* mutex, absl::Time deadline) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) = 0;
 
-  // Blocks the caller. For loops that need no waking; everything else waits on a CondVar.
+  // Blocks the caller. Only for loops that nothing needs to wake; all other code waits on a CondVar.
   void Sleep(absl::Duration duration);
 };
 

@@ -12,8 +12,8 @@ namespace lockstep {
 
 class CondVar;
 
-// Runs other work in place of a wait, in a simulation that runs the bodies of many threads in one. Programs have none,
-// and wait as the operating system does.
+// Runs other work instead of waiting, for a simulation that runs the bodies of many threads in one thread. Programs
+// have no scheduler, and wait in the operating system.
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
@@ -21,8 +21,8 @@ class Scheduler {
   virtual void OnLock() = 0;
   // Called when a mutex is held by another body; runs other bodies.
   virtual void OnContention() = 0;
-  // Runs other bodies until `cv` is notified (or without cause), or `timeout` of the simulated time has passed; returns
-  // true in the latter case.
+  // Runs other bodies until `cv` is notified, `timeout` of simulated time has passed, or without cause. Returns true
+  // after the timeout.
   virtual bool Wait(const CondVar* cv, absl::Duration timeout) = 0;
   virtual void Notify(const CondVar* cv, bool all) = 0;
 
@@ -59,7 +59,7 @@ class ABSL_LOCKABLE Mutex {
   std::mutex mutex_;
 };
 
-// Holds a Mutex for the life of a scope.
+// Holds a Mutex until the end of a scope.
 class ABSL_SCOPED_LOCKABLE MutexLock {
  public:
   explicit MutexLock(Mutex* mutex) ABSL_EXCLUSIVE_LOCK_FUNCTION(mutex) : mutex_(mutex) { mutex_->Lock(); }
@@ -83,11 +83,12 @@ class CondVar {
     cv_.wait(lock);
     lock.release();
   }
-  // Waits in real time, or in the scheduler's. Returns true when `timeout` passed without a notification.
+  // Waits in real time, or in the scheduler's simulated time. Returns true when `timeout` passed without a
+  // notification.
   bool WaitWithTimeout(Mutex* mutex, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (ABSL_PREDICT_FALSE(Scheduler::Get() != nullptr)) return WaitInScheduler(mutex, timeout);
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
-    // Treat more than a day as no limit: the addition to now() must not overflow.
+    // Treat more than a day as no limit, because the addition to now() must not overflow.
     const auto limit = absl::ToChronoNanoseconds(timeout < absl::Hours(24) ? timeout : absl::Hours(24));
     const bool timed_out = cv_.wait_for(lock, limit) == std::cv_status::timeout;
     lock.release();

@@ -21,7 +21,7 @@ namespace lockstep {
 template <typename Value>
 class NameRegistry {
  public:
-  // `kind` is the name of a value in errors: "a model".
+  // `kind` names a value in errors: "a model".
   explicit NameRegistry(std::string kind) : kind_(std::move(kind)) {}
   NameRegistry(const NameRegistry&) = delete;
   NameRegistry& operator=(const NameRegistry&) = delete;
@@ -62,10 +62,10 @@ class NameRegistry {
   std::map<std::string, Value> values_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Ends the program, with the error, unless a registration before main succeeded.
+// Ends the program with the error unless `status` is OK. For registrations before main.
 bool MustBeRegistered(const absl::Status& status);
 
-// Implements the macros REGISTER_...: registers before main.
+// Implements the REGISTER_... macros, which register before main.
 #define LOCKSTEP_REGISTERED_(...) LOCKSTEP_REGISTERED_NUMBERED_(__COUNTER__, __VA_ARGS__)
 #define LOCKSTEP_REGISTERED_NUMBERED_(counter, ...) LOCKSTEP_REGISTERED_NAMED_(counter, __VA_ARGS__)
 #define LOCKSTEP_REGISTERED_NAMED_(counter, ...) \

@@ -7,14 +7,15 @@
 namespace lockstep {
 namespace {
 
-// splitmix64's finalizer.
+// The finalizer of splitmix64.
 uint64_t Mix(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9ull;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBull;
   return x ^ (x >> 31);
 }
 
-// Calls f(element index, block, first lane) for every block that `size` elements need, `per_block` each.
+// Calls f(element index, block, first lane) for every block that `size` elements need. Each block has `per_block`
+// elements.
 template <typename F>
 void ForEachBlock(const Philox& philox, size_t size, size_t per_block, F f) {
   uint64_t index = 0;

@@ -10,10 +10,9 @@
 
 namespace lockstep {
 
-// Philox4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3",
-// SC 2011): a counter-based generator. Block i of a stream is a pure function of
-// (key, stream, i), so any number can be computed without the preceding ones, on
-// any machine, in any order. Copyable, holds no memory. Thread-compatible.
+// Philox4x32-10 (Salmon et al., "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011), a counter-based generator.
+// Block i of a stream is a pure function of (key, stream, i), so any number can be computed without the preceding ones,
+// on any machine, in any order. Copyable, holds no memory. Thread-compatible.
 class Philox {
  public:
   using Block = std::array<uint32_t, 4>;
@@ -21,23 +20,22 @@ class Philox {
   // `key` is usually the run's seed; `stream` separates its uses.
   Philox(uint64_t key, uint64_t stream) : key_(key), stream_(stream) {}
 
-  // The generator of a (step, slot) under a named use: dropout of one layer, augmentation, ...
+  // Returns the generator of a (step, slot) for a named use, such as the dropout of one layer.
   static Philox ForSlot(uint64_t seed, absl::string_view use, int64_t step, int64_t slot);
 
-  // Four independent uniform 32-bit numbers.
+  // Returns four independent uniform 32-bit numbers.
   Block At(uint64_t index) const;
 
-  // The numbers of blocks first_block, first_block + 1, ... one after the other: several blocks
-  // at a time, about four times as fast as At(). For long masks.
+  // Writes the numbers of blocks first_block, first_block + 1, ... in order. Computes several blocks at a time, about
+  // four times as fast as At(). For long masks.
   void FillBits(uint64_t first_block, absl::Span<uint32_t> out) const;
 
-  // Sequential use: fills from block 0 on.
-  // Uniform in [0, 1), 24 bits.
+  // Fills `out` from block 0 on with numbers that are uniform in [0, 1), with 24 bits.
   void FillUniform(absl::Span<float> out) const;
-  // Standard normal: pairs of normal_numbers.h, rounded to float.
+  // Fills `out` from block 0 on with standard normal numbers: pairs of normal_numbers.h, rounded to float.
   void FillNormal(absl::Span<float> out) const;
 
-  // [0, 1) from 32 random bits.
+  // Converts 32 random bits to a number in [0, 1).
   static float ToUniform(uint32_t bits) { return static_cast<float>(bits >> 8) * (1.0f / 16777216.0f); }
 
  private:
@@ -45,8 +43,8 @@ class Philox {
   uint64_t stream_;
 };
 
-// A 64-bit hash that is the same on every machine and in every release (FNV-1a, then a
-// finalizer). For deriving stream numbers and fingerprints; not for secrets.
+// Returns a 64-bit hash (FNV-1a, then a finalizer) that is the same on every machine and in every release. For stream
+// numbers and fingerprints, not for secrets.
 uint64_t StableHash(absl::string_view text, uint64_t seed = 0);
 
 }  // namespace lockstep

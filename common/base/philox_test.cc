@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// The key and the counter's two halves: words 0, 1 are the index, 2, 3 the stream.
+// Takes the key and the two halves of the counter: words 0 and 1 are the index, 2 and 3 the stream.
 Philox::Block At(uint64_t key, uint64_t stream, uint64_t index) { return Philox(key, stream).At(index); }
 
 // The known answers of Random123 (tests/kat_vectors, philox4x32 with 10 rounds).
@@ -87,7 +87,7 @@ TEST(PhiloxTest, StepSlotUseAndSeedChangeTheNumbers) {
   EXPECT_EQ(seen.size(), count);
 }
 
-// Fingerprints and streams are derived from these: they never change.
+// Fingerprints and streams are derived from these hashes, so they never change.
 TEST(StableHashTest, IsTheSameInEveryRelease) {
   EXPECT_EQ(StableHash(""), 0xf52a15e9a9b5e89bu) << std::hex << StableHash("");
   EXPECT_EQ(StableHash("lockstep"), 0x64775feee16cd011u) << std::hex << StableHash("lockstep");

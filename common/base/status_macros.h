@@ -13,7 +13,7 @@
     if (!lockstep_status_.ok()) return lockstep_status_; \
   } while (false)
 
-// ASSIGN_OR_RETURN(auto x, F()): x becomes F()'s value, or its error is returned.
+// ASSIGN_OR_RETURN(auto x, F()) sets x to F()'s value, or returns its error.
 #define ASSIGN_OR_RETURN(lhs, expr) \
   LOCKSTEP_ASSIGN_OR_RETURN_(LOCKSTEP_CONCAT_(lockstep_statusor_, __LINE__), lhs, expr)
 #define LOCKSTEP_ASSIGN_OR_RETURN_(statusor, lhs, expr)    \

@@ -8,7 +8,7 @@ namespace lockstep {
 
 uint64_t SystemRandom64() {
   uint64_t bits = 0;
-  // Up to 256 bytes come whole.
+  // getrandom returns up to 256 bytes completely.
   PCHECK(getrandom(&bits, sizeof(bits), 0) == sizeof(bits)) << "getrandom";
   return bits;
 }

@@ -5,7 +5,7 @@
 
 namespace lockstep {
 
-// 64 unpredictable bits from the operating system. For names and secrets; results must not depend on them.
+// Returns 64 unpredictable bits from the operating system. For names and secrets; results must not depend on them.
 uint64_t SystemRandom64();
 
 }  // namespace lockstep

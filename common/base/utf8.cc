@@ -31,7 +31,7 @@ size_t CharacterSize(absl::string_view text) {
 
 bool IsControl(absl::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
-  // U+0080 to U+009F have two bytes.
+  // U+0080 to U+009F take two bytes.
   if (first == 0xc2) return static_cast<unsigned char>(character[1]) < 0xa0;
   return (first < 0x20 && first != '\t') || first == 0x7f;
 }

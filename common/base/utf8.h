@@ -10,12 +10,12 @@ namespace lockstep {
 
 // Returns true if `text` is UTF-8 (RFC 3629).
 bool IsUtf8(absl::string_view text);
-// Returns the characters of `text` that fit into `max_bytes`; each byte that is not part of a character becomes a
+// Returns the characters of `text` that fit into `max_bytes`. Each byte that is not part of a character becomes a
 // question mark.
 std::string ToUtf8(absl::string_view text, size_t max_bytes);
 
-// Returns `text` for a terminal: each byte that is not part of a character, and the bytes of each control character
-// except tab, become \x1b and the like.
+// Returns `text` for a terminal. Each byte that is not part of a character, and each byte of a control character other
+// than tab, is escaped, as in \x1b.
 std::string Printable(absl::string_view text);
 
 }  // namespace lockstep

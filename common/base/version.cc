@@ -7,12 +7,12 @@
 
 namespace lockstep {
 
-// Defined by version_stamp.cc, which is compiled whenever a program is linked.
+// Defined in version_stamp.cc, which is compiled whenever a program is linked.
 extern const char kStampedRevision[];
 
 namespace {
 
-// `git archive` replaces it (.gitattributes).
+// `git archive` replaces this text (.gitattributes).
 constexpr absl::string_view kArchivedRevision = "$Format:%h$";
 
 std::string Revision() {

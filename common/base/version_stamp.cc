@@ -1,5 +1,5 @@
-// Compiled whenever a program is linked, with the values of --stamp and --embed_label: the only object that a new
-// revision changes.
+// Compiled whenever a program is linked, with the values of --stamp and --embed_label. This is the only object that a
+// new revision changes.
 namespace lockstep {
 
 extern const char kStampedRevision[];

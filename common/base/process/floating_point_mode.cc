@@ -20,7 +20,7 @@ struct Setting {
   const char* text;
 };
 
-// The register that every instruction of the vector units follows; the older unit of x86 (x87) is not used.
+// The control register of the vector units. The older unit of x86 (x87) is not used.
 #if defined(__x86_64__)
 constexpr Setting kSettings[] = {{0x8000, "subnormal results become zero (FTZ)"},
                                  {0x0040, "subnormal numbers count as zero (DAZ)"},

@@ -64,7 +64,7 @@ TEST_F(FloatingPointModeTest, EveryOtherRoundingIsAnError) {
   }
 }
 
-// Therefore a check before threads are created covers them.
+// This is why a check before threads are created covers them.
 TEST_F(FloatingPointModeTest, AThreadInheritsTheMode) {
   absl::Status status;
   Set(kFlushesResults);

@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-// The fields of the lines that the thread logs now; null if there are none.
+// The fields of the lines that the thread is logging; null if there are none.
 thread_local const LogFields::Fields* thread_fields = nullptr;
 
 // Returns the text as a JSON string. Bytes that are not UTF-8 become question marks.
@@ -101,7 +101,7 @@ absl::Status SetLogFormat(absl::string_view format, const std::string& role) {
   }
   sink = new JsonSink(role);
   google::AddLogSink(sink);
-  // Neither the text on stderr nor files.
+  // Log neither text to stderr nor to files.
   FLAGS_logtostderr = false;
   FLAGS_alsologtostderr = false;
   FLAGS_stderrthreshold = google::NUM_SEVERITIES;

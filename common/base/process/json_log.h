@@ -13,17 +13,17 @@ namespace lockstep {
 // The help text of --log_format.
 extern const char kLogFormatHelp[];
 
-// The format of the process's log on stderr: "text" as glog writes it, or "json", one object a line with `time` (RFC
-// 3339 with the zone), `severity`, `role`, `process`, `file`, `line`, `message`, and the fields below. To be called
-// once, before threads log. InvalidArgument for another format.
+// Sets the format of the process's log on stderr: "text" as glog writes it, or "json", one object per line with `time`
+// (RFC 3339 with the zone), `severity`, `role`, `process`, `file`, `line`, `message`, and the fields below. Call this
+// once, before threads log. InvalidArgument for any other format.
 absl::Status SetLogFormat(absl::string_view format, const std::string& role);
-// True after SetLogFormat("json").
+// Returns true after SetLogFormat("json").
 bool LogsJson();
 
 // Adds a field to every later line of the process. `json` is a JSON value. Thread-safe.
 void SetLogField(const std::string& name, const std::string& json);
 
-// Adds fields to the lines that this thread logs during the object's life. Values are JSON.
+// Adds fields to the lines that this thread logs during the object's lifetime. Values are JSON.
 class LogFields {
  public:
   using Fields = std::vector<std::pair<std::string, std::string>>;

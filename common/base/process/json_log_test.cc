@@ -17,7 +17,7 @@ std::string LinesOf(const Log& log) {
 }
 
 TEST(JsonLogTest, ALineIsAnObject) {
-  // As InitializeProcess does: until then glog writes text to stderr, whatever its flags say.
+  // InitializeProcess does the same. Until then glog writes text to stderr, whatever its flags say.
   google::InitGoogleLogging("json_log_test");
   EXPECT_EQ(SetLogFormat("xml", "chief").message(), "--log_format is text or json, not \"xml\"");
   ASSERT_TRUE(SetLogFormat("text", "chief").ok());

@@ -10,7 +10,7 @@ namespace lockstep {
 int NumProcessors() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
-  // Fails on machines with more processors than the set has room for.
+  // The call fails on machines with more processors than the set can hold.
   if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) return std::max(CPU_COUNT(&allowed), 1);
   return std::max(static_cast<int>(sysconf(_SC_NPROCESSORS_ONLN)), 1);
 }

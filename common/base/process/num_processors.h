@@ -3,7 +3,8 @@
 
 namespace lockstep {
 
-// The processors that this process may use, at least one: how many threads can compute at the same time.
+// Returns the number of processors that this process may use, at least one. This many threads can compute at the same
+// time.
 int NumProcessors();
 
 }  // namespace lockstep

@@ -24,22 +24,23 @@
 namespace lockstep {
 namespace {
 
-// Wakes a TerminationWatch that is over. Any process may send it, too.
+// Wakes a TerminationWatch that is over. Other processes may send this signal too.
 constexpr int kWake = SIGUSR1;
 
-// Payloads of a status: its exit code, and a mark that a disk hangs.
+// Payloads of a status: its exit code, and a mark for a hanging disk.
 constexpr char kExitCodePayload[] = "lockstep/exit_code";
 constexpr char kDiskHangPayload[] = "lockstep/disk_hang";
 
-// Writes `line` to stderr, unless it would have to wait: stderr may be a pipe that nothing reads, in which a thread
-// that holds the lock of the log waits already.
+// Writes `line` to stderr, but not if that would block. Stderr may be a pipe that nothing reads, on which a thread that
+// holds the log's lock already waits.
 void SayWithoutWaiting(const std::string& line) {
   pollfd output = {STDERR_FILENO, POLLOUT, 0};
   if (poll(&output, 1, 0) != 1 || (output.revents & POLLOUT) == 0) return;
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
 }
 
-// True where process ids are the machine's own: in its first namespace of them, not in a container's.
+// Returns true if process ids are those of the machine, because the process is in the first namespace of process ids
+// and not in a container's.
 bool HasHostsProcessIds() {
   constexpr char kFirst[] = "pid:[4026531836]";  // PROC_PID_INIT_INO of Linux
   char name[sizeof(kFirst)] = "";
@@ -87,12 +88,13 @@ void InitializeProcess(const char* program) {
   }
   FLAGS_logtostderr = true;
   google::InitGoogleLogging(program);
-  // Debian's Abseil looks for deadlocks at every lock of gRPC's; ours are other mutexes.
+  // Debian's Abseil checks every lock of gRPC for deadlocks. Lockstep uses other mutexes.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 2047 << 20);
-  // Use one heap: memory that a received message took and freed serves the next message, whichever thread receives it.
-  // With a heap for each thread, a chief's heaps kept twice the memory that its messages ever took at the same time.
+  // Use one heap, so that memory that a received message took and freed serves the next message, whichever thread
+  // receives it. With a heap for each thread, a chief's heaps kept twice the memory that its messages ever took at the
+  // same time.
   mallopt(M_ARENA_MAX, 1);
   rlimit files;
   if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
@@ -103,7 +105,7 @@ void InitializeProcess(const char* program) {
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGUSR1, SIG_IGN);
   std::signal(SIGUSR2, SIG_IGN);
-  // A process that ignores SIGCHLD, which it inherits from a parent that does, cannot wait for its children.
+  // A parent may pass on that SIGCHLD is ignored. Then the process could not wait for its own children.
   std::signal(SIGCHLD, SIG_DFL);
 }
 
@@ -129,7 +131,7 @@ sigset_t StopSignals() {
   sigaddset(&signals, SIGXCPU);
   struct sigaction hangup = {};
   sigaction(SIGHUP, nullptr, &hangup);
-  // A blocked signal waits to be taken even if it is ignored.
+  // A blocked signal stays pending even if it is ignored.
   if (hangup.sa_handler != SIG_IGN) sigaddset(&signals, SIGHUP);
   return signals;
 }
@@ -153,7 +155,7 @@ TerminationWatch::~TerminationWatch() {
     ending_ = true;
     changed_.SignalAll();
   }
-  // A second Ctrl-C still ends the process meanwhile.
+  // Meanwhile, a second Ctrl-C still ends the process.
   actor_->Join();
   pthread_t watcher;
   {

@@ -26,59 +26,61 @@ enum ExitCode {
   kExitTerminated = 143,      // stopped on request, and nothing is lost
 };
 
-// The exit code for the status with which a role ended.
+// Returns the exit code of a role that ended with `status`.
 int ExitCodeOf(const absl::Status& status);
-// Returns the same error with a payload: ExitCodeOf returns `exit_code` for it, as long as callers pass it on
+// Returns the same error with a payload. ExitCodeOf returns `exit_code` for it, as long as callers pass it on
 // unchanged.
 absl::Status WithExitCode(absl::Status status, int exit_code);
 
-// Returns the same error, marked as caused by a disk that hangs (kExitFailed): code that ends the process with it must
-// not destroy any object that may write.
+// Returns the same error, marked as caused by a hanging disk (kExitFailed). Code that ends the process because of it
+// must not destroy any object that may write.
 absl::Status AsDiskHang(absl::Status status);
 bool IsDiskHang(const absl::Status& status);
 
-// First call of every main: logging to stderr, the C library set to keep freed memory (it halves the time of a
-// step) and to have one heap for all threads, as many open files as allowed, no SIGPIPE, and no
-// SIGXFSZ: beyond `ulimit -f` a write fails, as on a full disk. SIGUSR1 and SIGUSR2 change nothing where no
-// TerminationWatch takes them. SIGCHLD is not ignored, even if the parent ignores it. Ends the process with
-// TargetError() when there is one (kernels/vectors/target.h). What everything is compiled for was checked before main
-// (kernels/vectors/required_instructions.h).
+// Initializes the process; the first call of every main. Logs go to stderr. The C library keeps freed memory, which
+// halves the time of a step, and has one heap for all threads. The limit of open files is raised as far as allowed.
+// SIGPIPE and SIGXFSZ are ignored, so that a write beyond `ulimit -f` fails as on a full disk. SIGUSR1 and SIGUSR2 have
+// no effect unless a TerminationWatch takes them. SIGCHLD is not ignored, even if the parent ignores it. If there is a
+// TargetError() (kernels/vectors/target.h), ends the process with it. The instruction set of the whole program has been
+// checked before main (kernels/vectors/required_instructions.h).
 void InitializeProcess(const char* program);
 
-// Returns freed memory, which InitializeProcess has the C library keep, to the kernel. Called after a large use of
-// memory that does not recur.
+// Returns to the kernel the freed memory that InitializeProcess makes the C library keep. Call this after using a large
+// amount of memory that is not needed again.
 void ReleaseFreedMemory();
 
-// This machine's name.
+// Returns this machine's name.
 std::string HostName();
 
-// "worker-1234@host": the role, process id and host name. In a container, where the id is often 1 and another may have
-// the same host name, six random hexadecimal digits stand for the id. The same at each call of one process.
+// Returns "worker-1234@host": the role, process id and host name. In a container, six random hexadecimal digits replace
+// the process id, because it is often 1 and another container may have the same host name. All calls of one process
+// return the same name.
 std::string ProcessName(const std::string& role);
 
-// The signals that tell a process to stop: SIGTERM, SIGINT, SIGXCPU and, unless it is ignored as under nohup, SIGHUP.
+// Returns the signals that tell a process to stop: SIGTERM, SIGINT, SIGXCPU and, unless it is ignored as under nohup,
+// SIGHUP.
 sigset_t StopSignals();
-// StopSignals(), and SIGUSR1 and SIGUSR2, which tell the process to save now and to continue.
+// Returns StopSignals() plus SIGUSR1 and SIGUSR2, which tell the process to save now and to continue.
 sigset_t WatchedSignals();
 
 // Maximum time that a process that was asked to stop may take in addition to saving (checkpoint.stop_seconds), for the
-// event file and for calls that hang in a disk. Then it ends itself.
+// event file and for calls that hang on a disk. After that it ends itself.
 constexpr absl::Duration kEndingLimit = absl::Seconds(15);
 
-// Acts on WatchedSignals() as StopRequests defines them, in a thread of its own. A signal that means an immediate end
-// ends the process with `second_exit_code`, even while a callback hangs; so does the watch when `limit` has passed
-// since the first stop signal, even if stderr takes nothing. All threads exist from the start: a process that can get
-// no more threads still stops. No signal ends the watch itself. Life: make it before any other thread, so that all
-// block the signals. Destroying it waits for the callbacks and ends the watch; the signals stay blocked.
+// Acts on WatchedSignals() in its own threads, as StopRequests defines. A signal that means an immediate end ends the
+// process with `second_exit_code`, even while a callback hangs. The watch also ends the process when `limit` has passed
+// since the first stop signal, even if stderr blocks. It creates all threads at the start, so a process that can get no
+// more threads still stops. No signal ends the watch itself. Create it before any other thread, so that all threads
+// block the signals. The destructor waits for the callbacks and ends the watch; the signals stay blocked.
 class TerminationWatch {
  public:
   struct Options {
     // Called once, at the first stop signal.
     std::function<void()> on_stop;
-    // Called at a signal that asks for a save, but not after on_stop. Signals that arrive before the call begins are
-    // one request. Must not block: on_stop would wait for it. Null if the process has nothing to save.
+    // Called at a signal that requests a save, but not after on_stop. All signals that arrive before the call begins
+    // are one request. Must not block, because on_stop would wait for it. Null if the process has nothing to save.
     std::function<void()> on_save;
-    // Called when the process is ended.
+    // Called when the watch ends the process.
     std::function<int()> second_exit_code = [] { return kExitTerminated; };
     // Called at the first stop signal.
     std::function<absl::Duration()> limit = [] { return absl::InfiniteDuration(); };
@@ -89,16 +91,16 @@ class TerminationWatch {
   explicit TerminationWatch(Options options);
   ~TerminationWatch();
 
-  // Returns the first stop signal; 0 if there was none.
+  // Returns the first stop signal, or 0 if none has arrived.
   int stop_signal() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   void Watch() ABSL_LOCKS_EXCLUDED(mutex_);
   // Runs the callbacks.
   void Act() ABSL_LOCKS_EXCLUDED(mutex_);
-  // The next signal; negative at `deadline`.
+  // Waits for the next signal and returns it; returns a negative number at `deadline`.
   int Next(absl::Time deadline);
-  // Has Act call on_stop, or else on_save if `stop_signal` is 0, unless the watch is ending.
+  // Makes Act call on_stop or, if `stop_signal` is 0, on_save, unless the watch is ending.
   void RequestAct(int stop_signal) ABSL_LOCKS_EXCLUDED(mutex_);
   bool over() const ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -110,9 +112,9 @@ class TerminationWatch {
   absl::optional<pthread_t> watcher_id_ ABSL_GUARDED_BY(mutex_);
   int stop_signal_ ABSL_GUARDED_BY(mutex_) = 0;
   bool save_due_ ABSL_GUARDED_BY(mutex_) = false;
-  // No callback begins any more.
+  // True if no further callback may begin.
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
-  // The watch has ended: the next signal only wakes watcher_.
+  // True if the watch has ended, so that the next signal only wakes watcher_.
   bool over_ ABSL_GUARDED_BY(mutex_) = false;
   // Runs the callbacks.
   std::unique_ptr<Thread> actor_;

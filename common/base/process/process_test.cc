@@ -82,7 +82,7 @@ TEST(ExitCodeTest, ADiskThatHangsIsNoAbsence) {
   EXPECT_TRUE(AsDiskHang(absl::OkStatus()).ok());
 }
 
-// A full disk fails in the same way: saved data stays, and the run tries again.
+// A full disk fails in the same way, so saved data stays and the run tries again.
 TEST(InitializeProcessTest, AFileBeyondTheLimitIsAnErrorAndNoEnd) {
   const auto write_beyond_the_limit = [] {
     InitializeProcess("test");
@@ -174,7 +174,7 @@ TEST(TerminationWatchDeathTest, EndsWhenTheLimitHasPassed) {
       ::testing::ExitedWithCode(kExitFailed), "");
 }
 
-// Stderr is a full pipe, as in `lockstep chief ... 2>&1 | less` when the reader does not scroll.
+// Stderr is a full pipe, as in `lockstep chief ... 2>&1 | less` when the user does not scroll.
 TEST(TerminationWatchDeathTest, EndsAtTheLimitEvenIfStderrBlocks) {
   EXPECT_EXIT(
       {
@@ -350,7 +350,7 @@ TEST(InitializeProcessTest, AwaitsChildrenDespiteIgnoredSigchld) {
   EXPECT_EXIT(await_child(), testing::ExitedWithCode(7), "");
 }
 
-// A program that is never long enough in one place to need a watch has none.
+// A program that never stays long enough in one place to need a watch has none.
 TEST(InitializeProcessTest, UserSignalsWithoutAWatchAreHarmless) {
   const auto take_both = [] {
     InitializeProcess("test");
@@ -361,7 +361,7 @@ TEST(InitializeProcessTest, UserSignalsWithoutAWatchAreHarmless) {
   EXPECT_EXIT(take_both(), testing::ExitedWithCode(0), "");
 }
 
-// The name that the first process of a container gives itself; empty where there may be no containers.
+// Returns the name that the first process of a container gives itself; empty where containers are not allowed.
 std::string NameInAContainer() {
   int pipes[2];
   if (pipe(pipes) != 0) return "";

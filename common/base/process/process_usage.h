@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-// The resources that this process uses, for display. A number that the system does not provide is 0.
+// The resources that this process uses, for display. Numbers that the system does not provide are 0.
 struct ProcessUsage {
   absl::Duration processor_time;  // user and system, of all threads
   int64_t resident_bytes = 0;

@@ -8,17 +8,17 @@ namespace lockstep {
 
 // Decides what each watched signal means. SIGUSR1 and SIGUSR2, which schedulers send before they take a machine away,
 // ask for a save and nothing else; a stop saves anyway. Among stop signals, this class distinguishes repetitions of one
-// request from a signal that asks for more. One stop often arrives as several signals: from a service manager and from
+// request from a request to end immediately. One stop often arrives as several signals: from a service manager and from
 // the supervisor, from a shell and from the kernel when a terminal closes, to a process and to its group, and one for
-// each thread of a parent that dies. None of these may abort a save, so only SIGINT, a person's Ctrl-C, ever means
-// more, and only when it arrives too late to have been sent with the first signal. Any other sender that wants an
-// immediate end uses SIGKILL. Not thread-safe.
+// each thread of a parent that dies. None of these may abort a save. Only SIGINT, a user's Ctrl-C, can mean an
+// immediate end, and only if it arrives too late to have been sent with the first signal. Any other sender that wants
+// an immediate end uses SIGKILL. Not thread-safe.
 class StopRequests {
  public:
   enum class Meaning {
-    kStop,    // the first one
-    kSame,    // no news
-    kAtOnce,  // a person does not want to wait
+    kStop,    // the first stop signal
+    kSame,    // a repetition
+    kAtOnce,  // a user does not want to wait
     kSave,    // save now, then continue
   };
 

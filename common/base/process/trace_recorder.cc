@@ -16,7 +16,7 @@ int ThisThread() {
 }  // namespace
 
 TraceRecorder* TraceRecorder::Process() {
-  static TraceRecorder* const recorder = new TraceRecorder;  // Threads may still end their spans when main has ended.
+  static TraceRecorder* const recorder = new TraceRecorder;  // Threads may end spans after main has returned.
   return recorder;
 }
 

@@ -14,16 +14,16 @@
 
 namespace lockstep {
 
-// An activity of this process and its thread: a line of a timeline.
+// An activity of this process and its thread. Becomes a line of a timeline.
 struct TraceEvent {
   std::string name;
   absl::Time begin, end;
-  // Numbers the process's threads, from 1, in the order of their first events.
+  // The number of the thread in this process, from 1, in the order of the threads' first events.
   int thread = 0;
 };
 
-// Collects events while recording, and otherwise costs one relaxed load for each. The times are the machine's: they are
-// shown to people and decide nothing. Thread-safe.
+// Collects events while recording. Otherwise each event costs only one relaxed load. The times are the machine's,
+// because they are only shown to people. Thread-safe.
 class TraceRecorder {
  public:
   // Maximum number of events; later events are dropped.
@@ -32,16 +32,16 @@ class TraceRecorder {
   // The recorder that TraceSpan uses.
   static TraceRecorder* Process();
 
-  // Discards the collected events, and begins to record.
+  // Discards the collected events and starts recording.
   void Start() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends the recording. Returns the events in the order of their ends, followed by the events that have not ended, with
-  // this instant as their end.
+  // Stops recording. Returns the events in the order of their ends, followed by the events that have not ended, which
+  // get the current time as their end.
   std::vector<TraceEvent> Stop() ABSL_LOCKS_EXCLUDED(mutex_);
   bool recording() const { return recording_.load(std::memory_order_relaxed); }
 
   // Adds an event of the calling thread.
   void Add(absl::string_view name, absl::Time begin, absl::Time end) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Add in two calls; `key` identifies the open event.
+  // Do the same as Add in two calls. `key` identifies the open event.
   void Open(const void* key, std::string name) ABSL_LOCKS_EXCLUDED(mutex_);
   void Close(const void* key) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -53,10 +53,10 @@ class TraceRecorder {
   std::map<const void*, TraceEvent> open_ ABSL_GUARDED_BY(mutex_);
 };
 
-// An event from its construction to its end, if the process is recording by then.
+// An event that lasts for the lifetime of the object, if the process is recording when it begins.
 class TraceSpan {
  public:
-  // Its name is `name` and `suffix`.
+  // The event's name is `name` followed by `suffix`.
   explicit TraceSpan(absl::string_view name, absl::string_view suffix = "")
       : open_(TraceRecorder::Process()->recording()) {
     if (open_) TraceRecorder::Process()->Open(this, absl::StrCat(name, suffix));

@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-// Gives `limit` threads of the operating system whose name contains `part`, and then none, like a system that has no
-// more left; any number of others. For tests. Thread-safe.
+// Starts `limit` threads of the operating system whose names contain `part`, and then none, like a system that has no
+// more left. Does not limit other threads. For tests. Thread-safe.
 class LimitedThreads : public Executor {
  public:
   explicit LimitedThreads(int limit, std::string part = "") : left_(limit), part_(std::move(part)) {}

@@ -38,7 +38,7 @@ bool SimulatedClock::WaitUntil(CondVar* cv, Mutex* mutex, absl::Time deadline) {
     taken = waiters_.erase(key) == 0;
     waiters_changed_.SignalAll();
   }
-  // An Advance is about to lock `mutex`: both must live until it has called.
+  // An Advance is about to lock `mutex`, so both must live until it has notified this waiter.
   while (taken && !*called) cv->Wait(mutex);
   MutexLock lock(&mutex_);
   return now_ >= deadline;
@@ -56,7 +56,7 @@ void SimulatedClock::Advance(absl::Duration duration) {
     waiters_changed_.SignalAll();
   }
   for (const Waiter& waiter : due) {
-    // With its mutex held the waiter is inside Wait or has left it, never between the test and the wait.
+    // While its mutex is held, the waiter is inside Wait or has left it, never between the test and the wait.
     MutexLock lock(waiter.mutex);
     *waiter.called = true;
     waiter.cv->SignalAll();

@@ -23,19 +23,19 @@ class SimulatedClock : public Clock {
 
   // Moves the time and wakes the waiters whose deadline has passed.
   void Advance(absl::Duration duration) ABSL_LOCKS_EXCLUDED(mutex_);
-  // As if a person set the date: WallTime jumps by `duration`, which may be negative; Now does not change.
+  // Acts as if the user set the date: WallTime jumps by `duration`, which may be negative; Now does not change.
   void SetWallClock(absl::Duration duration) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks (in real time, no polling) until `count` threads wait for a deadline of this clock that has not come.
+  // Blocks (in real time, without polling) until `count` threads wait for deadlines of this clock that have not passed.
   void AwaitWaiters(int count) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the number of threads that wait for such a deadline.
+  // Returns the number of threads that wait for such deadlines.
   int waiters() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Waiter {
     CondVar* cv;
     Mutex* mutex;
-    // Advance has called the waiter, which may be gone with its mutex from then on. Guarded by *mutex.
+    // True if Advance has notified the waiter, whose mutex may then be gone. Guarded by *mutex.
     std::shared_ptr<bool> called;
   };
 
@@ -44,7 +44,7 @@ class SimulatedClock : public Clock {
   absl::Time now_ ABSL_GUARDED_BY(mutex_) = absl::FromUnixSeconds(1577836800);
   // WallTime() - Now().
   absl::Duration wall_offset_ ABSL_GUARDED_BY(mutex_);
-  // Waiters by deadline and order of arrival. An Advance that calls a waiter removes it.
+  // Waiters by deadline and order of arrival. The Advance that notifies a waiter removes it.
   std::map<std::pair<absl::Time, int64_t>, Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
   int64_t waiters_so_far_ ABSL_GUARDED_BY(mutex_) = 0;
 };

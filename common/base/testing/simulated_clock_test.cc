@@ -76,7 +76,7 @@ TEST(SimulatedClockTest, WaitersPastTheirDeadlineDoNotCount) {
       }
     }
   });
-  // If a waiter that has yet to wake were counted, an Advance would be too early for the next round.
+  // If waiters that have yet to wake were counted, Advance would be too early for the next round.
   for (int i = 0; i < 100; ++i) {
     clock.AwaitWaiters(1);
     clock.Advance(absl::Seconds(1));

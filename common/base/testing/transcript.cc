@@ -20,7 +20,7 @@ namespace {
 
 constexpr char kTitle[] = "== ";
 constexpr char kArrow[] = "-> ";
-// Effects begin in this column, or after a longer event.
+// The column in which effects begin, unless the event is longer.
 constexpr size_t kColumn = 32;
 
 bool rewriting = false;
@@ -36,7 +36,7 @@ void AppendEvent(absl::string_view event, absl::string_view effects, std::vector
   if (!head.empty()) lines->push_back(head);
 }
 
-// Returns the lines of a scene with the effects that its events have today.
+// Returns the lines of a scene with the effects that its events currently have.
 std::vector<std::string> PlayScene(const std::vector<std::string>& lines, const TranscriptMachine& machine) {
   std::vector<std::string> played;
   int events = 0;
@@ -60,7 +60,7 @@ std::vector<std::string> PlayScene(const std::vector<std::string>& lines, const 
 void PlayTranscript(const std::string& path, const std::function<TranscriptMachine()>& start) {
   std::ifstream in(path, std::ios::binary);
   const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  std::vector<std::vector<std::string>> scenes(1);  // the first one is what precedes all titles
+  std::vector<std::vector<std::string>> scenes(1);  // the first one holds the lines before all titles
   for (const absl::string_view line : absl::StrSplit(absl::StripSuffix(text, "\n"), '\n')) {
     if (absl::StartsWith(line, kTitle)) scenes.emplace_back();
     scenes.back().emplace_back(line);
@@ -68,7 +68,7 @@ void PlayTranscript(const std::string& path, const std::function<TranscriptMachi
   ASSERT_GT(scenes.size(), 1) << path << " has no scene";
   std::string rewritten;
   for (const std::vector<std::string>& scene : scenes) {
-    if (scene.empty()) continue;  // nothing precedes the first title
+    if (scene.empty()) continue;  // There are no lines before the first title.
     SCOPED_TRACE(absl::StrCat(path, ": ", scene.front()));
     const std::string played = absl::StrCat(absl::StrJoin(PlayScene(scene, start()), "\n"), "\n");
     if (!rewriting) {

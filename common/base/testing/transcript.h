@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// A test of a state machine as a text that people read: events, and the effects of each. A file consists of scenes.
+// Tests a state machine with a readable text of events and their effects. A file consists of scenes.
 //
 //   == A stop cancels the wait.          a scene, which begins with a new machine
 //   # The stream may be blocked.         a comment
@@ -16,13 +16,13 @@ namespace lockstep {
 //   stop      -> drop                    an event with two effects
 //             -> cancel wait
 //
-// The library has the main function of the test: `bazel run //FOLDER:x_test -- --rewrite` writes the effects that the
-// machine has today into the files of the tree. Review the difference as you would review code.
+// The library contains the main function of the test. `bazel run //FOLDER:x_test -- --rewrite` writes the current
+// effects of the machine into the files of the tree. Review the difference as you would review code.
 
-// Returns the effects of an event, a line each. Must fail the test for an event that it does not know.
+// Returns the effects of an event, one per line. Must fail the test for an unknown event.
 using TranscriptMachine = std::function<std::string(absl::string_view event)>;
 
-// Plays the scenes of a file, each with a machine that `start` makes, and compares the effects with those in the file.
+// Plays the scenes of a file, each with a new machine from `start`, and compares the effects with those in the file.
 // `path` is relative to the workspace.
 void PlayTranscript(const std::string& path, const std::function<TranscriptMachine()>& start);
 

@@ -12,9 +12,9 @@
 namespace lockstep {
 namespace {
 
-// The weights of the scheduler are 335 at this niceness and 1024 at 0.
+// The scheduler gives this niceness a weight of 335, and niceness 0 a weight of 1024.
 constexpr int kBackgroundNiceness = 5;
-constexpr size_t kMaxNameSize = 15;  // of pthread_setname_np
+constexpr size_t kMaxNameSize = 15;  // the limit of pthread_setname_np
 
 void LowerPriority() {
   const auto thread = static_cast<id_t>(gettid());
@@ -64,7 +64,7 @@ class SystemThreads : public Executor {
       LOG(WARNING) << "no thread for \"" << name << "\": " << std::strerror(error);
       return nullptr;
     }
-    (void)task.release();  // the thread's
+    (void)task.release();  // The thread owns it.
     return std::make_unique<SystemThread>(thread);
   }
 };

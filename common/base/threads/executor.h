@@ -9,24 +9,24 @@
 
 namespace lockstep {
 
-// A thread that an Executor started. Destroying it joins it. Not thread-safe.
+// A thread that an Executor started. The destructor joins it. Not thread-safe.
 class Thread {
  public:
   virtual ~Thread() = default;
   // Blocks until the body has returned. Idempotent. Must not be called by the thread itself.
   virtual void Join() = 0;
-  // Lets the thread outlive this object: neither Join nor the destructor waits for it any more.
+  // Lets the thread outlive this object. Neither Join nor the destructor waits for it afterwards.
   virtual void Detach() = 0;
 };
 
-// The source of all threads, as Clock is the source of time: production code creates threads only through an injected
+// The source of all threads, as Clock is the source of time. Production code creates threads only through an injected
 // Executor, and blocks only in Clock, CondVar and Thread::Join, so that a simulation can run all of them in one thread,
-// in an order of its own. Thread-safe.
+// in any order that it chooses. Thread-safe.
 class Executor {
  public:
   enum class Priority {
     kNormal,
-    // Takes what normal threads leave of the processors, yet does not starve while they are busy: alongside three busy
+    // Takes the processor time that normal threads leave, but does not starve while they are busy: next to three busy
     // threads it gets a tenth of a processor.
     kBackground,
   };
@@ -40,8 +40,8 @@ class Executor {
   // when the system has no thread left.
   std::unique_ptr<Thread> Start(std::string name, absl::AnyInvocable<void()> body,
                                 Priority priority = Priority::kNormal);
-  // Like Start, for callers that can continue without the thread: returns null if the system has no thread left. `body`
-  // is then destroyed without having run.
+  // Like Start, for callers that can continue without the thread: if the system has no thread left, returns null and
+  // destroys `body` without running it.
   std::unique_ptr<Thread> TryStart(std::string name, absl::AnyInvocable<void()> body,
                                    Priority priority = Priority::kNormal) {
     return StartThread(std::move(name), priority, std::move(body));

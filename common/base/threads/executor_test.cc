@@ -42,7 +42,7 @@ TEST(ExecutorTest, AThreadMayBeJoinedAgain) {
 }
 
 TEST(ExecutorTest, ADetachedThreadOutlivesItsObject) {
-  // Leaked: the thread may still unlock it when the test is over.
+  // Leaked, because the thread may still unlock it when the test is over.
   struct Gate {
     Mutex mutex;
     CondVar changed;
@@ -70,7 +70,7 @@ TEST(ExecutorTest, SaysThatTheSystemHasNoThread) {
   pthread_attr_t usual, huge;
   ASSERT_EQ(pthread_getattr_default_np(&usual), 0);
   ASSERT_EQ(pthread_attr_init(&huge), 0);
-  ASSERT_EQ(pthread_attr_setstacksize(&huge, size_t{1} << 50), 0);  // no address space holds it
+  ASSERT_EQ(pthread_attr_setstacksize(&huge, size_t{1} << 50), 0);  // larger than any address space
   ASSERT_EQ(pthread_setattr_default_np(&huge), 0);
   bool ran = false;
   EXPECT_EQ(Executor::Threads()->TryStart("test", [&ran] { ran = true; }), nullptr);

@@ -12,15 +12,15 @@
 
 namespace lockstep {
 
-// Calls a function repeatedly in a thread of its own, on a fixed schedule: at start (or one period later), then at
-// start + k * period, without drift; missed calls are skipped. With a period of zero or less there is no thread: the
-// owner of the task calls RunOnce. The destructor waits for the call that is under way. Thread-safe.
+// Calls a function repeatedly in its own thread, on a fixed schedule: at start (or one period later), then at start + k
+// * period, without drift. Missed calls are skipped. If the period is zero or less, there is no thread, and the owner
+// of the task calls RunOnce. The destructor waits for the call in progress. Thread-safe.
 class PeriodicTask {
  public:
   struct Options {
     Clock* clock = nullptr;  // must outlive the task
     absl::Duration period;
-    // If true, the first call is immediate, as in the original's timers; otherwise it follows after one period.
+    // If true, the first call is immediate, as in TensorFlow's timers; otherwise it comes after one period.
     bool first_at_once = true;
     Executor* executor = Executor::Threads();  // must outlive the task
     std::string name = "periodic";             // of the thread
@@ -32,7 +32,7 @@ class PeriodicTask {
   // Calls the function in the caller's thread, never at the same time as the task's own thread.
   void RunOnce() ABSL_LOCKS_EXCLUDED(run_mutex_);
 
-  // Prevents further calls by the task's own thread and waits for the call that is under way. Idempotent.
+  // Prevents further calls by the task's own thread and waits for the call in progress. Idempotent.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

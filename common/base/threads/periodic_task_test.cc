@@ -31,7 +31,7 @@ class PeriodicTaskTest : public ::testing::Test {
 
   SimulatedClock clock_;
   const absl::Time start_ = clock_.Now();
-  std::vector<absl::Duration> calls_;  // by the task's thread alone until Stop
+  std::vector<absl::Duration> calls_;  // only the task's thread writes it until Stop
 };
 
 TEST_F(PeriodicTaskTest, CallsImmediatelyThenEveryPeriod) {

@@ -14,19 +14,19 @@
 namespace lockstep {
 
 // A fixed number of threads that run closures in the order in which they were scheduled. The destructor runs all
-// scheduled closures, then ends. Thread-safe; the destructor must not run in one of the pool's threads.
+// scheduled closures first. Thread-safe; the destructor must not run in one of the pool's threads.
 class ThreadPool {
  public:
-  // At least one thread.
+  // Starts at least one thread.
   explicit ThreadPool(int threads, Executor* executor = Executor::Threads());
-  // Returns a pool with as many of the threads as the system gives; null if it gives none.
+  // Returns a pool with up to `threads` threads, as many as the system can start; null if it can start none.
   static std::unique_ptr<ThreadPool> Try(int threads, Executor* executor = Executor::Threads());
   ~ThreadPool();
 
   void Schedule(absl::AnyInvocable<void()> closure) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Calls f(0) ... f(n - 1), each once, in any order, in this thread and the pool's idle threads; returns when all have
-  // returned. May be called inside a closure and inside another ParallelFor.
+  // Calls f(0) ... f(n - 1), each once, in any order, in this thread and the pool's idle threads. Returns when all
+  // calls have returned. May be called inside a closure and inside another ParallelFor.
   void ParallelFor(int64_t n, absl::FunctionRef<void(int64_t)> f) ABSL_LOCKS_EXCLUDED(mutex_);
 
   int size() const { return static_cast<int>(threads_.size()); }

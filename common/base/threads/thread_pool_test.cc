@@ -71,7 +71,7 @@ TEST(ThreadPoolTest, AClosureMayScheduleAnother) {
 TEST(ThreadPoolTest, ParallelForCallsEveryIndexOnce) {
   ThreadPool pool(4);
   for (const int64_t n : {0, 1, 2, 7, 1000}) {
-    std::vector<int> calls(n);  // one writer for each element
+    std::vector<int> calls(n);  // each element has one writer
     pool.ParallelFor(n, [&](int64_t i) { ++calls[i]; });
     EXPECT_EQ(calls, std::vector<int>(n, 1));
   }
@@ -79,7 +79,7 @@ TEST(ThreadPoolTest, ParallelForCallsEveryIndexOnce) {
 
 TEST(ThreadPoolTest, ParallelForUsesSeveralThreads) {
   ThreadPool pool(3);
-  // Each call waits for all others: it ends only when four threads are at work.
+  // Each call waits for all others, so it ends only if four threads run at the same time.
   Mutex mutex;
   CondVar changed;
   int present = 0;
