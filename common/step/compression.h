@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// The types and compression in which gradients and values travel. A value type.
+// The types and the compression with which gradients and values are sent. A value type.
 struct Compression {
   // DT_FLOAT, DT_BFLOAT16 or DT_HALF.
   v1::DataType gradients = v1::DT_FLOAT;

@@ -5,10 +5,10 @@
 
 namespace lockstep {
 
-// Number of partial sums a chief holds while it sums a step's gradients along the tree over `slots` slots
+// The number of partial sums that a chief holds while it sums a step's gradients along the tree over `slots` slots
 // (docs/architecture.md, "Memory"). A partial sum is as large as the model's variables.
 
-// Returns the smallest bound with which every step can be summed: contributions that arrive in slot order need no more.
+// Returns the smallest bound that suffices to sum every step: contributions that arrive in slot order need no more.
 int64_t LeastPartialSums(int64_t slots);
 // Returns the bound that no order of arrival exceeds.
 int64_t MostPartialSums(int64_t slots);

@@ -14,7 +14,7 @@ constexpr int64_t kReportBytes = 32;
 constexpr int64_t kUpdateBytes = 8;
 
 // A histogram (common/summary/histogram.h) has a limit and a count, of 8 bytes each, for each of its buckets. Each
-// element occupies at most one bucket, and a run of empty ones before it becomes one.
+// element occupies at most one bucket, and a run of empty buckets before it becomes one bucket.
 constexpr int64_t kHistogramBuckets = 1551;
 // The other fields of a histogram and of a scalar, and the text that follows the variable's name in their tags.
 constexpr int64_t kGradientSummaryBytes = 256;

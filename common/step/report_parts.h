@@ -16,16 +16,17 @@ constexpr int64_t kMaxSummaryBytes = 64 << 10;
 // Maximum bytes of an AddSummaryRequest.
 constexpr int64_t kMaxSummaryRequestBytes = 1 << 20;
 
-// Returns the maximum bytes of all summaries and metrics of a slot: kMaxSummaryBytes, and what a histogram and a norm
-// of each trainable variable's gradient have at most.
+// Returns the maximum bytes of all summaries and metrics of a slot: kMaxSummaryBytes, and the maximum of a histogram
+// and a norm for each trainable variable's gradient.
 int64_t MaxSummaryBytes(const ParameterLayout& layout);
 
 // Splits a contribution's reports into lists of about `bytes` at most, one per frame, in order. A larger report is
 // split too (SlotReport.continued).
 std::vector<std::vector<v1::SlotReport>> CutReports(absl::Span<const v1::SlotReport> reports, int64_t bytes);
 
-// The reverse of CutReports: collects a contribution's reports, or parts of them, as they arrive, and rejects more than
-// the block and the model have. Errors are InvalidArgument and name the mismatch. Not thread-safe.
+// The inverse of CutReports: collects a contribution's reports, or parts of them, as they arrive. Rejects more reports
+// than the block has, and more values than the model has. All errors are InvalidArgument and name the mismatch. Not
+// thread-safe.
 class ReportJoiner {
  public:
   struct Options {
@@ -39,7 +40,7 @@ class ReportJoiner {
 
   // Starts a new contribution.
   void Begin(const Options& options);
-  // Adds the next report or part. Without `keep`, checks and drops it.
+  // Adds the next report or part. If not `keep`, checks it and drops it.
   absl::Status Add(const v1::SlotReport& part, bool keep);
   // True if all reports have arrived completely.
   bool complete() const { return begun_ == options_.reports && !open_; }

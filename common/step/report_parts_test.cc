@@ -133,7 +133,7 @@ TEST(ReportPartsTest, MoreThanTheModelHasIsRefused) {
   part.set_slot(4);
   part.set_continued(true);
   part.add_update("12");
-  for (const bool keep : {true, false}) {  // an endless one
+  for (const bool keep : {true, false}) {  // an endless report
     joiner.Begin(Model(2, {4}));
     EXPECT_TRUE(joiner.Add(part, keep).ok());
     EXPECT_TRUE(joiner.Add(part, keep).ok());

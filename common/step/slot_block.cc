@@ -29,7 +29,7 @@ absl::optional<SlotBlock> SiblingOf(const SlotBlock& block, int64_t slots) {
     const int64_t size = 2 * half;
     const int64_t begin = block.first / size * size;
     const int64_t end = std::min(begin + size, slots);
-    // A block cut off at `slots` may fill its parent, which is then the same node.
+    // A block cut off at `slots` may fill its parent, and is then the same node as its parent.
     if (end - begin == block.count) continue;
     if (block.first == begin) return SlotBlock{begin + half, end - begin - half};
     return SlotBlock{begin, half};

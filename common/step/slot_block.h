@@ -14,7 +14,7 @@ struct SlotBlock {
   int64_t first = 0;
   int64_t count = 0;
 
-  // Wraps around for a block that cannot be a node.
+  // Wraps around if the block cannot be a node.
   int64_t end() const { return static_cast<int64_t>(static_cast<uint64_t>(first) + static_cast<uint64_t>(count)); }
   bool Contains(const SlotBlock& other) const { return first <= other.first && other.end() <= end(); }
   // "slots [4,6)"
@@ -31,7 +31,7 @@ std::string DescribeBlock(int64_t step, const SlotBlock& block);
 bool IsTreeNode(const SlotBlock& block, int64_t slots);
 
 // Returns the other child of the node's parent, or nullopt for the root. `block` must be a node. The parent is the
-// union of the two.
+// union of both children.
 absl::optional<SlotBlock> SiblingOf(const SlotBlock& block, int64_t slots);
 
 // Returns the union of a node and its sibling.

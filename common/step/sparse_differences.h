@@ -10,9 +10,9 @@
 
 namespace lockstep {
 
-// The top-k compression of one segment of one slot's gradient: the largest differences between the gradient and its
-// estimate, which both ends know (docs/sync.md). The encoding is the indexes in the segment as uint16, ascending, then
-// as many float32 differences, all little-endian.
+// The top-k compression of one segment of one slot's gradient. It keeps the largest differences between the gradient
+// and its estimate, which both ends know (docs/sync.md). The encoding is the indexes in the segment as ascending
+// uint16, then as many differences as float32, all little-endian.
 
 // Bytes of one difference.
 inline constexpr size_t kDifferenceBytes = sizeof(uint16_t) + sizeof(float);
@@ -23,10 +23,10 @@ absl::Status CheckDifferences(absl::string_view bytes, int64_t elements);
 // Computes segment[index] += difference for each of the (checked) differences.
 void AddDifferences(absl::string_view bytes, float* segment);
 
-// Encodes differences. Not thread-safe. Reusing it for further segments reuses its memory.
+// Encodes differences. Not thread-safe. Reuse the object for further segments to reuse its memory.
 class DifferenceEncoder {
  public:
-  // Keeps the ceil(fraction * elements) largest of each segment; 0 < fraction <= 1.
+  // Keeps the ceil(fraction * elements) largest differences of each segment; 0 < fraction <= 1.
   explicit DifferenceEncoder(double fraction) : fraction_(fraction) {}
 
   // Encodes the differences of `gradient` from `estimate`, each of 1 to 65536 elements. Keeps the largest by magnitude

@@ -66,7 +66,7 @@ TEST(SparseDifferencesTest, ANaNIsLargerThanEverything) {
   EXPECT_EQ(IndexesOf(Encode(0.5, {-infinity, 1, nan, 2})), (std::vector<int>{0, 2}));
 }
 
-// Compares with sorting.
+// Compares the result with that of sorting.
 TEST(SparseDifferencesTest, SelectsLikeSorting) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
     const auto elements = static_cast<int64_t>(1 + Philox(seed, 1).At(0)[0] % (seed % 3 == 0 ? 65536 : 300));

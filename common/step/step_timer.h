@@ -7,20 +7,20 @@
 
 namespace lockstep {
 
-// A stopwatch that is in one phase at any time. Costs one reading of the clock for each change. Not thread-safe.
+// A stopwatch that is in one phase at any time. Each change reads the clock once. Not thread-safe.
 class StepTimer {
  public:
   enum class Phase { kBatch, kCompute, kSend, kWait };
 
-  // `clock` must outlive this. Begins in kWait.
+  // Begins in kWait. `clock` must outlive this object.
   explicit StepTimer(Clock* clock) : clock_(clock), since_(clock->Now()) {}
 
-  // Enters a phase. Returns the one before.
+  // Enters a phase. Returns the previous phase.
   Phase Enter(Phase phase);
-  // Returns the times since the last call, and begins at zero.
+  // Returns the times since the last call, and resets them to zero.
   StepTimes Take();
 
-  // A phase from its construction to its end. Does nothing if `timer` is null.
+  // A phase that lasts for the lifetime of the object. Does nothing if `timer` is null.
   class Scope {
    public:
     Scope(StepTimer* timer, Phase phase) : timer_(timer) {

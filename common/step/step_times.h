@@ -7,15 +7,15 @@
 
 namespace lockstep {
 
-// The time of a worker since the end of its last contribution, by activity. A value type.
+// The time that a worker has spent on each activity since the end of its last contribution. A value type.
 struct StepTimes {
   absl::Duration batch;    // fetching input batches
-  absl::Duration compute;  // everything between the token and the end of the contribution that is nothing else
+  absl::Duration compute;  // everything else between the token and the end of the contribution
   absl::Duration send;     // handing reports and gradients to the stream
   absl::Duration wait;     // ending the last contribution, and waiting for the token and its values
 };
 
-// Returns the times as StepRequest.times. Rounds each down to a number that has the format's 11 significant bits.
+// Returns the times as StepRequest.times. Rounds each time down to the 11 significant bits of the format.
 uint64_t EncodeStepTimes(const StepTimes& times);
 StepTimes DecodeStepTimes(uint64_t encoded);
 

@@ -8,22 +8,22 @@
 
 namespace lockstep {
 
-// Texts and rules that follow from a run's policy: which contributions make a step, and when (docs/sync.md).
+// Texts and rules that follow from a run's policy, which determines the contributions of each step (docs/sync.md).
 
 // Returns "DETERMINISTIC", "FIRST_ARRIVALS" or "ASYNC".
 std::string PolicyName(const config::v1::TrainingConfig& training);
 
-// Returns one sentence for the log: the policy, and what the run does not promise under it.
+// Returns one sentence for the log that states the policy and what the run does not promise under it.
 std::string PolicyText(const config::v1::TrainingConfig& training);
 
-// Returns true if batches belong to the input streams of workers, and false if they belong to slots of steps.
+// Returns true if batches belong to the workers' input streams, and false if they belong to slots of steps.
 bool ReadsStreams(const config::v1::TrainingConfig& training);
 
-// Returns the number of batches that one global batch of the input has: R, or 1 in a stream.
+// Returns the number of batches in one global batch of the input: R, or 1 in a stream.
 int64_t BatchesTogether(const config::v1::TrainingConfig& training);
 
-// Returns the number of contributions that the chief may stage at the same time, each of which takes `bytes` at most; 0
-// if the policy stages none.
+// Returns the number of contributions that the chief may stage at the same time, each of at most `bytes`; 0 if the
+// policy stages none.
 int64_t StagedContributions(const config::v1::RunSpec& config, uint64_t bytes);
 
 }  // namespace lockstep
