@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-// The flags with which every program that starts a run takes its configuration: CONFIG, --steps, --seed and --set.
+// The flags from which every program that starts a run takes its configuration: CONFIG, --steps, --seed and --set.
 struct ConfigFlags {
   std::string config;
   absl::optional<int64_t> steps;
@@ -25,11 +25,11 @@ struct ConfigFlags {
   std::string at_step;
   bool changes_settings() const { return at_step == "now"; }
 
-  // This object must outlive the parsing. An optional CONFIG that is absent leaves `config` empty.
+  // This object must outlive the parsing. If CONFIG is optional and absent, `config` stays empty.
   void Declare(CommandLine* command_line, CommandLine::Presence presence = CommandLine::kRequired);
 
   // Loads the configuration and makes its file paths absolute, because processes with other working directories read it
-  // too. Errors: those of LoadRunSpec; InvalidArgument for an --at_step other than "now"; FailedPrecondition if the
+  // too. Errors: any of LoadRunSpec; InvalidArgument for an --at_step other than "now"; FailedPrecondition if the
   // working directory is gone. `source`, which may be null, receives the places where the fields were written.
   absl::StatusOr<config::v1::RunSpec> Load(FileSystem* fs, std::unique_ptr<ConfigSource>* source = nullptr) const;
 

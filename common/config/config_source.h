@@ -13,11 +13,10 @@
 
 namespace lockstep {
 
-// Remembers where the fields of a configuration were written, for messages about them. Empty until LoadRunSpec fills
-// it.
+// Remembers where the fields of a configuration were written, for error messages. Empty until LoadRunSpec fills it.
 class ConfigSource {
  public:
-  // `overrides` are "path=value" as in ApplyOverride; their fields were not written in the file.
+  // `overrides` are "path=value" as in ApplyOverride. Their fields have no place in the file.
   ConfigSource(std::string file, const google::protobuf::Descriptor* root, absl::Span<const std::string> overrides);
 
   // Filled by the parser.

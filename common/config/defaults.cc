@@ -62,7 +62,7 @@ void DefaultChannels(config::v1::InputConfig::ImageForm* form) {
   if (!form->has_channels()) form->set_channels(3);
 }
 
-// The keys are those of tf-slim's converters.
+// The keys are those of tf-slim's dataset converters.
 void DefaultTfRecord(config::v1::InputConfig::TfRecord* tfrecord) {
   if (!tfrecord->has_image()) return;
   DefaultChannels(tfrecord->mutable_image());

@@ -8,14 +8,14 @@
 namespace lockstep {
 
 // Writes the default of every absent number, text and initializer that has one (see the protos), so that a recorded
-// configuration fully describes what ran. Idempotent. Fields derived from the data or other layers (inputs of layers
-// and losses, metrics) and disabled parts stay absent.
+// configuration fully describes what ran. Idempotent. Does not add fields that are derived from the data or from other
+// layers (inputs of layers and losses, metrics), or disabled parts.
 void ApplyDefaults(config::v1::RunSpec* config);
 
 // Returns Glorot's uniform initializer, the default of kernels.
 v1::Initializer Glorot();
 
-// Apply the defaults of parts that are also used on their own.
+// These functions apply the defaults of parts that are also used on their own.
 void ApplyLayerDefaults(config::v1::Layer* layer);
 void ApplyOptimizerDefaults(config::v1::OptimizerConfig* optimizer);
 

@@ -61,14 +61,14 @@ void ChangePaths(config::v1::RunSpec* config, Change change) {
   if (config->has_evaluation()) replace(config->mutable_evaluation()->mutable_class_name_file());
 }
 
-// Returns the number of groups of batches, of which a step or a stream takes one at a time, before an order of
-// `examples` examples ends; nullopt if it has no end.
+// Returns the number of groups of batches in an order of `examples` examples; nullopt if the order has no end. A step
+// or a stream takes one group at a time.
 absl::optional<int64_t> LengthOfOrder(const config::v1::RunSpec& config, int64_t examples) {
   const config::v1::InputConfig& input = config.input();
   if (input.epochs() <= 0) return absl::nullopt;
   const int64_t together = BatchesTogether(config.training()) * input.batch_size();
   if (input.last_batch() == config::v1::InputConfig::DROP) examples -= examples % together;
-  // Epochs that would overflow are no end.
+  // Epochs that would overflow count as endless.
   if (examples > 0 && input.epochs() > std::numeric_limits<int64_t>::max() / examples) return absl::nullopt;
   return input.epochs() * examples / together;
 }
@@ -149,11 +149,11 @@ config::v1::RunSpec WeightsConfig(config::v1::RunSpec config) {
   config.mutable_training()->clear_additional_steps();
   config.mutable_training()->clear_unbounded();
   config.mutable_training()->clear_end_on_non_finite();
-  config.mutable_training()->clear_skip_non_finite();  // where it matters there would be no such step without it
+  config.mutable_training()->clear_skip_non_finite();  // a run without it would not have the steps that it affects
   config.mutable_training()->clear_record_order();
   config.mutable_input()->clear_epochs();
   config.mutable_training()->clear_startup_delay_steps();
-  if (config.training().has_deterministic()) config.mutable_training()->clear_policy();  // says as much as none
+  if (config.training().has_deterministic()) config.mutable_training()->clear_policy();  // means the same as no policy
   config::v1::CheckpointConfig warm_start;
   if (!config.checkpoint().warm_start().empty()) {
     warm_start.set_warm_start(config.checkpoint().warm_start());
@@ -168,7 +168,7 @@ config::v1::RunSpec WeightsConfig(config::v1::RunSpec config) {
   config.clear_evaluation();
   config.clear_cluster();
   config.clear_audit();
-  if (config.compression().ByteSizeLong() == 0) config.clear_compression();  // says as much as none
+  if (config.compression().ByteSizeLong() == 0) config.clear_compression();  // means the same as no compression
   auto* splits = config.mutable_input()->mutable_split();
   for (int i = splits->size() - 1; i >= 0; --i) {
     if (splits->Get(i).name() != "train") splits->DeleteSubrange(i, 1);

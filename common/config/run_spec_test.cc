@@ -122,7 +122,7 @@ TEST_F(RunSpecTest, ExecutionSettingsDoNotChangeWeights) {
         "input.split[1].idx.images=other.gz", "optimizer.adam.beta1=0.9", "checkpoint.warm_start=/b/model.ckpt-7"}) {
     EXPECT_TRUE(SameWeights(Load({override}), Load({}))) << override;
   }
-  // Written defaults make no difference.
+  // Writing a default explicitly makes no difference.
   config::v1::RunSpec bare;
   ASSERT_TRUE(ParseTextProto(kText, "t", &bare).ok());
   EXPECT_TRUE(SameWeights(bare, Load({})));

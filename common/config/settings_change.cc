@@ -14,10 +14,10 @@ namespace {
 
 using google::protobuf::util::MessageDifferencer;
 
-// Limit for one step, small enough that the positions of many steps fit in 64 bits.
+// Maximum for one step, small enough that the positions of many steps fit in 64 bits.
 constexpr int64_t kMaxGlobalBatch = int64_t{1} << 40;
 
-// Multipliers and clips.
+// Returns the multipliers and clips.
 config::v1::OptimizerConfig GradientSettings(const config::v1::RunSpec& spec) {
   config::v1::OptimizerConfig settings;
   *settings.mutable_multipliers() = spec.optimizer().multipliers();
@@ -27,7 +27,7 @@ config::v1::OptimizerConfig GradientSettings(const config::v1::RunSpec& spec) {
 
 config::v1::LearningRate ConstantRate(float value) {
   config::v1::LearningRate rate;
-  // An initial rate of 0 is one that is missing.
+  // An initial rate of 0 would count as absent.
   value == 0 ? rate.mutable_piecewise()->add_values(0) : rate.set_initial(value);
   return rate;
 }
@@ -59,7 +59,7 @@ absl::StatusOr<config::v1::RunSpec> WithSettings(config::v1::RunSpec spec, const
   if (change.optimizer) *spec.mutable_optimizer() = *change.optimizer;
   if (change.learning_rate) *spec.mutable_optimizer()->mutable_learning_rate() = ConstantRate(*change.learning_rate);
   if (!change.optimizer && !change.batch_size) {
-    // A program may set the rate at every step, and no other setting depends on it.
+    // A program may set the rate at every step, so validate only the rate. No other setting depends on it.
     RETURN_IF_ERROR(ValidateLearningRate(spec.optimizer().learning_rate()));
     return spec;
   }

@@ -14,9 +14,9 @@ namespace lockstep {
 
 // Settings of a run that may change between two steps. Absent ones stay the same. A value type.
 struct SettingsChange {
-  // All of the learning rate, the optimizer's settings (of the same kind), multipliers and clips.
+  // The complete learning rate, optimizer settings (of the same kind), multipliers and clips.
   absl::optional<config::v1::OptimizerConfig> optimizer;
-  // A constant rate, 0 or more, in place of the optimizer's schedule and warm-up.
+  // A constant rate, 0 or more, that replaces the optimizer's schedule and warm-up.
   absl::optional<float> learning_rate;
   // input.batch_size: examples per (step, slot).
   absl::optional<int64_t> batch_size;
@@ -27,12 +27,12 @@ struct SettingsChange {
 absl::StatusOr<config::v1::RunSpec> WithSettings(config::v1::RunSpec spec, const SettingsChange& change,
                                                  absl::optional<int64_t> examples);
 
-// Returns whether workers compute something else with `after` than with `before`: input.batch_size, multipliers or
-// clips differ. The chief alone uses the other settings that may change.
+// Returns true if workers compute something different with `after` than with `before`, because input.batch_size,
+// multipliers or clips differ. Only the chief uses the other settings that may change.
 bool ChangesGradients(const config::v1::RunSpec& before, const config::v1::RunSpec& after);
 
-// Checks that a split of `examples` has enough for batches of input.batch_size in each of `replicas` slots, at least 1.
-// Errors: InvalidArgument names input.batch_size.
+// Checks that a split of `examples` examples has enough for a batch of input.batch_size in each of `replicas` slots.
+// `replicas` must be at least 1. Errors: InvalidArgument names input.batch_size.
 absl::Status CheckBatchSize(const config::v1::InputConfig& input, int64_t replicas, int64_t examples);
 
 }  // namespace lockstep

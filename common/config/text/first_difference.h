@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// Describes the first field in which two messages of one type differ: "modified: training.seed: 7 -> 8". Truncated to
-// 1000 bytes because it may contain a peer's strings. Empty if they are equal.
+// Describes the first field in which two messages of the same type differ: "modified: training.seed: 7 -> 8". Truncated
+// to 1000 bytes, because it may contain a peer's strings. Empty if the messages are equal.
 std::string FirstDifference(const google::protobuf::Message& a, const google::protobuf::Message& b);
 
 }  // namespace lockstep

@@ -152,7 +152,7 @@ class Assignment {
                                                    is_text ? "name" : ExampleValue(field), ", not \"", value_, "\""));
   }
 
-  // Returns an index from 0 to size; size (or nothing in the brackets) appends.
+  // Returns an index from 0 to size; The size, or nothing in the brackets, appends.
   absl::StatusOr<int> ParseIndex(const FieldDescriptor& field, absl::string_view text, int size) const {
     if (text.empty()) return size;
     int index;
@@ -161,7 +161,7 @@ class Assignment {
                                                    size, " elements; [", size, "] appends one"));
   }
 
-  // Returns the block below `message` that the path goes through, creating it if absent.
+  // Returns the block below `message` through which the path goes, and creates it if it is absent.
   absl::StatusOr<Message*> Descend(const FieldDescriptor& field, absl::optional<absl::string_view> index,
                                    Message* message) const {
     const Reflection& reflection = *message->GetReflection();
@@ -229,7 +229,7 @@ class Assignment {
     return text;
   }
 
-  // Parses fields of `message`'s type and merges them into it: singular fields are set, repeated ones appended.
+  // Parses fields of `message`'s type and merges them into it. Singular fields are set; repeated ones are appended.
   absl::Status Merge(absl::string_view text, Message* message) const {
     const std::unique_ptr<Message> fields(message->New());
     RETURN_IF_ERROR(ParseTextProto(text, "value", fields.get()));

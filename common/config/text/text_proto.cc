@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-// Groups of optimizers nest. Without a limit, a text could exhaust the stack.
+// Groups of optimizers can nest. Without a limit, a text could exhaust the stack.
 constexpr int kMostNested = 100;
 
 using ::google::protobuf::Descriptor;
@@ -25,7 +25,7 @@ using ::google::protobuf::FieldDescriptor;
 using ::google::protobuf::Message;
 using ::google::protobuf::TextFormat;
 
-// Keeps the first error; later errors are its consequences.
+// Keeps the first error, because later errors are its consequences.
 class FirstError : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, int column, const std::string& message) override {
@@ -68,8 +68,8 @@ std::string LineAndColumn(absl::string_view text, size_t offset) {
   return absl::StrCat(std::count(before.begin(), before.end(), '\n') + 1, ":", offset - line_start + 1);
 }
 
-// Finds the field at a place in a message's text by following names and braces, because protobuf's error messages do
-// not name it.
+// Finds the field at a place in a message's text by following names and braces. protobuf's error messages do not name
+// the field.
 class Place {
  public:
   Place(absl::string_view text, size_t offset, const Descriptor* message) : text_(text), messages_{message} {
@@ -78,7 +78,7 @@ class Place {
 
   // The message that contains the place; null inside an unknown field.
   const Descriptor* message() const { return messages_.back(); }
-  // Returns the closest outer message with such a field, or null.
+  // Returns the closest outer message that has such a field, or null.
   const Descriptor* OuterMessageWith(absl::string_view name) const {
     for (size_t i = messages_.size() - 1; i-- > 0;) {
       if (messages_[i] != nullptr && messages_[i]->FindFieldByName(std::string(name)) != nullptr) return messages_[i];
@@ -172,7 +172,7 @@ class Place {
   size_t name_offset_ = 0;
 };
 
-// Returns the text at the place for quoting: a word, a number, a quoted string or one character.
+// Returns the text at the place, to quote it: a word, a number, a quoted string or one character.
 absl::string_view WordAt(absl::string_view text, size_t offset) {
   text = text.substr(std::min(offset, text.size()));
   if (text.empty()) return "the end of the file";
@@ -186,13 +186,13 @@ absl::string_view WordAt(absl::string_view text, size_t offset) {
   return text.substr(0, std::max<size_t>(size, 1));
 }
 
-// True for the errors that protobuf reports only after reading a value of the wrong type.
+// Returns true for errors that protobuf reports only after it has read a value of the wrong type.
 bool IsComplaintOfValueBefore(absl::string_view message) {
   return absl::StartsWith(message, "Unknown enumeration value") ||
          absl::StartsWith(message, "Invalid value for boolean");
 }
 
-// Returns one line with the place, the field, the problem and a valid alternative.
+// Returns one line that states the place, the field, the problem and a valid alternative.
 std::string Explain(absl::string_view text, const FirstError& error, const Descriptor* root, absl::string_view file) {
   const absl::string_view message = absl::StripSuffix(error.message(), ".");
   const size_t offset = OffsetOf(text, error.line(), error.column());

@@ -17,10 +17,10 @@ void CheckFiles(const std::string& field, const Files& files, ConfigProblems* pr
   for (const std::string& file : files) problems->RequireText(field + ".file", file);
 }
 
-// A column of one feature for each category: a larger number would be a mistake.
+// A one-hot column has a feature for each category, so a larger number would be a mistake.
 constexpr int64_t kMaxOneHot = 65536;
 
-// Checks how fields become features.
+// Checks the settings that turn a column's fields into features.
 void CheckColumnReading(const std::string& name, const Csv::Column& column, ConfigProblems* problems) {
   const bool is_category = column.type() == Csv::CATEGORY;
   const bool is_number = column.type() == Csv::FLOAT || column.type() == Csv::INT;

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// Requires one number, or height and width, all positive.
+// Requires one size, or height and width, all positive.
 template <typename Sizes>
 void CheckWindow(const std::string& field, const Sizes& sizes, bool required, ConfigProblems* problems) {
   if (sizes.size() > 2 || (required && sizes.empty())) {

@@ -53,7 +53,7 @@ void CheckProximalSgd(const config::v1::OptimizerConfig::ProximalSgd& sgd, Confi
   problems->RequireNotNegative("optimizer.proximal_sgd.l2", sgd.l2());
 }
 
-// `Adagrad` is the message of an Adagrad with l1 and l2, and `field` its path.
+// `Adagrad` is the message of an Adagrad variant with l1 and l2; `field` is its path.
 template <typename Adagrad>
 void CheckRegularizedAdagrad(const std::string& field, const Adagrad& adagrad, ConfigProblems* problems) {
   if (adagrad.has_initial_accumulator()) {
@@ -202,7 +202,7 @@ void CheckKind(const config::v1::OptimizerConfig& optimizer, ConfigProblems* pro
                 "proximal_adagrad, adagrad_da, nadam, lion");
 }
 
-// Checks the optimizer of a group. Paths begin with "optimizer", as those of an optimizer do.
+// Checks the optimizer of a group. Its paths begin with "optimizer", like those of the whole optimizer.
 void CheckOwnOptimizer(const config::v1::OptimizerConfig& own, ConfigProblems* problems) {
   CheckMovingAverage(own, problems);
   if (HasKind(own)) CheckKind(own, problems);

@@ -13,8 +13,8 @@
 
 namespace lockstep {
 
-// Collects the problems of a configuration, one line each with the field, its value and what it must be. Fields are
-// named by their path, "optimizer.adam.beta1". Not thread-safe.
+// Collects the problems of a configuration, one line each. A line has the field, its value and the requirement. Fields
+// are named by their path, such as "optimizer.adam.beta1". Not thread-safe.
 class ConfigProblems {
  public:
   // Every field's path begins with `prefix`.
@@ -58,7 +58,7 @@ class ConfigProblems {
       Add(field, absl::StrCat("is ", value, ", must be ", must));
   }
 
-  // Returns OK, or InvalidArgument with the lines.
+  // Returns OK if there are no problems, otherwise InvalidArgument with the lines.
   absl::Status ToStatus() const;
 
  private:

@@ -5,7 +5,7 @@ namespace {
 
 using config::v1::OptimizerConfig;
 
-// Sets the rule's weight_decay to *value, unless that is null. Returns false if the rule has none.
+// Sets the rule's weight_decay to *value, unless `value` is null. Returns false if the rule has no weight_decay.
 bool VisitWeightDecay(OptimizerConfig* optimizer, const float* value) {
   const auto visit = [value](auto* rule) {
     if (value != nullptr) rule->set_weight_decay(*value);
@@ -49,7 +49,7 @@ OptimizerConfig OptimizerOfGroup(const OptimizerConfig& whole, const OptimizerCo
   const float weight_decay = group.weight_decay();
   if (group.has_weight_decay()) VisitWeightDecay(&result, &weight_decay);
   if (weight_decay == 0 && result.has_nadam() && result.nadam().weight_decay() == 0) {
-    result.mutable_nadam()->clear_decoupled_weight_decay();  // refused without a decay
+    result.mutable_nadam()->clear_decoupled_weight_decay();  // not allowed without a decay
   }
   return result;
 }

@@ -5,14 +5,14 @@
 
 namespace lockstep {
 
-// Returns true if the optimizer has a rule. That of a group may have none.
+// Returns true if the optimizer has a rule. A group's optimizer may have none.
 bool HasKind(const config::v1::OptimizerConfig& optimizer);
 
 // Returns true if the rule has a weight_decay.
 bool HasWeightDecay(const config::v1::OptimizerConfig& optimizer);
 
-// Returns the optimizer of a group's variables: the settings of `whole` in whose place the group gives none of its own.
-// It has the group's clip alone, and no groups or multipliers. `group` must be valid.
+// Returns the optimizer of a group's variables. It has the group's settings and, where the group has none, the settings
+// of `whole`. It has only the group's clip, and no groups or multipliers. `group` must be valid.
 config::v1::OptimizerConfig OptimizerOfGroup(const config::v1::OptimizerConfig& whole,
                                              const config::v1::OptimizerConfig::Group& group);
 

@@ -24,11 +24,11 @@ namespace {
 using ::google::protobuf::FieldDescriptor;
 using ::google::protobuf::Message;
 
-// Larger numbers would not help, and these keep products small.
+// Larger numbers would not help, and this limit keeps products small.
 constexpr int64_t kMaxReplicas = 1 << 20;
 constexpr int64_t kMaxThreads = 1024;
 
-// Text and wire format accept any number for an enum, but only named ones have a meaning.
+// The text and wire formats accept any number for an enum, but only named numbers have a meaning.
 void CheckEnums(const std::string& prefix, const Message& message, ConfigProblems* problems) {
   std::vector<const FieldDescriptor*> fields;
   message.GetReflection()->ListFields(message, &fields);
@@ -65,7 +65,7 @@ void CheckTransforms(const config::v1::OptimizerConfig& optimizer, ConfigProblem
   problems->RequireNotNegative("optimizer.clip.mean_by_global_norm", optimizer.clip().mean_by_global_norm());
 }
 
-// Exactly one of the fields determines the run's length.
+// Checks that exactly one field determines the run's length.
 void CheckSteps(const config::v1::TrainingConfig& training, ConfigProblems* problems) {
   if (training.additional_steps() != 0) {
     problems->RequirePositive("training.additional_steps", training.additional_steps());
@@ -108,7 +108,8 @@ void CheckFirstArrivals(const config::v1::TrainingConfig& training, ConfigProble
                     "absent, as first_arrivals is given, whose steps may need every worker");
 }
 
-// Refuses what has no meaning without slots that any worker may compute, and what would do nothing.
+// Rejects settings that have no meaning without slots that any worker may compute, and settings that would have no
+// effect.
 void CheckPolicy(const config::v1::RunSpec& config, ConfigProblems* problems) {
   const config::v1::TrainingConfig& training = config.training();
   const int64_t staged = config.cluster().max_staged_contributions();

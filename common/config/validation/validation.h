@@ -8,13 +8,14 @@
 
 namespace lockstep {
 
-// All functions return InvalidArgument with one line per problem: the field's path, its value, what it must be. Absent
-// fields have their defaults. Pure functions: they do not check that files exist.
+// All functions return InvalidArgument with one line per problem: the field's path, its value, and the requirement.
+// Absent fields have their defaults. The functions are pure and do not check that files exist.
 
-// Validates a complete configuration. It may lack a model (a worker may bring its own) and then also the input.
+// Validates a complete configuration. The model may be absent, because a worker may bring its own. In that case the
+// input may be absent too.
 absl::Status ValidateRunSpec(const config::v1::RunSpec& config);
 
-// Validate parts that are also checked on their own.
+// These functions validate parts that are also checked on their own.
 absl::Status ValidateOptimizerRule(const config::v1::OptimizerConfig& config);  // kind and its numbers
 absl::Status ValidateLearningRate(const config::v1::LearningRate& rate);
 absl::Status ValidateInitializer(const v1::Initializer& initializer);

@@ -30,7 +30,7 @@ constexpr const char* kModel =
     "loss { softmax_cross_entropy {} } } ";
 constexpr const char* kRest = "optimizer { sgd {} learning_rate { initial: 0.1 } } training { steps: 10 } ";
 
-// Returns the complaints about a text merged into a valid configuration.
+// Returns the complaints about a valid configuration into which the text is merged.
 std::vector<std::string> Complaints(absl::string_view text) {
   config::v1::RunSpec config = Parse<config::v1::RunSpec>(absl::StrCat(kInput, kModel, kRest));
   config.MergeFrom(Parse<config::v1::RunSpec>(text));
@@ -81,7 +81,7 @@ TEST(ValidationTest, AWorkersOwnInputNeedsNoSplit) {
             "input has no split named \"train\"");
 }
 
-// Each text breaks one thing, which must give exactly one matching line.
+// Each text breaks one rule, which must result in exactly one matching line.
 TEST(ValidationTest, EachProblemIsOneLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"training { steps: -5 }", "training.steps is -5, must be above 0"},

@@ -10,15 +10,15 @@
 
 namespace lockstep {
 
-// A regular expression in the configuration selects the variables whose names contain a match. The syntax is RE2's, so
-// matching takes linear time for any expression. Thread-safe.
+// A regular expression in the configuration selects the variables whose names contain a match. The syntax is that of
+// RE2, so matching takes linear time for any expression. Thread-safe.
 
 // Returns InvalidArgument if the expression is malformed or too large to compile; the message continues the field's
 // name.
 absl::Status CheckVariableExpression(const std::string& expression);
 
-// Returns the indices of the trainable variables that the expression matches, ascending. `expression` is a field
-// `variables`. InvalidArgument if it is malformed or matches none.
+// Returns the indices of the trainable variables that the expression matches, ascending. `expression` is the value of a
+// field `variables`. InvalidArgument if it is malformed or matches no variable.
 absl::StatusOr<std::vector<int>> FindTrainableVariables(const std::string& expression, const v1::ModelSpec& model);
 
 }  // namespace lockstep

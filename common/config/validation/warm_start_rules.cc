@@ -33,7 +33,7 @@ absl::StatusOr<std::vector<std::unique_ptr<RE2>>> CompileAll(
   return compiled;
 }
 
-// Returns the permutation that a rule states; empty if it states none.
+// Returns the permutation that a rule specifies, or an empty one.
 absl::StatusOr<std::vector<int>> PermutationOf(const std::string& field,
                                                const config::v1::WarmStartVariables::Rename& rename) {
   std::vector<int> permutation(rename.permutation().begin(), rename.permutation().end());

@@ -20,13 +20,13 @@ class WarmStartRules {
 
   bool Selects(const std::string& variable) const;
 
-  // The tensor that starts a variable.
+  // The tensor from which a variable is initialized.
   struct Source {
     // The tensor's name in the checkpoint.
     std::string key;
-    // Dimension i of the variable is dimension permutation[i] of the tensor; empty if the tensor is taken as it is.
+    // Dimension i of the variable is dimension permutation[i] of the tensor; empty if the tensor is used unchanged.
     std::vector<int> permutation;
-    // False if no rule states the order of the dimensions.
+    // False if no rule specifies the order of the dimensions.
     bool has_order = false;
   };
   Source SourceOf(const std::string& variable) const;
@@ -38,9 +38,9 @@ class WarmStartRules {
 
   Expressions include_, exclude_;
   struct Rename {
-    // Must match a whole name.
+    // The expression must match a whole name.
     std::unique_ptr<RE2> variable;
-    // `key` refers to what the expression matched.
+    // `key` may refer to the text that the expression matched.
     Source source;
   };
   std::vector<Rename> rename_;
