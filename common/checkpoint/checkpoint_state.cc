@@ -87,7 +87,7 @@ absl::StatusOr<bool> CheckpointExists(FileSystem* fs, const std::string& prefix)
 }
 
 absl::Status RemoveCheckpoint(FileSystem* fs, const std::string& prefix) {
-  // Without its index it is no longer a checkpoint, even if removing the other files fails.
+  // A checkpoint ceases to exist without its index, even if removing the other files fails.
   absl::Status status = fs->Remove(IndexPath(prefix));
   if (!status.ok() && !absl::IsNotFound(status)) return status;
   const std::string directory(Dirname(prefix));

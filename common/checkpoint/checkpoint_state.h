@@ -17,27 +17,27 @@ namespace lockstep {
 // The state file's name in a logdir.
 inline constexpr char kCheckpointStateFile[] = "checkpoint";
 
-// The text file "checkpoint" of a logdir, which lists its checkpoints, oldest first. Users edit it to choose another
-// checkpoint. Paths are stored relative to the directory, so that it can be moved.
+// The text file "checkpoint" of a logdir lists the logdir's checkpoints, oldest first. Users edit it to choose a
+// different checkpoint. Paths are stored relative to the directory, so that it can be moved.
 
-// Reads the file; nullopt if it is absent. Relative entries are returned joined with `directory`. Errors:
-// InvalidArgument if the file does not parse or names no newest checkpoint; those of reading it.
+// Reads the file; returns nullopt if it is absent. Joins relative entries with `directory`. Errors: InvalidArgument if
+// the file does not parse or does not name the newest checkpoint; file errors.
 absl::StatusOr<absl::optional<v1::CheckpointState>> ReadCheckpointState(
     FileSystem* fs, const std::string& directory, const std::string& file_name = kCheckpointStateFile);
 
-// Writes the file atomically. `all_prefixes` is oldest first; `newest` is appended unless it is the last. Prefixes
-// inside `directory` are stored relative to it. `times` has the timestamps to write, one for each prefix, or none.
+// Writes the file atomically. `all_prefixes` is oldest first; `newest` is appended unless it is the last one. Prefixes
+// inside `directory` are stored relative to it. `times` has the timestamps to write: one for each prefix, or none.
 absl::Status WriteCheckpointState(FileSystem* fs, const std::string& directory, const std::string& newest,
                                   std::vector<std::string> all_prefixes, v1::CheckpointState times = {});
 // Writes the file at the caller's `path`, keeping the paths in `state` as they are.
 absl::Status WriteCheckpointStateFile(FileSystem* fs, const std::string& path, const v1::CheckpointState& state);
 
 // Returns the state file's model_checkpoint_path if its index exists. Returns nullopt without a state file or, after
-// logging it, without that index. Errors: those of ReadCheckpointState and of the file system.
+// logging it, without that index. Errors: those of ReadCheckpointState; file system errors.
 absl::StatusOr<absl::optional<std::string>> LatestCheckpoint(FileSystem* fs, const std::string& directory,
                                                              const std::string& file_name = kCheckpointStateFile);
 
-// Returns true if there is an index at the prefix; an error if that cannot be determined.
+// Returns true if an index exists at the prefix; an error if that cannot be determined.
 absl::StatusOr<bool> CheckpointExists(FileSystem* fs, const std::string& prefix);
 
 // Removes the index (first), data shards and .meta of a checkpoint. Ignores absent files.

@@ -27,8 +27,8 @@ TEST_F(CheckpointStateTest, IsAbsentBeforeTheFirstCheckpoint) {
   EXPECT_FALSE(LatestCheckpoint(&fs_, "/runs/a").value().has_value());
 }
 
-// SAVE-29. Deliberately differs from SAVE-26: paths inside the directory are stored relative to it, so that it can be
-// moved.
+// SAVE-29. Deliberately differs from SAVE-26: paths inside the directory are stored relative to it, so that the
+// directory can be moved.
 TEST_F(CheckpointStateTest, StoresRelativePathsReturnsWholeOnes) {
   ASSERT_TRUE(
       WriteCheckpointState(&fs_, "/runs/a", "/runs/a/m-3", {"/runs/a/m-2", "/elsewhere/m-1", "/runs/a/m-3"}).ok());
@@ -48,7 +48,7 @@ TEST_F(CheckpointStateTest, StoresTheNameUnderARelativeDirectory) {
   ASSERT_TRUE(WriteCheckpointState(&fs_, "train", "train/model-0", {}).ok());
   EXPECT_THAT(ReadFile(&fs_, "train/checkpoint").value(), HasSubstr("model_checkpoint_path: \"model-0\""));
   EXPECT_EQ(ReadCheckpointState(&fs_, "train").value()->model_checkpoint_path(), "train/model-0");
-  // A directory that merely has the same beginning is a different one.
+  // A directory whose name merely has the same beginning is a different directory.
   ASSERT_TRUE(WriteCheckpointState(&fs_, "train", "train2/model-0", {}).ok());
   EXPECT_THAT(ReadFile(&fs_, "train/checkpoint").value(), HasSubstr("model_checkpoint_path: \"train2/model-0\""));
 }

@@ -50,7 +50,7 @@ absl::StatusOr<std::string> CheckpointDigest(const TensorReader& reader) {
   FieldHash hash;
   std::string content;
   for (const std::string& name : reader.names()) {
-    // The state of the run and of programs that follow it, not of its variables.
+    // These are the state of the run and of the programs that follow it, not of its variables.
     if (name == kSessionStateKey || name == kStreamPositionsKey) continue;
     ASSIGN_OR_RETURN(const TensorReader::Entry entry, reader.Describe(name));
     std::string dims;

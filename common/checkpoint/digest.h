@@ -12,10 +12,10 @@ namespace lockstep {
 // they hold the same variables bit for bit, regardless of file names, data files and partitions.
 //
 // The hash covers four fields of each variable, including slots and global_step, in the byte order of the names. Each
-// field is preceded by its length in bytes as 8 bytes little-endian:
+// field is preceded by its length in bytes, as 8 bytes little-endian:
 //   the name; the type as NameOf gives it ("float32"); each dimension as 8 bytes little-endian; the elements,
 //   row-major, little-endian (strings: as the data file encodes them).
-// Also verifies every checksum. Errors: those of TensorReader::ReadInto.
+// Also verifies every checksum. Returns errors of TensorReader::ReadInto.
 absl::StatusOr<std::string> CheckpointDigest(const TensorReader& reader);
 
 }  // namespace lockstep

@@ -80,7 +80,7 @@ absl::Status NotTheRuns(const std::string& prefix) {
 
 using ReadFunction = absl::FunctionRef<absl::Status(const BundleReader& reader)>;
 
-// The damage of each candidate, and the valid one.
+// The damage of each candidate that was examined, and the valid candidate.
 struct Search {
   std::vector<absl::Status> damages;
   // Index of the valid candidate; the number of candidates if none is valid.
@@ -129,7 +129,7 @@ absl::StatusOr<Search> FindValid(FileSystem* fs, const std::vector<std::string>&
   if (search.valid == first_valid) return search;
   const absl::Status status = Reread(fs, candidates[search.valid], read);
   if (absl::IsDataLoss(status) && first_valid < candidates.size()) {
-    // It was readable only briefly, and the other one's data is gone.
+    // The valid checkpoint was readable only briefly, and the data read from the other one is gone.
     search.damages[search.valid] = status;
     search.valid = first_valid;
     RETURN_IF_ERROR(Reread(fs, candidates[first_valid], read));

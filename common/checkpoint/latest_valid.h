@@ -13,35 +13,36 @@
 
 namespace lockstep {
 
-// The base name of a run's checkpoints by default.
+// The default base name of a run's checkpoints.
 constexpr char kRunBase[] = "model.ckpt";
 
-// Returns the prefix of the checkpoint to restore from: the first of these that can be read with all checksums valid.
+// Returns the prefix of the checkpoint to restore from. This is the first of the following that can be read with all
+// checksums valid.
 //   1. the state file's model_checkpoint_path, which users edit to choose one;
 //   2. checkpoints in the directory that the state file does not list and whose step is higher, highest
 //      first: the process died between writing one and listing it;
 //   3. the others that the state file lists, newest first;
 //   4. the others in the directory, highest step first.
-// Checkpoints in the directory are named "<base>-<step>.index". The base is that of the state file's choice,
-// the run's own (`run_base`) without a state file, and either if a user's Saver wrote that choice.
-// A checkpoint written by a user's Saver does not belong to the run: it is reported (FailedPrecondition) and skipped,
-// because it may lack the run's variables or hold others. CheckpointsOf::kAnyone treats it like any other.
-// A checkpoint is damaged if its files contradict themselves, are missing, or have bytes that the device cannot read,
-// both before and after the others were tried, so that a brief failure of a device or network loses no work. `report`
-// is called with each damaged checkpoint that is skipped, and the reason.
-// Returns nullopt only if there are no checkpoints. Errors: DataLoss if all checkpoints are damaged; FailedPrecondition
-// if a Saver wrote all of them; InvalidArgument for a bad state file; those of the file system (a missing permission, a
-// directory or file that cannot be opened), in which case no older checkpoint is used.
+// Checkpoints in the directory are named "<base>-<step>.index". The base is taken from the state file's choice. Without
+// a state file it is the run's own (`run_base`), and if a user's Saver wrote that choice, either base counts. A
+// checkpoint written by a user's Saver does not belong to the run. It is reported (FailedPrecondition) and skipped,
+// because it may lack the run's variables or hold others. With CheckpointsOf::kAnyone it is treated like any other. A
+// checkpoint is damaged if its files contradict themselves, are missing, or have bytes that the device cannot read. It
+// must be damaged both before and after the others were tried, so that a brief failure of a device or network loses no
+// work. `report` is called with each damaged checkpoint that is skipped, and the reason. Returns nullopt only if there
+// are no checkpoints. Errors: DataLoss if all checkpoints are damaged; FailedPrecondition if a Saver wrote all of them;
+// InvalidArgument for a bad state file; file system errors (a missing permission, a directory or file that cannot be
+// opened), in which case no older checkpoint is used.
 enum class CheckpointsOf { kRun, kAnyone };
 absl::StatusOr<absl::optional<std::string>> NewestValidCheckpoint(
     FileSystem* fs, const std::string& directory,
     absl::FunctionRef<void(const std::string& prefix, const absl::Status& damage)> report,
     CheckpointsOf whose = CheckpointsOf::kRun);
 
-// Like NewestValidCheckpoint, but also reads the contents: `read` takes and verifies all of them, as
-// BundleReader::VerifyInto does, so that none is read twice. Its DataLoss counts as damage; any other error ends the
-// search. The last successful call of `read` is for the returned checkpoint, and no call follows it, so data left by a
-// failed call is never used.
+// Like NewestValidCheckpoint, but also reads the contents. `read` takes and verifies all of them, as
+// BundleReader::VerifyInto does, so that nothing is read twice. DataLoss from `read` counts as damage; any other error
+// ends the search. The last successful call of `read` is for the returned checkpoint, and no call follows it, so data
+// left by a failed call is never used.
 absl::StatusOr<absl::optional<std::string>> ReadNewestCheckpoint(
     FileSystem* fs, const std::string& directory, absl::FunctionRef<absl::Status(const BundleReader& reader)> read,
     absl::FunctionRef<void(const std::string& prefix, const absl::Status& damage)> report,

@@ -65,7 +65,7 @@ TEST_F(NewestValidCheckpointTest, IsTheStateFilesChoice) {
   EXPECT_EQ(Found(), Prefix(11));
   List(9, {9, 10, 11});
   EXPECT_EQ(Found(), Prefix(9));
-  // Also if the edit that chose it removed the others from the list.
+  // The edit that chose it may also have removed the others from the list.
   List(9, {9});
   EXPECT_EQ(Found(), Prefix(9));
   EXPECT_THAT(reported_, IsEmpty());
@@ -152,7 +152,7 @@ TEST_F(NewestValidCheckpointTest, DoesNotGuessPastABadStateFile) {
   EXPECT_EQ(Find(&fs_).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-// Falling back to an older one would lose work.
+// Falling back to an older checkpoint would lose work.
 TEST_F(NewestValidCheckpointTest, FileSystemFailureIsNotDamage) {
   Save(1);
   Save(2);
@@ -195,7 +195,7 @@ TEST_F(NewestValidCheckpointTest, PassesOverOneThatTheDeviceCannotRead) {
   EXPECT_THAT(reported_, ElementsAre(Prefix(2)));
 }
 
-// A user's Saver wrote into the logdir, under the state file's name.
+// A user's Saver wrote into the logdir, and used the state file's name.
 TEST_F(NewestValidCheckpointTest, SkipsAndNamesCheckpointsOfSavers) {
   Save(1);
   Save(2);
@@ -215,13 +215,13 @@ TEST_F(NewestValidCheckpointTest, SkipsAndNamesCheckpointsOfSavers) {
   EXPECT_EQ(any->value(), "d/mine-8");
 }
 
-// Starting from initial values would silently lose what the user takes for the run's checkpoint.
+// Starting from initial values would silently lose what the user believes to be the run's checkpoint.
 TEST_F(NewestValidCheckpointTest, IsAnErrorWhenASaverWroteAll) {
   Save(Prefix(3), true);
   const auto found = Find(&fs_);
   EXPECT_EQ(found.status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(found.status().message()), HasSubstr("warm_start: \"d/model.ckpt-3\""));
-  // If there is also a damaged one, the damage is reported.
+  // If there is also a damaged checkpoint, the damage is reported.
   Save(2);
   Damage(2);
   EXPECT_TRUE(absl::IsDataLoss(Find(&fs_).status()));
@@ -281,7 +281,7 @@ TEST_F(ReadNewestCheckpointTest, ReadsAgainAfterTheSecondLook) {
 TEST_F(ReadNewestCheckpointTest, EndsWithAnErrorThatIsNoDamage) {
   Save(1);
   Save(2);
-  // For example, a variable that the checkpoint lacks: falling back to an older one would be wrong.
+  // For example, the checkpoint lacks a variable. Falling back to an older checkpoint would be wrong.
   for (const auto& error : {absl::NotFoundError("no variable"), absl::InvalidArgumentError("another shape")}) {
     error_ = error;
     EXPECT_EQ(Read(&fs_).status(), error);

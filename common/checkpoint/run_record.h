@@ -12,20 +12,20 @@
 
 namespace lockstep {
 
-// The files that a chief keeps in its logdir to restart without a worker, and from which other programs rebuild the
-// run's model.
+// The files in a chief's logdir from which the chief restarts without a worker, and from which other programs rebuild
+// the run's model.
 
-// Name of the file, and of the one that counts chief starts, which is created earlier.
+// Names of the record's file, and of the file that counts the chief's starts, which is created earlier.
 inline constexpr char kRunRecordFile[] = "lockstep.textproto";
 inline constexpr char kGenerationFile[] = "generation";
 
-// Returns true if a chief has, or had, its logdir there.
+// Returns true if the directory is, or was, a chief's logdir.
 absl::StatusOr<bool> IsRunDirectory(FileSystem* fs, const std::string& directory);
 
-// Returns the run recorded in `logdir`, with `overrides` (common/config/text/override.h) and then the defaults applied
-// to its configuration, so that records of older versions are complete too. It is not validated. Returns nullopt
-// without a record. Errors: InvalidArgument names the line that does not parse or the wrong override; those of the file
-// system.
+// Returns the run that is recorded in `logdir`. Applies `overrides` (common/config/text/override.h) and then the
+// defaults to its configuration, so that records of older versions are complete too. Does not validate it. Returns
+// nullopt without a record. Errors: InvalidArgument, which names the line that does not parse or the wrong override;
+// file system errors.
 absl::StatusOr<absl::optional<v1::RunRecord>> ReadRunRecord(FileSystem* fs, const std::string& logdir,
                                                             absl::Span<const std::string> overrides = {});
 

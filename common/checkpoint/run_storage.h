@@ -8,10 +8,10 @@
 
 namespace lockstep {
 
-// The logdir of a run, and the file system and the clock by which a process works on it. Options that have them derive
-// from this, so that they are passed on as one.
+// The logdir of a run, with the file system and the clock that a process uses for it. Options with these three derive
+// from this struct, so that they are passed on together.
 struct RunStorage {
-  // The directory of checkpoints and events. If empty, none are kept.
+  // The directory for checkpoints and events. If empty, none are kept.
   std::string logdir;
   Clock* clock = Clock::Real();
   FileSystem* fs = FileSystem::Real();

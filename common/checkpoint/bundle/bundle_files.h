@@ -26,7 +26,7 @@ inline bool IsDataFileOf(absl::string_view base_name, absl::string_view file_nam
          file_name.size() == kNumbersSize && file_name.substr(5, 4) == "-of-";
 }
 
-// Returns the prefix of the checkpoint that a path means: "d/model.ckpt-1" also for "d/model.ckpt-1.index" and
+// Returns the prefix of the checkpoint that a path refers to: "d/model.ckpt-1" also for "d/model.ckpt-1.index" and
 // "d/model.ckpt-1.data-00000-of-00001".
 inline std::string CheckpointPrefixOf(const std::string& path) {
   const std::string prefix = path.substr(0, path.rfind('.'));

@@ -21,10 +21,10 @@ namespace {
 constexpr int kLargestNumShards = 99999;
 // TensorFlow's limit.
 constexpr int kMostDimensions = 254;
-// Limit for the strings of one entry, which are read as a whole: a sparse file may claim any size without using disk
+// Limit for the strings of one entry, which are read as a whole. A sparse file may claim any size without using disk
 // space.
 constexpr int64_t kMostStringBytes = 1 << 30;
-// Bytes of a key shown in an error.
+// Number of bytes of a key that an error shows.
 constexpr size_t kShownKeyBytes = 200;
 
 uint64_t NumElements(const v1::BundleEntryProto& entry) { return Shape::FromProto(entry.shape())->num_elements(); }

@@ -20,9 +20,9 @@
 
 namespace lockstep {
 
-// Reads one checkpoint in TensorFlow's V2 bundle format, written by TensorFlow (any number of data shards, partitioned
-// variables by their slices) or by us. Damage, even deliberate, is DataLoss naming the file and the variable.
-// Thread-safe after Open.
+// Reads one checkpoint in TensorFlow's V2 bundle format, written by TensorFlow (with any number of data shards and with
+// the slices of partitioned variables) or by Lockstep. Damage, even deliberate, is a DataLoss error that names the file
+// and the variable. Thread-safe after Open.
 class BundleReader : public TensorReader {
  public:
   // Opens and checks the index. Errors: NotFound without an index file; DataLoss if it is damaged or a data file is
@@ -32,7 +32,7 @@ class BundleReader : public TensorReader {
   const std::string& prefix() const override { return prefix_; }
   // True if a user's Saver wrote the checkpoint rather than the chief of a run.
   bool written_by_saver() const { return written_by_saver_; }
-  // Sorted. Partitioned variables appear once, under their full name.
+  // Returns sorted names. A partitioned variable appears once, under its full name.
   std::vector<std::string> names() const override;
   bool Contains(absl::string_view name) const override;
   absl::StatusOr<Entry> Describe(absl::string_view name) const override;
@@ -45,8 +45,8 @@ class BundleReader : public TensorReader {
     std::string name;
     absl::Span<char> out;
   };
-  // Verifies everything and reads the given variables, touching each byte of unpartitioned ones once. `pool`, which may
-  // be null, shares the work. After an error the contents of the destinations are undefined.
+  // Verifies everything and reads the given variables. Touches each byte of unpartitioned variables once. `pool`, which
+  // may be null, shares the work. After an error the contents of the destinations are undefined.
   absl::Status VerifyInto(absl::Span<const Place> places, ThreadPool* pool) const;
 
  private:
@@ -64,7 +64,7 @@ class BundleReader : public TensorReader {
   absl::Status CheckPlace(const Place& place) const;
   FileRange RangeOf(const v1::BundleEntryProto& entry, char* out) const;
   absl::Status CheckCrc(absl::string_view key, const v1::BundleEntryProto& entry, uint32_t crc) const;
-  // If `out` is null, only verifies.
+  // If `out` is null, only verifies the entry.
   absl::Status ReadStored(absl::string_view name, const v1::BundleEntryProto& entry, char* out) const;
   absl::Status ReadPartitioned(absl::string_view name, const v1::BundleEntryProto& entry, char* out) const;
   absl::Status Damaged(absl::string_view key, absl::string_view what) const;
@@ -72,7 +72,7 @@ class BundleReader : public TensorReader {
   FileSystem* const fs_;
   const std::string prefix_;
   bool written_by_saver_ = false;
-  // Variables by name, and slices of partitioned ones by SliceKey.
+  // Variables by name; slices of partitioned variables by SliceKey.
   std::map<std::string, v1::BundleEntryProto> entries_;
   // Data files by shard id; null for shards without entries.
   std::vector<std::unique_ptr<RandomAccessFile>> shards_;

@@ -85,7 +85,7 @@ TEST_F(BundleReaderTest, VerifiesAllAndReadsTheRequested) {
     EXPECT_EQ(absl::string_view(b, 3), "xyz");
     EXPECT_TRUE(absl::IsInvalidArgument(reader->VerifyInto({{"a", absl::MakeSpan(a, 15)}}, threads)));
     EXPECT_TRUE(absl::IsNotFound(reader->VerifyInto({{"c", absl::MakeSpan(b)}}, threads)));
-    // Damage in a variable that is not requested.
+    // Damage a variable that is not requested.
     fs_.FlipBits(kData, 17, 1);
     const absl::Status damaged = reader->VerifyInto({{"a", absl::MakeSpan(a)}}, threads);
     EXPECT_TRUE(absl::IsDataLoss(damaged)) << damaged;
@@ -144,7 +144,7 @@ TEST_F(BundleReaderTest, DetectsACutAtEveryByte) {
   }
 }
 
-// OutOfRange would count as a clean end of the run being restored.
+// OutOfRange would count as a clean end of the run that is being restored.
 TEST_F(BundleReaderTest, DetectsACutWhileItIsRead) {
   const auto reader = BundleReader::Open(&fs_, "ckpt").value();
   fs_.Truncate(kData, 17);
@@ -183,7 +183,7 @@ TEST_F(BundleReaderTest, PassesOnErrorsOfTheFileSystem) {
   }
 }
 
-// Malicious entries: valid checksums, invalid content.
+// Malicious entries with valid checksums and invalid content.
 TEST_F(BundleReaderTest, RefusesHostileEntries) {
   const std::string intact = ReadFile(&fs_, "ckpt.index").value();
   const std::function<void(v1::BundleEntryProto*)> changes[] = {
@@ -240,7 +240,7 @@ TEST_F(BundleReaderTest, SurvivesAnyEntry) {
     const auto reader = BundleReader::Open(&fs_, "ckpt");
     if (!reader.ok()) continue;
     ++opened;
-    (*reader)->Verify().IgnoreError();  // it is enough that it ends
+    (*reader)->Verify().IgnoreError();  // must end, with any result
     for (const std::string& name : (*reader)->names()) (*reader)->Read(name).IgnoreError();
   }
   EXPECT_GT(opened, 100);
@@ -311,7 +311,7 @@ TEST_F(BundleReaderTest, RefusesAMissingOrHostileHeader) {
   EXPECT_EQ(OpenAndVerify().code(), absl::StatusCode::kDataLoss);
 }
 
-// A variable of 2 x 3 bytes, with columns 0-1 in one data file and column 2 in another.
+// A variable of 2 x 3 bytes. Columns 0 and 1 are in one data file, column 2 in another.
 class PartitionedBundleReaderTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -385,7 +385,7 @@ TEST_F(PartitionedBundleReaderTest, RefusesAMissingSlice) {
 
 TEST_F(PartitionedBundleReaderTest, RefusesSlicesThatShareTheirBytes) {
   whole_.mutable_shape()->mutable_dim(1)->set_size(8);
-  // Overwrites the data file of the slice "cf", which now reads the first two of these bytes.
+  // Overwrites the data file of the slice "cf", which now consists of the first two of these bytes.
   AddSlice(1, 3, 5, "0123456789");
   Write();
   EXPECT_THAT(std::string(OpenStatus().message()), HasSubstr("its 10 bytes and those before are more than the 10 of"));

@@ -17,16 +17,16 @@
 namespace lockstep {
 namespace {
 
-// Bytes to checksum and write at a time, so that the second pass finds them in the cache.
+// Number of bytes to checksum and write at a time, so that the second pass finds them in the cache.
 constexpr size_t kPieceSize = 1 << 20;
-// ReadFile's limit.
+// The limit of ReadFile.
 constexpr size_t kLargestIndex = 1 << 30;
 
 constexpr int kMostDataFiles = 9999;
 
-// Returns the number of data files that the checkpoint at `prefix` claims. For a damaged checkpoint, returns `wanted`
-// if there is a data file named with that number, otherwise 0. Returns nullopt without a checkpoint, and an error if
-// the number cannot be determined, because a guess might overwrite data.
+// Returns the number of data files that the checkpoint at `prefix` claims to have. If the checkpoint is damaged,
+// returns `wanted` if a data file has that number in its name, otherwise 0. Returns nullopt if there is no checkpoint,
+// and an error if the number cannot be determined, because a guess might overwrite data.
 absl::StatusOr<absl::optional<int>> NumShardsOf(FileSystem* fs, const std::string& prefix, int wanted) {
   const absl::StatusOr<v1::BundleHeaderProto> header = ReadBundleHeader(fs, prefix);
   if (header.ok()) return absl::make_optional(header->num_shards());
@@ -70,13 +70,13 @@ absl::StatusOr<std::unique_ptr<BundleWriter>> BundleWriter::Create(FileSystem* f
 
 BundleWriter::~BundleWriter() {
   if (finished_ || data_.empty()) return;
-  // Files may be absent, and a destructor cannot report errors.
+  // Ignore errors, because files may be absent and a destructor cannot report errors.
   for (DataFile& data : data_) {
     data.file.reset();
     fs_->Remove(data.path + ".tmp").IgnoreError();
   }
   fs_->Remove(index_path() + ".tmp").IgnoreError();
-  // The next save uses another prefix, so on a disk that keeps failing these files would accumulate.
+  // The next save uses another prefix, so these files would accumulate on a disk that keeps failing.
   for (const DataFile& data : data_) {
     if (data_is_orphan_) fs_->Remove(data.path).IgnoreError();
   }
@@ -146,7 +146,7 @@ absl::Status BundleWriter::Finish() {
   }
   // Without this, a power failure could keep the second rename and lose the first.
   RETURN_IF_ERROR(fs_->SyncDirectory(directory));
-  data_is_orphan_ = false;  // an index may lead to it also when a file system says that it failed
+  data_is_orphan_ = false;  // an index may refer to it even if Rename returns an error
   RETURN_IF_ERROR(fs_->Rename(index_path() + ".tmp", index_path()));
   RETURN_IF_ERROR(fs_->SyncDirectory(directory));
   finished_ = true;

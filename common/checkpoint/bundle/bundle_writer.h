@@ -18,21 +18,22 @@
 namespace lockstep {
 
 struct BundleWriterOptions {
-  // Called in Add before each chunk of at most 1 MiB is written, with its offset among all bytes added. Add returns its
-  // error. May block, and may be null.
+  // Add calls this before it writes each chunk of at most 1 MiB, with the chunk's offset among all bytes added. Add
+  // returns its error. May block, and may be null.
   using BeforePiece = std::function<absl::Status(uint64_t offset)>;
   BeforePiece before_piece;
-  // 1 to 9999. Add puts each tensor into the data file with the fewest bytes.
+  // 1 to 9999. Add writes each tensor to the data file with the fewest bytes.
   int num_data_files = 1;
   // Marks the checkpoint as written by a user's Saver.
   bool written_by_saver = false;
 };
 
 // Writes one checkpoint in TensorFlow's V2 bundle format: <prefix>.data-00000-of-00001, or several data files, and
-// <prefix>.index (docs/checkpoint.md). Writes to temporary names first; Finish syncs and renames, data first and index
-// last, so that a checkpoint with an index is complete. An existing checkpoint of the same prefix stays intact until
-// the new index replaces its index, because data files alternate between the names -of-00001 and -of-00002 (with N
-// files, N and N + 1). Destroying the writer before Finish removes the temporary files. Not thread-safe.
+// <prefix>.index (docs/checkpoint.md). Writes to temporary names first. Finish syncs the files and renames them, the
+// index last, so that a checkpoint with an index is complete. An existing checkpoint with the same prefix stays intact
+// until the new index replaces its index, because the names of data files alternate between -of-00001 and -of-00002
+// (with N files, between N and N + 1). Destroying the writer before Finish removes the temporary files. Not
+// thread-safe.
 class BundleWriter {
  public:
   // The directory must exist.
@@ -41,16 +42,16 @@ class BundleWriter {
   ~BundleWriter();
 
   // Adds a tensor. `content` holds its elements, little-endian and row-major; it is not used after Add returns. Names
-  // may be added in any order. Errors: InvalidArgument for an empty or repeated name or a size that contradicts dtype
-  // and shape; those of the file.
+  // may be added in any order. Errors: InvalidArgument for an empty or repeated name, or for a size that contradicts
+  // dtype and shape; file errors.
   absl::Status Add(absl::string_view name, v1::DataType dtype, const Shape& shape, absl::string_view content);
 
-  // Makes the checkpoint visible and durable. Also returns the first error of Add. Add must not be called afterwards.
+  // Makes the checkpoint visible and durable. Returns an earlier error of Add, if any. Do not call Add afterwards.
   absl::Status Finish();
 
  private:
   struct DataFile {
-    std::string path;  // in the end
+    std::string path;  // its final path
     std::unique_ptr<WritableFile> file;
     uint64_t size = 0;
   };
@@ -64,7 +65,7 @@ class BundleWriter {
   FileSystem* const fs_;
   const std::string prefix_;
   const BundleWriterOptions options_;
-  // The number in the data files' names: the number of data files, or one more than exist.
+  // The total in the data files' names: the number of data files, or one more.
   const int num_shards_;
   const bool replaces_;
   std::vector<DataFile> data_;
@@ -72,7 +73,7 @@ class BundleWriter {
   // Bytes added so far.
   uint64_t offset_ = 0;
   std::map<std::string, v1::BundleEntryProto> entries_;
-  // True while data files may have their final names without an index that refers to them.
+  // True while data files may have their final names although no index refers to them.
   bool data_is_orphan_ = false;
   bool finished_ = false;
 };

@@ -154,7 +154,7 @@ TEST_F(BundleWriterTest, FailedReplacementLeavesOnlyTheOldOne) {
     fs_.FailOperation(n, absl::ResourceExhaustedError("full"));
     if (save(2).ok()) break;
     const float found = Restore(&memory_, "d/ckpt");
-    // The new index has its final name if only the last sync of the directory fails.
+    // The new index already has its final name if only the last sync of the directory fails.
     EXPECT_TRUE(found == 1 || found == 2) << n;
     if (found == 2) break;
     if (Files().size() > 3) {
@@ -215,7 +215,7 @@ TEST_F(BundleWriterTest, RemovesTemporaryFilesWhenAbandoned) {
 }
 
 TEST_F(BundleWriterTest, ReportsAFullDiskAndCleansUp) {
-  for (const uint64_t room : {0, 3, 4, 10}) {  // The data file needs 4 bytes, the index more than 100.
+  for (const uint64_t room : {0, 3, 4, 10}) {  // The data file needs 4 bytes, and the index more than 100.
     fs_.FillDiskAfter(room);
     EXPECT_EQ(Save(&fs_, "d/ckpt", 1).code(), absl::StatusCode::kResourceExhausted) << room;
     EXPECT_TRUE(Files().empty()) << room;
@@ -280,8 +280,8 @@ TEST_F(BundleWriterTest, UnreadableCheckpointIsNotAbsent) {
   }
 }
 
-// Stops the second save of one prefix after each operation and loses any subset of unsynced data. Either the old or the
-// new checkpoint must be intact, and the new one once Finish has succeeded.
+// Stops the second save of a prefix after each operation and loses any subset of unsynced data. The old or the new
+// checkpoint must be intact, and the new one once Finish has succeeded.
 class BundleWriterCrashTest : public ::testing::TestWithParam<int> {};
 
 // Covers one data file and several.

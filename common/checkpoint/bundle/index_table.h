@@ -15,15 +15,15 @@ namespace lockstep {
 // Tables with a longer key are rejected.
 inline constexpr size_t kMostIndexKeyBytes = 64 << 10;
 
-// Returns the table's bytes, identical to TensorFlow's for these keys and values.
+// Returns the bytes of the table, which are identical to TensorFlow's for these keys and values.
 std::string EncodeIndexTable(const std::map<std::string, std::string>& entries);
 
 // Reads any LevelDB table without compression, verifies all its checksums, and calls `visit` with each key and value in
-// key order. Key and value are valid only during the call; an error from `visit` ends the reading and is returned.
-// LevelDB's own reader trusts the lengths inside a block and in the footer; this one trusts nothing. Its time is
-// proportional to the table's size, and the keys together may have at most 64 times the table's bytes: overlapping
-// blocks, keys that are too long and keys that share more are rejected. Errors: DataLoss, with the position of the
-// damage; Unimplemented for a compressed table.
+// key order. The key and the value are valid only during the call. An error from `visit` ends the reading and is
+// returned. LevelDB's own reader trusts the lengths in a block and in the footer, but this function trusts nothing. Its
+// time is proportional to the table's size. All keys together may have at most 64 times the table's bytes, so it
+// rejects overlapping blocks, keys that are too long, and keys that share more. Errors: DataLoss, with the position of
+// the damage; Unimplemented for a compressed table.
 absl::Status ReadIndexTable(absl::string_view table,
                             absl::FunctionRef<absl::Status(absl::string_view key, absl::string_view value)> visit);
 

@@ -67,7 +67,7 @@ TEST(IndexTableTest, IsReadByLevelDb) {
   EXPECT_EQ(read, entries);
 }
 
-// Every flip is detected except in the footer, which pads the handles to 40 bytes that are never read.
+// Detects every flip except in the footer, whose handles are padded to 40 bytes. The padding is never read.
 TEST(IndexTableTest, DetectsAFlipOfEveryByteButThePadding) {
   const Entries entries = SomeEntries(40);
   const std::string table = EncodeIndexTable(entries);
@@ -136,11 +136,11 @@ TEST(IndexTableTest, RefusesHostileBlocksWithChecksums) {
       std::string("\0\x7f\1kv", 5) + restart,                            // a key beyond the block
       std::string("\0\1\x7fkv", 5) + restart,                            // a value beyond the block
       "\xff\xff\xff\xff\x0f\1\1kv" + restart,                            // lengths near 2^32
-      std::string("\0\xff\xff\xff\xff\x0f\x02kv", 9) + restart,          // whose sum overflows 32 bits
-      std::string("\0", 1) + std::string(9, '\xff') + "\1\1" + restart,  // and 64 bits
-      std::string(20, '\xff') + restart,                                 // a number without end
-      std::string("\0\1\1bv\0\1\1av", 10) + restart,                     // not in order
-      std::string("\0\1\1av\0\1\1av", 10) + restart,                     // twice
+      std::string("\0\xff\xff\xff\xff\x0f\x02kv", 9) + restart,          // lengths whose sum overflows 32 bits
+      std::string("\0", 1) + std::string(9, '\xff') + "\1\1" + restart,  // lengths whose sum overflows 64 bits
+      std::string(20, '\xff') + restart,                                 // a number that does not end
+      std::string("\0\1\1bv\0\1\1av", 10) + restart,                     // keys that are not in order
+      std::string("\0\1\1av\0\1\1av", 10) + restart,                     // the same key twice
   };
   for (const std::string& block : blocks) {
     EXPECT_EQ(DecodeIndexTable(TableOfBlock(block)).status().code(), absl::StatusCode::kDataLoss)

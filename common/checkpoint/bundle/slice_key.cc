@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-// Appends the number of bytes, then the bytes of `value` from the highest non-zero one.
+// Appends the number of bytes of `value`, then its bytes from the highest non-zero byte on.
 void AppendUnsigned(std::string* key, uint64_t value) {
   std::string bytes;
   for (; value > 0; value >>= 8) bytes.insert(bytes.begin(), static_cast<char>(value & 0xff));
@@ -23,15 +23,15 @@ void AppendString(std::string* key, absl::string_view text) {
   *key += std::string("\0\1", 2);
 }
 
-// Appends two's complement, highest byte first, in the fewest bytes n that hold 7n bits including the sign. The n
-// highest bits are inverted: for a non-negative value they become n ones before the sign's 0, for a negative one n
+// Appends the two's complement of `value`, highest byte first, in the fewest bytes n that hold 7n bits including the
+// sign. Inverts the n highest bits: a non-negative value begins with n ones before the sign's 0, a negative one with n
 // zeros before the sign's 1.
 void AppendSigned(std::string* key, int64_t value) {
   const uint64_t magnitude = static_cast<uint64_t>(value < 0 ? ~value : value);
   int bits = 0;
   while (bits < 64 && (magnitude >> bits) != 0) ++bits;
   const int size = bits / 7 + 1;
-  // The header is a run of `size` ones, which may extend into the second byte and further.
+  // The header consists of `size` ones, which may extend beyond the first byte.
   for (int i = 0; i < size; ++i) {
     const int shift = 8 * (size - 1 - i);
     const uint64_t shifted = shift < 64 ? static_cast<uint64_t>(value >> shift) : (value < 0 ? ~uint64_t{0} : 0);

@@ -14,16 +14,16 @@ namespace lockstep {
 inline constexpr char kGlobalStepKey[] = "global_step";
 // Key of a serialized v1::SessionState, as uint8. Absent if no program drives the run.
 inline constexpr char kSessionStateKey[] = "lockstep/session_state";
-// Key of the next position of each input stream, int64 [streams]. Absent if batches belong to slots of steps.
+// Key of the next positions of the input streams, int64 [streams]. Absent if batches belong to slots of steps.
 inline constexpr char kStreamPositionsKey[] = "lockstep/stream_positions";
 
-// Checks that `checkpoint` holds under `key` what the model declares, which is float32. Errors: NotFound;
-// InvalidArgument names the checkpoint, the key, both types and both shapes.
+// Checks that `checkpoint` holds a tensor under `key` with the type that the model declares, which is float32, and with
+// its shape. Errors: NotFound; InvalidArgument, which names the checkpoint, the key, both types and both shapes.
 absl::Status CheckStoredVariable(const TensorReader& checkpoint, absl::string_view key, v1::DataType dtype,
                                  const Shape& shape);
 
 // Checks that the values read from `key` are finite. A run must start from finite values, or it would save and restore
-// others. InvalidArgument names the checkpoint, the key and the first element that is not finite.
+// values that are not finite. InvalidArgument names the checkpoint, the key and the first element that is not finite.
 absl::Status CheckFinite(const TensorReader& checkpoint, absl::string_view key, absl::Span<const float> values);
 
 }  // namespace lockstep

@@ -8,10 +8,11 @@
 
 namespace lockstep {
 
-// Verifies a tensor of strings as stored in a data file: the lengths as varints, 4 bytes with the masked CRC32C of the
-// lengths, then the strings. TensorFlow's checkpoints contain one, the object graph of tf.train.Checkpoint. `crc` is
-// the unmasked checksum from the index; it covers the lengths as 4-byte numbers (8-byte from 2^32), the 4 bytes and the
-// strings. InvalidArgument explains why the bytes are not `elements` strings with that checksum.
+// Verifies a tensor of strings as stored in a data file: the lengths as varints, the masked CRC32C of the lengths in 4
+// bytes, then the strings. TensorFlow's checkpoints contain one such tensor, the object graph of tf.train.Checkpoint.
+// `crc` is the unmasked checksum from the index, which covers the lengths as 4-byte numbers (8-byte numbers from 2^32
+// on), the 4 bytes and the strings. InvalidArgument explains why the bytes are not `elements` strings with that
+// checksum.
 absl::Status CheckStrings(absl::string_view encoded, uint64_t elements, uint32_t crc);
 
 }  // namespace lockstep

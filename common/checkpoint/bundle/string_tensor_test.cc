@@ -47,7 +47,7 @@ TEST(StringTensorTest, DetectsEveryFlipAndCut) {
 }
 
 TEST(StringTensorTest, NamesTheMissingPart) {
-  // A string of three bytes, without space for the checksum before it.
+  // A string of three bytes without space for the checksum before it.
   EXPECT_EQ(CheckStrings("\x03"
                          "abc",
                          1, 0)

@@ -16,43 +16,45 @@
 namespace lockstep {
 
 // Named tensors on disk in any format: a checkpoint (BundleReader) or a file of weights (formats/). The input is
-// untrusted: damage, even deliberate, is DataLoss naming the file and the tensor. Thread-safe.
+// untrusted: damage, even deliberate, is a DataLoss error that names the file and the tensor. Thread-safe.
 class TensorReader {
  public:
   virtual ~TensorReader() = default;
 
-  // A checkpoint's prefix or a file's path.
+  // Returns the prefix of a checkpoint or the path of a file.
   virtual const std::string& prefix() const = 0;
-  // Sorted.
+  // Returns sorted names.
   virtual std::vector<std::string> names() const = 0;
   virtual bool Contains(absl::string_view name) const = 0;
 
   struct Entry {
     v1::DataType dtype;
     Shape shape;
-    // Bytes that ReadInto needs: elements x element size; for strings, the size of their encoding in the file.
+    // Number of bytes that ReadInto needs: elements x element size or, for strings, the size of their encoding in the
+    // file.
     uint64_t bytes;
   };
-  // NotFound names the tensor and the file that lacks it; Unimplemented for a type or memory layout without an Entry.
+  // Errors: NotFound, with the name of the tensor and of the file that lacks it; Unimplemented for a type or memory
+  // layout that an Entry cannot describe.
   virtual absl::StatusOr<Entry> Describe(absl::string_view name) const = 0;
 
-  // A line of a listing, also for tensors of types that are not read.
+  // A line of a listing, including tensors of types that are not read.
   struct Listing {
     std::string type;
     Shape shape;
     uint64_t bytes;
   };
-  // Errors: those of Describe, except that a type without an Entry is no error.
+  // Errors: those of Describe, except for a type that an Entry cannot describe.
   virtual absl::StatusOr<Listing> List(absl::string_view name) const;
 
   // Reads a tensor, row-major and little-endian, into the caller's memory; `out` must have Entry.bytes bytes. Verifies
-  // the checksum of a format that has one. Errors: those of Describe, DataLoss, or the file's.
+  // the checksum of a format that has one. Errors: those of Describe; DataLoss; file errors.
   virtual absl::Status ReadInto(absl::string_view name, absl::Span<char> out) const = 0;
 
-  // Returns a tensor. Unimplemented also for strings and other types without a fixed size.
+  // Returns a tensor. Also returns Unimplemented for strings and other types without a fixed size.
   absl::StatusOr<Tensor> Read(absl::string_view name) const;
 
-  // Reads everything except tensors of types that are not read, and verifies all checksums of the format.
+  // Reads all tensors except those of types that are not read, and verifies all checksums of the format.
   virtual absl::Status Verify() const;
 };
 

@@ -42,7 +42,7 @@ bool TensorSlice::Overlaps(const TensorSlice& other) const {
 void TensorSlice::CopyInto(const char* content, const Shape& shape, size_t element_size, char* tensor) const {
   if (num_elements() == 0) return;
   const int rank = shape.rank();
-  // Runs along the last dimension are contiguous in both.
+  // Runs along the last dimension are contiguous both in the slice and in the tensor.
   const size_t run = (rank == 0 ? 1 : length_[rank - 1]) * element_size;
   std::vector<int64_t> index(rank, 0);
   while (true) {

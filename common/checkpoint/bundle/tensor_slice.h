@@ -21,10 +21,10 @@ class TensorSlice {
   uint64_t num_elements() const;
   bool Overlaps(const TensorSlice& other) const;
 
-  // Copies the slice's elements, row-major, to their positions in a tensor of `shape`. `element_size` in bytes.
+  // Copies the slice's elements, row-major, to their positions in a tensor of `shape`. `element_size` is in bytes.
   void CopyInto(const char* content, const Shape& shape, size_t element_size, char* tensor) const;
 
-  // "0,3:2,3": start,length of each dimension.
+  // Returns "0,3:2,3", the start,length of each dimension.
   std::string ToString() const;
 
  private:
@@ -32,10 +32,12 @@ class TensorSlice {
   std::vector<int64_t> length_;
 };
 
-// Maximum slices of one variable. Comparing all pairs is cheap up to this limit; partitioners make hundreds.
+// Maximum number of slices of one variable. Comparing all pairs is cheap up to this limit, and partitioners make only
+// hundreds of slices.
 inline constexpr int kMostSlices = 10000;
 
-// InvalidArgument unless each element of `shape` is in exactly one of the `slices`, at most kMostSlices.
+// Returns InvalidArgument unless each element of `shape` is in exactly one of the `slices` and there are at most
+// kMostSlices.
 absl::Status CheckCover(const std::vector<TensorSlice>& slices, const Shape& shape);
 
 }  // namespace lockstep

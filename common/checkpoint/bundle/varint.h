@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-// Consumes a base-128 number of at most 64 bits, lowest digits first, from the front of `data`; returns false if there
+// Consumes a base-128 number of at most 64 bits, lowest digits first, from the front of `data`. Returns false if there
 // is none.
 inline bool ConsumeVarint(absl::string_view* data, uint64_t* value) {
   *value = 0;

@@ -10,12 +10,12 @@
 
 namespace lockstep {
 
-// Wraps `reader` to return float64, float16 and bfloat16 tensors as float32, rounding each number to the nearest. Other
-// tensors are unchanged.
+// Wraps `reader` to return float64, float16 and bfloat16 tensors as float32. Rounds each number to the nearest. Does
+// not change other tensors.
 std::unique_ptr<TensorReader> AsFloat32(std::unique_ptr<TensorReader> reader);
 
-// OpenTensors for loading weights: opens another program's file with AsFloat32, but not a checkpoint, because, as in
-// TensorFlow, a variable accepts only its own type.
+// Opens tensors to load weights from. Opens another program's file with AsFloat32, but not a checkpoint, because a
+// variable accepts only its own type, as in TensorFlow.
 absl::StatusOr<std::unique_ptr<TensorReader>> OpenWeights(FileSystem* fs, const std::string& path);
 
 }  // namespace lockstep

@@ -10,16 +10,16 @@
 namespace lockstep {
 
 // Reads the JSON (RFC 8259) of a header that describes a file's tensors: strings, lists of natural numbers, and the
-// punctuation between them, in constant memory apart from the results. Each Take skips white space and, if it returns
-// false, consumes nothing.
+// punctuation between them, in constant memory apart from the results. Each Take function skips white space. If it
+// returns false, it consumes nothing.
 class JsonScanner {
  public:
   explicit JsonScanner(absl::string_view text) : rest_(text) {}
 
   bool TakeChar(char c);
-  // A string of valid UTF-8, with its escapes resolved.
+  // Takes a string of valid UTF-8 and resolves its escapes.
   bool TakeString(std::string* out);
-  // A list of numbers below 2^63, "[2,3]".
+  // Takes a list of numbers below 2^63, such as "[2,3]".
   bool TakeNumbers(std::vector<int64_t>* out);
   // Returns true if only white space is left.
   bool at_end();

@@ -20,9 +20,9 @@ namespace lockstep {
 namespace {
 
 constexpr absl::string_view kMagic("\x93NUMPY", 6);
-// NumPy aligns the elements to this.
+// NumPy aligns the elements to this number of bytes.
 constexpr size_t kAlignment = 64;
-// Characters of a type shown in an error.
+// Number of characters of a type that an error shows.
 constexpr size_t kShownTypeBytes = 60;
 // NumPy's limit.
 constexpr size_t kMostDimensions = 64;
@@ -38,7 +38,7 @@ constexpr NumpyType kTypes[] = {
     {"f2", v1::DT_HALF},  {"u2", v1::DT_UINT16}, {"u4", v1::DT_UINT32}, {"u8", v1::DT_UINT64},
 };
 
-// The dictionary's three entries, verbatim.
+// The three entries of the dictionary, verbatim.
 struct Fields {
   absl::string_view descr, fortran_order, shape;
 };
@@ -53,7 +53,7 @@ class LiteralScanner {
     SkipSpace();
     return absl::ConsumePrefix(&rest_, absl::string_view(&c, 1));
   }
-  // A quoted string without escapes; returns its content.
+  // Takes a quoted string without escapes, and returns its content.
   bool TakeString(absl::string_view* out) {
     SkipSpace();
     if (rest_.empty() || (rest_[0] != '\'' && rest_[0] != '"')) return false;
@@ -116,7 +116,7 @@ bool ParseFields(absl::string_view text, Fields* fields) {
   return scanner.at_end() && !fields->descr.empty() && !fields->fortran_order.empty() && !fields->shape.empty();
 }
 
-// "(3, 4)", "(3,)", "()"; Python 2 wrote "(3L,)".
+// Parses "(3, 4)", "(3,)" or "()". Python 2 wrote "(3L,)".
 bool ParseShape(absl::string_view text, std::vector<int64_t>* dims) {
   if (!absl::ConsumePrefix(&text, "(") || !absl::ConsumeSuffix(&text, ")")) return false;
   text = absl::StripAsciiWhitespace(text);
@@ -134,7 +134,7 @@ bool ParseShape(absl::string_view text, std::vector<int64_t>* dims) {
   return true;
 }
 
-// Says how to save an array of another type of elements. Empty if nothing better is known.
+// Explains how to save an array of this unsupported element type in another way. Empty if there is no advice.
 const char* SavedInstead(absl::string_view code) {
   if (code == "O") return "; convert Python objects with .astype('float32') or .astype('int64')";
   const bool is_text = absl::StartsWith(code, "U") || absl::StartsWith(code, "S");
@@ -161,7 +161,7 @@ absl::StatusOr<v1::DataType> ParseType(absl::string_view descr, absl::string_vie
   return known->dtype;
 }
 
-// Bytes before the dictionary, and bytes including it.
+// Number of bytes before the dictionary, and number of bytes including the dictionary.
 struct Extent {
   size_t text = 0, header = 0;
 };

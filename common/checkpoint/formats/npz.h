@@ -18,7 +18,7 @@ namespace lockstep {
 class NpzReader : public TensorReader {
  public:
   // Errors: those of ZipReader::Open; DataLoss for a member that is not a .npy file or whose length contradicts its
-  // header. Describing or reading an array that ParseNpyHeader does not implement fails.
+  // header. An array that ParseNpyHeader does not support can be neither described nor read.
   static absl::StatusOr<std::unique_ptr<NpzReader>> Open(FileSystem* fs, const std::string& path);
 
   const std::string& prefix() const override { return zip_->path(); }
@@ -34,7 +34,7 @@ class NpzReader : public TensorReader {
   };
 
   explicit NpzReader(std::unique_ptr<ZipReader> zip) : zip_(std::move(zip)) {}
-  // Returns only arrays with a header.
+  // Returns an error for an array without a header.
   absl::StatusOr<const Array*> Find(absl::string_view name) const;
 
   const std::unique_ptr<ZipReader> zip_;

@@ -33,7 +33,7 @@ std::string Deflated(const std::string& data) {
   return out;
 }
 
-// An archive of one member, as another program would write it. Any of its numbers can be made wrong.
+// An archive with one member, as another program would write it. Each of its numbers can be made wrong.
 struct Archive {
   std::string name = "w.npy", stored;
   uint32_t crc = 0, stored_bytes = 0, bytes = 0, offset = 0;
@@ -122,7 +122,7 @@ TEST_F(NpzTest, ReadsTheWritersOutput) {
 }
 
 TEST_F(NpzTest, ReadsCompressedMembers) {
-  const std::string content(3 << 20, 'x');  // several pieces
+  const std::string content(3 << 20, 'x');  // takes several pieces
   const auto reader =
       Open(Archive(EncodeNpyHeader(v1::DT_UINT8, {3 << 20}).value() + content, /*deflate=*/true).File());
   ASSERT_TRUE(reader.ok()) << reader.status();

@@ -18,12 +18,12 @@ namespace {
 constexpr size_t kMostNameBytes = 0xffff;
 
 void Append16(std::string* out, uint64_t value) { AppendLittleEndian<uint16_t>(out, static_cast<uint16_t>(value)); }
-// Numbers that do not fit are in the zip64 field.
+// Appends 32 bits. Numbers that do not fit are in the zip64 field.
 void Append32(std::string* out, uint64_t value) {
   AppendLittleEndian<uint32_t>(out, static_cast<uint32_t>(std::min(value, zip::kElsewhere32)));
 }
 
-// Returns the field with those `values` that exceed 32 bits, or nothing if all fit.
+// Returns the field with the `values` that exceed 32 bits, or nothing if all fit.
 std::string Zip64Field(absl::Span<const uint64_t> values) {
   std::string numbers;
   for (const uint64_t value : values) {
@@ -99,7 +99,7 @@ absl::Status NpzWriter::Finish() {
   std::string end;
   if (count >= 0xffff || bytes >= zip::kElsewhere32 || offset >= zip::kElsewhere32) {
     AppendLittleEndian<uint32_t>(&end, zip::kEnd64Signature);
-    AppendLittleEndian<uint64_t>(&end, zip::kEnd64Bytes - 12);  // what follows
+    AppendLittleEndian<uint64_t>(&end, zip::kEnd64Bytes - 12);  // the number of bytes that follow
     Append16(&end, zip::kVersion64);
     Append16(&end, zip::kVersion64);
     Append32(&end, 0);

@@ -15,16 +15,16 @@
 namespace lockstep {
 
 // Writes an archive that numpy.load reads, as numpy.savez does: a stored member NAME.npy for each array, with zip64 if
-// sizes need it. All timestamps are in 1980, so that equal arrays make equal files. Not thread-safe.
+// the sizes require it. All timestamps are in 1980, so that equal arrays result in equal files. Not thread-safe.
 class NpzWriter {
  public:
-  // `file` is written from its start and must outlive the writer; the caller closes it.
+  // Writes `file` from its start. The file must outlive the writer; the caller closes it.
   explicit NpzWriter(WritableFile* file) : file_(file) {}
 
-  // `content` holds the elements, little-endian and row-major. Errors: InvalidArgument for a type that NumPy lacks, a
-  // name of more than 65531 bytes, and a repeated name; those of the file.
+  // Adds an array. `content` holds the elements, little-endian and row-major. Errors: InvalidArgument for a type that
+  // NumPy lacks, a name of more than 65531 bytes, or a repeated name; file errors.
   absl::Status Add(absl::string_view name, v1::DataType dtype, const Shape& shape, absl::string_view content);
-  // Add must not be called afterwards.
+  // Finishes the archive. Do not call Add afterwards.
   absl::Status Finish();
 
  private:

@@ -21,7 +21,7 @@ namespace {
 constexpr char kMetadata[] = "__metadata__";
 constexpr size_t kLengthBytes = sizeof(uint64_t);
 constexpr size_t kAlignment = 8;
-// Bytes of the wrong part shown in an error.
+// Number of bytes of the wrong part that an error shows.
 constexpr size_t kShownBytes = 60;
 
 struct NamedType {
@@ -34,14 +34,14 @@ constexpr NamedType kTypes[] = {{"F32", v1::DT_FLOAT},  {"F64", v1::DT_DOUBLE}, 
                                 {"U16", v1::DT_UINT16}, {"BF16", v1::DT_BFLOAT16}, {"U32", v1::DT_UINT32},
                                 {"U64", v1::DT_UINT64}};
 
-// Returns DT_INVALID for an unknown name.
+// Returns the type with this name, or DT_INVALID for an unknown name.
 v1::DataType TypeNamed(absl::string_view name) {
   const auto found =
       std::find_if(std::begin(kTypes), std::end(kTypes), [&](const NamedType& t) { return t.name == name; });
   return found == std::end(kTypes) ? v1::DT_INVALID : found->dtype;
 }
 
-// {"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}, in any order.
+// Takes {"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}, with the members in any order.
 template <typename TensorInfo>
 bool TakeInfo(JsonScanner* scanner, TensorInfo* info) {
   if (!scanner->TakeChar('{')) return false;
@@ -58,7 +58,7 @@ bool TakeInfo(JsonScanner* scanner, TensorInfo* info) {
   return scanner->TakeChar('}') && seen.size() == 3 && info->offsets.size() == 2;
 }
 
-// {"key":"value"}
+// Takes {"key":"value"}.
 bool TakeMetadata(JsonScanner* scanner, std::map<std::string, std::string>* metadata) {
   if (!scanner->TakeChar('{')) return false;
   if (scanner->TakeChar('}')) return true;

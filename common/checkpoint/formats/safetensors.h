@@ -17,12 +17,13 @@
 namespace lockstep {
 
 // The format of github.com/huggingface/safetensors: the length of the header as a little-endian 64-bit number, the
-// header, which is a JSON object of each tensor's type, shape and position, and the tensors' bytes, without gaps.
+// header, and the tensors' bytes, without gaps. The header is a JSON object with the type, shape and position of each
+// tensor.
 
 // Longer headers are rejected, as in the reference implementation.
 constexpr uint64_t kMostSafetensorsHeaderBytes = 100'000'000;
 
-// Reads a safetensors file. Describing or reading a tensor of a type that v1::DataType lacks (F8_E4M3) fails.
+// Reads a safetensors file. A tensor of a type that v1::DataType lacks (F8_E4M3) can be neither described nor read.
 class SafetensorsReader : public TensorReader {
  public:
   // Errors: NotFound; DataLoss for a damaged file or one in another format.
@@ -40,7 +41,7 @@ class SafetensorsReader : public TensorReader {
 
  private:
   struct Place {
-    std::string type;  // as in the file, "F32"
+    std::string type;  // as in the file: "F32"
     Shape shape;
     // Offsets in the file.
     uint64_t begin = 0, end = 0;
@@ -53,7 +54,7 @@ class SafetensorsReader : public TensorReader {
     std::vector<int64_t> shape, offsets;
   };
   absl::Status ReadHeader();
-  // `begin` is the file offset of the tensors' bytes.
+  // `begin` is the offset of the tensors' bytes in the file.
   absl::Status AddTensor(const std::string& name, const TensorInfo& info, uint64_t begin);
   absl::Status CheckPlaces(uint64_t begin) const;
   absl::Status Damaged(absl::string_view what) const;
@@ -64,16 +65,16 @@ class SafetensorsReader : public TensorReader {
   std::map<std::string, std::string> metadata_;
 };
 
-// A tensor to be declared in a header.
+// A tensor to declare in a header.
 struct SafetensorsEntry {
   std::string name;
   v1::DataType dtype = v1::DT_INVALID;
   Shape shape;
 };
 
-// Returns the header of a file whose tensors' bytes follow in this order. Pads it so that they begin at a multiple of
-// 8; the reference implementation aligns the tensors by placing larger elements first. InvalidArgument for a repeated
-// name, a name that is not UTF-8, "__metadata__", and a type without a fixed size.
+// Returns the header of a file whose tensors' bytes follow in this order. Pads the header so that they begin at a
+// multiple of 8. The reference implementation aligns the tensors by placing larger elements first. InvalidArgument for
+// a repeated name, a name that is not UTF-8, "__metadata__", and a type without a fixed size.
 absl::StatusOr<std::string> EncodeSafetensorsHeader(absl::Span<const SafetensorsEntry> entries,
                                                     const std::map<std::string, std::string>& metadata);
 

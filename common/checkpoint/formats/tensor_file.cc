@@ -61,7 +61,7 @@ absl::Status WriteSynced(FileSystem* fs, const std::string& path, TensorFileForm
   return file->Close();
 }
 
-// Returns true for TensorFlow's format V1. An index is a table, too, but belongs to a prefix.
+// Returns true for TensorFlow's format V1. An index is also a table, but it belongs to a prefix.
 bool IsV1(FileSystem* fs, const std::string& path) {
   return CheckpointPrefixOf(path) == path && IsV1Checkpoint(fs, path);
 }
@@ -136,7 +136,8 @@ absl::Status WriteTensorFile(FileSystem* fs, const std::string& path, TensorFile
     ASSIGN_OR_RETURN(TensorReader::Entry entry, source.Describe(name));
     tensors.push_back({name, std::move(entry)});
   }
-  // Larger elements first, so that each tensor is aligned; then by name, so the given order does not matter.
+  // Sort larger elements first, so that each tensor is aligned, and then by name, so that the given order does not
+  // matter.
   std::sort(tensors.begin(), tensors.end(), [](const NamedTensorEntry& a, const NamedTensorEntry& b) {
     const size_t a_size = SizeOf(a.entry.dtype), b_size = SizeOf(b.entry.dtype);
     return a_size != b_size ? a_size > b_size : a.name < b.name;

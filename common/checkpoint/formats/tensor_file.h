@@ -19,35 +19,35 @@ namespace lockstep {
 // Formats of weight files from other programs.
 enum class TensorFileFormat { kSafetensors, kNpz };
 
-// "safetensors" or "npz", which is also the file name's extension.
+// Returns "safetensors" or "npz", which is also the extension of the file name.
 absl::string_view NameOf(TensorFileFormat format);
-// Parses a name; InvalidArgument lists the known ones.
+// Parses a name. InvalidArgument lists the known names.
 absl::StatusOr<TensorFileFormat> ParseTensorFileFormat(absl::string_view name);
 // Returns the format by the path's extension, or nullopt for other paths, such as a checkpoint's prefix.
 absl::optional<TensorFileFormat> FormatOfPath(absl::string_view path);
 
-// Opens a file of weights if the path names one, otherwise the checkpoint with this prefix or file, or the file if it
-// is one of TensorFlow's format V1. Errors: those of the format's reader, including NotFound.
+// Opens a file of weights if the path names one, and otherwise the checkpoint to which the prefix or file belongs, or
+// the file itself if it is in TensorFlow's format V1. Returns errors of the format's reader, including NotFound.
 absl::StatusOr<std::unique_ptr<TensorReader>> OpenTensors(FileSystem* fs, const std::string& path);
-// Returns true if there is something to open, false only if there certainly is not.
+// Returns true if there is something to open. Returns false only if there is certainly nothing.
 absl::StatusOr<bool> TensorsExist(FileSystem* fs, const std::string& path);
 
-// Returns the NotFound error for a path that is no checkpoint and no file of weights: it says what lies there instead,
-// and names the checkpoints in the path, if it is a directory, otherwise in its directory or, if it has none, in
-// `logdir`.
+// Returns the NotFound error for a path that is neither a checkpoint nor a file of weights. It says what is there
+// instead, and lists the checkpoints in the path if that is a directory, and otherwise those in the path's directory
+// or, if it has none, those in `logdir`.
 absl::Status NoSuchCheckpoint(FileSystem* fs, const std::string& path, const std::string& logdir);
 
 struct TensorFileContents {
-  // Tensors of the source to write, in any order.
+  // The tensors of the source to write, in any order.
   std::vector<std::string> names;
   // Free text stored in safetensors; npz cannot hold it.
   std::map<std::string, std::string> metadata;
 };
 
-// Writes tensors of `source` to `path`, with their names, types and shapes. A reader sees the old file or the new one,
-// complete and synced. The file's bytes depend only on the tensors and the metadata. Holds one tensor in memory at a
-// time. Errors, after which there is no new file: InvalidArgument naming a tensor that the format cannot hold; those of
-// the source and of the file system.
+// Writes tensors of `source` to `path`, with their names, types and shapes. A reader sees the old file or the complete,
+// synced new file. The file's bytes depend only on the tensors and the metadata. Holds one tensor in memory at a time.
+// Errors, after which there is no new file: InvalidArgument, with the name of a tensor that the format cannot hold;
+// errors of the source and of the file system.
 absl::Status WriteTensorFile(FileSystem* fs, const std::string& path, TensorFileFormat format,
                              const TensorReader& source, const TensorFileContents& contents);
 

@@ -25,7 +25,7 @@ namespace {
 constexpr uint64_t kTableMagic = 0xdb4775248b80fb57u;
 constexpr uint64_t kFooterBytes = 48;
 
-// The dimensions and the slices of a tensor that is read.
+// Maximum number of dimensions and of slices of a tensor that is read.
 constexpr int kMostDimensions = 254;
 
 bool IsReadType(v1::DataType dtype) {
@@ -42,7 +42,7 @@ absl::StatusOr<Shape> ShapeOf(const v1::TensorShapeProto& proto) {
 template <typename T>
 std::string FromVarints(absl::string_view packed, uint64_t elements) {
   std::string bytes;
-  // Each integer has a byte at least.
+  // Each integer has at least one byte.
   if (elements > packed.size()) return bytes;
   bytes.reserve(elements * sizeof(T));
   while (!packed.empty()) {
@@ -53,8 +53,8 @@ std::string FromVarints(absl::string_view packed, uint64_t elements) {
   return bytes;
 }
 
-// Returns the paths of all shards if `path` is PREFIX-00001-of-00002 or PREFIX-?????-of-00002, otherwise none. Returns
-// InvalidArgument for a shard that the checkpoint cannot have.
+// Returns the paths of all shards if `path` is PREFIX-00001-of-00002 or PREFIX-?????-of-00002; otherwise returns none.
+// Returns InvalidArgument for a shard that the checkpoint cannot have.
 absl::StatusOr<std::vector<std::string>> ShardsOf(absl::string_view path) {
   constexpr size_t kEndSize = 15;  // "-00001-of-00002"
   std::vector<std::string> shards;
@@ -83,14 +83,14 @@ bool EndsAsTable(FileSystem* fs, const std::string& path) {
          LoadLittleEndian<uint64_t>(magic) == kTableMagic;
 }
 
-// Returns the paths of the files that `path` names; some may be absent.
+// Returns the paths of the files to which `path` refers; some may be absent.
 absl::StatusOr<std::vector<std::string>> FilesOf(FileSystem* fs, const std::string& path) {
   ASSIGN_OR_RETURN(std::vector<std::string> shards, ShardsOf(path));
   if (!shards.empty()) return shards;
   ASSIGN_OR_RETURN(const bool exists, fs->Exists(path));
   auto first = MatchFiles(fs, absl::StrCat(path, "-00000-of-?????"));
   if (exists || !first.ok()) return std::vector<std::string>{path};
-  if (first->size() > 1) {  // of other kinds of files, maybe
+  if (first->size() > 1) {  // some may be other kinds of files
     const auto is_other = [fs](const std::string& file) { return !EndsAsTable(fs, file); };
     first->erase(std::remove_if(first->begin(), first->end(), is_other), first->end());
     if (first->empty()) return std::vector<std::string>{path};
@@ -107,7 +107,7 @@ absl::StatusOr<std::vector<std::string>> FilesOf(FileSystem* fs, const std::stri
 
 bool IsV1Checkpoint(FileSystem* fs, const std::string& path) {
   const auto files = FilesOf(fs, path);
-  // An error is reported when the checkpoint is opened. Any shard tells the format, since one may be missing.
+  // An error is reported when the checkpoint is opened. Any shard shows the format, since one may be missing.
   if (!files.ok()) return absl::IsInvalidArgument(files.status());
   return absl::c_any_of(*files, [fs](const std::string& file) { return EndsAsTable(fs, file); });
 }
@@ -115,7 +115,7 @@ bool IsV1Checkpoint(FileSystem* fs, const std::string& path) {
 absl::StatusOr<std::unique_ptr<V1CheckpointReader>> V1CheckpointReader::Open(FileSystem* fs, const std::string& path) {
   std::unique_ptr<V1CheckpointReader> reader(new V1CheckpointReader(path));
   ASSIGN_OR_RETURN(const std::vector<std::string> files, FilesOf(fs, path));
-  reader->contents_.reserve(files.size());  // tensors_ refers to the strings
+  reader->contents_.reserve(files.size());  // tensors_ points into the strings
   for (const std::string& file : files) {
     ASSIGN_OR_RETURN(std::string contents, ReadFile(fs, file));
     reader->contents_.push_back(std::move(contents));
@@ -161,7 +161,7 @@ absl::Status V1CheckpointReader::Load(const std::string& file, absl::string_view
   if (!all.has_meta()) return damaged("has no list of tensors, so it is no checkpoint of format V1");
   for (v1::SavedSliceMeta& meta : *all.mutable_meta()->mutable_tensor()) RETURN_IF_ERROR(AddTensor(std::move(meta)));
   for (const absl::string_view value : values) {
-    // Its numbers are decoded again when they are read; here the name is needed.
+    // The numbers are decoded again when they are read. Only the name is needed here.
     v1::SavedTensorSlices slices;
     if (value.size() > std::numeric_limits<int>::max() ||
         !slices.ParseFromArray(value.data(), static_cast<int>(value.size()))) {
@@ -195,7 +195,7 @@ absl::StatusOr<TensorReader::Entry> V1CheckpointReader::Describe(absl::string_vi
   }
   auto shape = ShapeOf(tensor->meta.shape());
   if (!shape.ok()) return Damaged(absl::StrCat(name, ": ", shape.status().message()));
-  // Each element has a byte at least, so what a damaged shape claims is not allocated.
+  // Each element has at least one byte, so the size that a damaged shape claims is not allocated.
   uint64_t stored = 0;
   for (const absl::string_view slice : tensor->slices) stored += slice.size();
   const auto elements = static_cast<uint64_t>(shape->num_elements());
@@ -243,7 +243,7 @@ absl::Status V1CheckpointReader::ReadInto(absl::string_view name, absl::Span<cha
     if (!parsed.ParseFromArray(value.data(), static_cast<int>(value.size()))) return Damaged("a tensor is damaged");
     const v1::SavedSlice& saved = parsed.data();
     v1::TensorSliceProto place = saved.slice();
-    // A slice of a scalar, and of a whole tensor in old files, has no extents.
+    // A slice of a scalar and, in old files, a slice of a whole tensor have no extents.
     if (place.extent().empty()) {
       for (int i = 0; i < entry.shape.rank(); ++i) place.add_extent();
     }

@@ -14,18 +14,18 @@
 
 namespace lockstep {
 
-// Returns true if the path names a checkpoint of TensorFlow's format V1, which tf.train.Saver wrote until 2016, and in
-// which the weights of tf-slim's nets are published. It is one file, which ends like a LevelDB table, or several such
-// shards, PREFIX-00000-of-00002 and so on. PREFIX, the path of any shard, and PREFIX-?????-of-00002, as in TensorFlow's
-// state file, all name them.
+// Returns true if the path names a checkpoint in TensorFlow's format V1, which tf.train.Saver wrote until 2016. The
+// weights of tf-slim's nets are published in this format. The checkpoint is one file that ends like a LevelDB table, or
+// several such shards named PREFIX-00000-of-00002 and so on. All of these name it: PREFIX, the path of any shard, and
+// PREFIX-?????-of-00002, as in TensorFlow's state file.
 bool IsV1Checkpoint(FileSystem* fs, const std::string& path);
 
-// Reads such a checkpoint, whose files it holds in memory: tensors of float32, float64, int32 and int64, whole or in
-// slices. Other types are listed and not read. Thread-safe.
+// Reads such a checkpoint, and holds its files in memory. Reads tensors of float32, float64, int32 and int64, whole or
+// in slices. Lists other types without reading them. Thread-safe.
 class V1CheckpointReader : public TensorReader {
  public:
-  // Errors: those of ReadFile (a shard that is missing, a file above 1 GiB) and ReadIndexTable; InvalidArgument if
-  // PREFIX has shards of several checkpoints; DataLoss names the contradiction.
+  // Errors: those of ReadFile (a missing shard, a file above 1 GiB) and of ReadIndexTable; InvalidArgument if PREFIX
+  // has shards of several checkpoints; DataLoss, which names the contradiction.
   static absl::StatusOr<std::unique_ptr<V1CheckpointReader>> Open(FileSystem* fs, const std::string& path);
 
   const std::string& prefix() const override { return path_; }
@@ -38,7 +38,7 @@ class V1CheckpointReader : public TensorReader {
  private:
   struct SavedValue {
     v1::SavedSliceMeta meta;
-    // The values of the tables that hold its slices; they lie in contents_.
+    // The table values that hold its slices. They point into contents_.
     std::vector<absl::string_view> slices;
   };
 
@@ -46,10 +46,10 @@ class V1CheckpointReader : public TensorReader {
   absl::Status Damaged(absl::string_view what) const;
   // Adds the tensors of one file.
   absl::Status Load(const std::string& file, absl::string_view contents);
-  // Adds a tensor, or to a tensor the slices of another shard.
+  // Adds a tensor, or adds the slices of another shard to a tensor.
   absl::Status AddTensor(v1::SavedSliceMeta meta);
   absl::StatusOr<const SavedValue*> Find(absl::string_view name) const;
-  // Decodes the numbers of a slice as the tensor's type.
+  // Decodes the numbers of a slice into the tensor's type.
   absl::StatusOr<std::string> Decode(const v1::SavedSlice& slice, v1::DataType dtype, uint64_t elements) const;
 
   const std::string path_;

@@ -53,7 +53,7 @@ TEST_F(MadeCheckpointTest, ContradictionsAreDamage) {
   EXPECT_THAT(std::string(Read().message()), HasSubstr("has no list of tensors"));
 }
 
-// A checkpoint of two shards: each has half of w[4], and the second one also has b[1].
+// A checkpoint of two shards. Each has half of w[4], and the second one also has b[1].
 class ShardsTest : public testing::Test {
  protected:
   ShardsTest() {

@@ -7,7 +7,7 @@
 namespace lockstep::zip {
 
 // The records of a ZIP archive (PKWARE's APPNOTE 4.3): their signatures, and their sizes without names, fields and
-// comments. An archive consists of local headers, each followed by its member's bytes, the directory of entries, and
+// comments. An archive consists of local headers, each followed by its member's bytes; the directory of entries; and
 // the end record.
 constexpr uint32_t kLocalSignature = 0x04034b50;
 constexpr size_t kLocalBytes = 30;
@@ -29,7 +29,7 @@ constexpr uint16_t kStored = 0;
 constexpr uint16_t kDeflated = 8;
 // Names are UTF-8.
 constexpr uint16_t kUtf8Flag = 1 << 11;
-// A reader of version 4.5 knows zip64.
+// Version 4.5: readers that support zip64.
 constexpr uint16_t kVersion64 = 45;
 constexpr uint16_t kVersion = 20;
 // The earliest date, 1980-01-01.

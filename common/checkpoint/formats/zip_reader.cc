@@ -23,7 +23,7 @@ namespace {
 constexpr size_t kPieceBytes = 256 << 10;
 // Deflate cannot shrink by more than this factor.
 constexpr uint64_t kGreatestRatio = 1032;
-// The end record with the longest comment.
+// The size of the end record with the longest comment.
 constexpr uint64_t kMostEndBytes = zip::kEndBytes + 0xffff;
 // Larger directories are rejected.
 constexpr uint64_t kMostDirectoryBytes = 256 << 20;
@@ -39,8 +39,8 @@ absl::StatusOr<std::string> ReadBytes(const RandomAccessFile& file, uint64_t off
   return bytes;
 }
 
-// Replaces the values that are all ones with those in the zip64 field, which contains only these, in this order.
-// Returns false if the field is missing or too short.
+// Replaces the values whose bits are all ones by the values of the zip64 field, which contains only these, in this
+// order. Returns false if the field is missing or too short.
 bool TakeZip64(absl::string_view extra, absl::Span<uint64_t* const> values) {
   const auto is_elsewhere = [](const uint64_t* value) { return *value == zip::kElsewhere32; };
   if (std::none_of(values.begin(), values.end(), is_elsewhere)) return true;
@@ -216,7 +216,7 @@ absl::Status ZipReader::Stream(const Member& member, absl::FunctionRef<bool(absl
   std::string in(static_cast<size_t>(std::min<uint64_t>(kPieceBytes, member.stored_bytes)), '\0');
   std::string out(member.deflated ? kPieceBytes : 0, '\0');
   z_stream stream = {};
-  // Raw deflate: the archive has its own headers.
+  // Use raw deflate, because the archive has its own headers.
   if (member.deflated) CHECK_EQ(inflateInit2(&stream, -MAX_WBITS), Z_OK);
   const auto end = absl::MakeCleanup([&] {
     if (member.deflated) inflateEnd(&stream);

@@ -16,8 +16,8 @@
 
 namespace lockstep {
 
-// Reads a ZIP archive (PKWARE's APPNOTE, with zip64) of stored or deflated members. Checks everything in the archive
-// against the length of the file before using it. Thread-safe.
+// Reads a ZIP archive (PKWARE's APPNOTE, with zip64) with stored or deflated members. Checks all numbers in the archive
+// against the length of the file before using them. Thread-safe.
 class ZipReader {
  public:
   struct Member {
@@ -31,15 +31,15 @@ class ZipReader {
   };
 
   // Errors: NotFound; DataLoss for a damaged archive or another format; Unimplemented for an archive of several parts,
-  // an encrypted member, or another compression.
+  // an encrypted member, or another compression method.
   static absl::StatusOr<std::unique_ptr<ZipReader>> Open(FileSystem* fs, const std::string& path);
 
   const std::string& path() const { return path_; }
   const RandomAccessFile& file() const { return *file_; }
-  // In archive order; names are unique.
+  // Members in archive order. Their names are unique.
   const std::vector<Member>& members() const { return members_; }
 
-  // Returns the first `n` bytes of a member, or all if there are fewer. Verifies no checksum.
+  // Returns the first `n` bytes of a member, or all bytes if there are fewer. Does not verify the checksum.
   absl::StatusOr<std::string> ReadStart(const Member& member, size_t n) const;
   // Fills `out` with the member's bytes from `skip` to its end. DataLoss if the member's checksum is wrong.
   absl::Status ReadFrom(const Member& member, uint64_t skip, absl::Span<char> out) const;
@@ -52,7 +52,7 @@ class ZipReader {
   explicit ZipReader(std::string path) : path_(std::move(path)) {}
   absl::StatusOr<Directory> FindDirectory() const;
   absl::Status ReadDirectory(const Directory& directory);
-  // `rest` begins with a directory entry, which is consumed.
+  // Consumes a directory entry from the beginning of `rest`.
   absl::StatusOr<Member> TakeEntry(absl::string_view* rest) const;
   // Sets the position of a member's bytes from its local header at `offset`.
   absl::Status Locate(uint64_t offset, Member* member) const;
@@ -60,7 +60,7 @@ class ZipReader {
   // Calls `take` with a member's bytes in order until it returns false.
   absl::Status Stream(const Member& member, absl::FunctionRef<bool(absl::string_view piece)> take) const;
   absl::Status Damaged(absl::string_view what) const;
-  // Describes a file that does not begin as an archive, for an error.
+  // Describes, for an error message, a file that does not begin like an archive.
   std::string ForeignStart() const;
 
   const std::string path_;

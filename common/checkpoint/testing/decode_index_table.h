@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// Returns all entries of a table. Errors are those of ReadIndexTable.
+// Returns all entries of a table. Returns the errors of ReadIndexTable.
 inline absl::StatusOr<std::map<std::string, std::string>> DecodeIndexTable(absl::string_view table) {
   std::map<std::string, std::string> entries;
   RETURN_IF_ERROR(ReadIndexTable(table, [&entries](absl::string_view key, absl::string_view value) {

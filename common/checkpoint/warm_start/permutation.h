@@ -8,16 +8,16 @@
 
 namespace lockstep {
 
-// Returns the shape whose dimension i is dimension permutation[i] of `shape`. `permutation` has each number below the
-// rank once.
+// Returns the shape whose dimension i is dimension permutation[i] of `shape`. `permutation` contains each number below
+// the rank once.
 Shape Permuted(const Shape& shape, absl::Span<const int> permutation);
 
-// Rearranges the elements of a row-major tensor of shape `from`, so that they are those of Permuted(from, permutation).
-// Both spans have from.num_elements(), and do not overlap.
+// Rearranges the elements of a row-major tensor of shape `from` to the order of Permuted(from, permutation). Both spans
+// have from.num_elements() elements and do not overlap.
 void Permute(const Shape& from, absl::Span<const int> permutation, absl::Span<const float> in, absl::Span<float> out);
 
-// Returns the permutation that turns a weight of PyTorch into a kernel of the same rank: [out, in] (Linear),
-// [out, in, width] (Conv1d), [out, in, height, width] (Conv2d). Empty for other ranks.
+// Returns the permutation that turns a PyTorch weight into a kernel of the same rank: [out, in] (Linear), [out, in,
+// width] (Conv1d), [out, in, height, width] (Conv2d). Empty for other ranks.
 std::vector<int> PytorchPermutation(int rank);
 
 }  // namespace lockstep

@@ -21,10 +21,10 @@
 namespace lockstep {
 namespace {
 
-// Names of a checkpoint's tensors shown in an error.
+// Number of tensor names of a checkpoint that an error shows.
 constexpr size_t kShownNames = 8;
 
-// The shapes of a variable and of the tensor that is to start it.
+// The shapes of a variable and of the tensor that initializes it.
 struct Match {
   std::string variable;
   Shape shape;
@@ -37,7 +37,7 @@ absl::Status Refuse(const TensorReader& checkpoint, const Match& match, absl::st
                                                  " for ", match.variable, match.shape.ToString(), ": ", why));
 }
 
-// Sets how the tensor becomes the variable, by a rule that states the order of its dimensions.
+// Plans how to rearrange the tensor into the variable by a rule that specifies the order of its dimensions.
 absl::Status PlanPermutation(const TensorReader& checkpoint, const Match& match, WarmStartPlan::Load* load) {
   const std::vector<int>& permutation = match.source.permutation;
   if (match.stored.rank() != static_cast<int>(permutation.size())) {
@@ -54,13 +54,13 @@ absl::Status PlanPermutation(const TensorReader& checkpoint, const Match& match,
   return absl::OkStatus();
 }
 
-// Returns true if the order of the elements depends on that of the dimensions.
+// Returns true if the order of the dimensions affects the order of the elements.
 bool OrderMatters(const Shape& shape) {
   return absl::c_count_if(shape.dims(), [](int64_t dim) { return dim > 1; }) > 1;
 }
 
-// Checks a tensor of another program's file whose rule states no order of dimensions. `fits` is true if the tensor is
-// accepted as it is.
+// Checks a tensor in another program's file if its rule does not specify the order of dimensions. `fits` is true if the
+// tensor is accepted unchanged.
 absl::Status CheckOrder(const TensorReader& checkpoint, const Match& match, bool fits, WarmStartReport* report) {
   const std::vector<int> order = PytorchPermutation(match.stored.rank());
   const bool is_foreign = FormatOfPath(checkpoint.prefix()).has_value();

@@ -23,19 +23,19 @@ struct WarmStartPlan {
     int variable = 0;  // its index in the model
     std::string key;   // in the checkpoint
     bool reshaped = false;
-    // If not empty, the tensor of shape `stored` is rearranged (Permute).
+    // If not empty, Permute rearranges the tensor, which has the shape `stored`.
     std::vector<int> permutation;
     Shape stored;
   };
   std::vector<Load> loads;  // in the model's order
-  // A report of several lines without a final newline: which variables are loaded from which key, which keep their
-  // initial value and why, and what remains unused in the checkpoint.
+  // A report of several lines without a final newline. It says which variables are loaded from which key, which ones
+  // keep their initial value and why, and what remains unused in the checkpoint.
   std::string report;
 };
 
-// Reads only the checkpoint's index. Errors name the checkpoint, the variable and the key: NotFound for one that the
-// rules require; InvalidArgument for another type or shape, for a weight with PyTorch's name that fits in two orders
-// of its dimensions while no rule states one, and if nothing would be loaded.
+// Plans a warm start. Reads only the checkpoint's index. Errors name the checkpoint, the variable and the key: NotFound
+// for one that the rules require; InvalidArgument for a different type or shape, for a weight with a PyTorch name that
+// fits in two orders of its dimensions while no rule specifies the order, or if nothing would be loaded.
 absl::StatusOr<WarmStartPlan> PlanWarmStart(const TensorReader& checkpoint, const WarmStartRules& rules,
                                             const v1::ModelSpec& model);
 
@@ -44,14 +44,13 @@ struct WarmStart {
   std::unique_ptr<TensorReader> checkpoint;
   WarmStartPlan plan;
 };
-// `config` must be valid and name a checkpoint or a file of weights. Errors: those of OpenWeights and PlanWarmStart,
-// prefixed with the field.
+// Opens the checkpoint or file of weights that `config` names, and plans the warm start. `config` must be valid.
+// Errors: those of OpenWeights and PlanWarmStart, prefixed with the field.
 absl::StatusOr<WarmStart> OpenWarmStart(FileSystem* fs, const config::v1::CheckpointConfig& config,
                                         const v1::ModelSpec& model);
-// Reads the variable of a load, which is float32, into `out`. Errors: those of the reader.
+// Reads the variable of a load, which is float32, into `out`. Returns the reader's errors.
 absl::Status ReadLoad(const TensorReader& checkpoint, const WarmStartPlan::Load& load, absl::Span<float> out);
-// Reads the variables to be loaded, one at a time. Errors: those of the reader and of CheckFinite, prefixed with the
-// field.
+// Reads the variables to load, one at a time. Errors: those of the reader and of CheckFinite, prefixed with the field.
 absl::Status CheckValues(const WarmStart& start);
 
 }  // namespace lockstep

@@ -95,7 +95,7 @@ TEST_F(WarmStartPlanTest, AWeightFileStartsARun) {
   }
 }
 
-// The tensors of a state_dict of PyTorch: Linear is [outputs, inputs], Conv2d [outputs, inputs, height, width].
+// The tensors of a PyTorch state_dict. Linear is [outputs, inputs], Conv2d [outputs, inputs, height, width].
 class PytorchWeightsTest : public WarmStartPlanTest {
  protected:
   absl::StatusOr<WarmStartPlan> PlanFile(const std::string& rules, const std::string& variable, const Shape& shape) {

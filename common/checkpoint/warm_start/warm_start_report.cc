@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-// Maximum names in a list.
+// Maximum number of names in a list.
 constexpr size_t kMaxListed = 50;
 
 void AppendList(absl::string_view what, absl::Span<const std::string> names, std::string* report) {

@@ -12,23 +12,24 @@
 
 namespace lockstep {
 
-// A readable report of what a run takes from a checkpoint's values.
+// A human-readable report of what a run loads from a checkpoint.
 class WarmStartReport {
  public:
   // Records that the variable is loaded from `key`; `how` may add a note such as ", reshaped from [4]".
   void AddLoaded(absl::string_view variable, const Shape& shape, const std::string& key, absl::string_view how = "");
-  // Records what the user should look at.
+  // Records a warning that the user should look at.
   void AddWarning(std::string warning) { warnings_.push_back(std::move(warning)); }
   // Records that the checkpoint has no such key.
   void AddMissing(const std::string& variable, const std::string& key);
   // Records that the variable is excluded from loading.
   void AddExcluded(const std::string& variable) { excluded_.push_back(variable); }
 
-  // "hidden/kernel (hidden/weights)", if the key differs.
+  // Names such as "hidden/kernel (hidden/weights)", with the key if it differs.
   const std::vector<std::string>& missing() const { return missing_; }
 
   // Returns several lines without a final newline: which variables are loaded from which key, which keep their initial
-  // value and why, and what remains unused in the checkpoint. `num_variables` is the model's total.
+  // value and why, and what remains unused in the checkpoint. `num_variables` is the total number of the model's
+  // variables.
   std::string ToString(const TensorReader& checkpoint, int num_variables) const;
 
  private:
