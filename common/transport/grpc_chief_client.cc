@@ -26,13 +26,13 @@
 namespace lockstep {
 namespace {
 
-// Returns the status of a unary call. A chief that refuses the caller's role will do so again.
+// Returns the status of a unary call. A chief that refuses the caller's role would do so again.
 absl::Status CallStatus(const grpc::Status& status) {
   absl::Status converted = FromGrpc(status);
   return absl::IsPermissionDenied(converted) ? WithExitCode(std::move(converted), kExitBadConfiguration) : converted;
 }
 
-// The calls under way that CancelConnecting ends. Thread-safe.
+// The calls in progress that CancelConnecting ends. Thread-safe.
 class ConnectingCalls {
  public:
   // Returns Cancelled after Cancel.
@@ -53,7 +53,7 @@ class ConnectingCalls {
   void Cancel() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     cancelled_ = true;
-    // A context must outlive its cancellation, so the lock is held; it calls nothing of ours.
+    // A context must outlive its cancellation, so hold the lock. TryCancel calls none of our code.
     for (grpc::ClientContext* const context : contexts_) context->TryCancel();
   }
 
@@ -68,7 +68,7 @@ class GrpcChiefClient : public ChiefClient {
   GrpcChiefClient(const std::string& target, const GrpcClientOptions& options)
       : options_(options), connection_(target, ConnectionOptions(options)) {}
 
-  // A worker's first call, and its first after the chief went away.
+  // A worker's first call, which it repeats after the chief has gone away.
   absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() override {
     const ChiefConnection::Attempt attempt = connection_.Begin();
     grpc::ClientContext context;
@@ -138,7 +138,7 @@ class GrpcChiefClient : public ChiefClient {
   using Method = grpc::Status (v1::ChiefService::Stub::*)(grpc::ClientContext*, const Request&, Reply*);
 
   // Returns the reply to a call that follows GetRunSpec. If the chief no longer accepts the certificate of the
-  // connection, the next GetRunSpec makes another connection, and finds out if a renewed certificate helps.
+  // connection, the next GetRunSpec makes a new connection and finds out whether a renewed certificate helps.
   template <typename Reply>
   static absl::StatusOr<Reply> InSession(absl::StatusOr<Reply> reply) {
     if (absl::IsUnauthenticated(reply.status())) return absl::UnavailableError(reply.status().message());
@@ -158,7 +158,7 @@ class GrpcChiefClient : public ChiefClient {
     context->set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
     Reply reply;
     const absl::Status status = CallStatus((link.stub.get()->*method)(context, request, &reply));
-    // A server that shuts down cancels its calls.
+    // A server cancels its calls when it shuts down.
     if (absl::IsCancelled(status) && !connecting_.cancelled()) {
       return absl::UnavailableError("the chief shut down during the call");
     }
@@ -166,7 +166,7 @@ class GrpcChiefClient : public ChiefClient {
     return reply;
   }
 
-  // A call that CancelConnecting ends.
+  // Makes a call that CancelConnecting ends.
   template <typename Reply, typename Request>
   absl::StatusOr<Reply> Connect(const ChiefConnection::Link& link, Method<Reply, Request> method,
                                 const Request& request, grpc::ClientContext* context, absl::Duration timeout) {

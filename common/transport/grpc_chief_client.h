@@ -13,18 +13,18 @@ namespace lockstep {
 struct GrpcClientOptions {
   // The deadline of each unary call; the Step stream has none.
   absl::Duration call_timeout = absl::Seconds(60);
-  // Time that GetRunSpec and GetStatus may take at first to reach a chief that is not connected (ChiefConnection).
+  // Time that GetRunSpec and GetStatus may initially take to reach a chief that is not connected (ChiefConnection).
   absl::Duration connect_timeout = absl::Seconds(2);
-  // Time without progress after which the orderly end of a Step stream is given up.
+  // Time without progress after which Leave abandons the orderly end of a Step stream.
   absl::Duration leave_limit = absl::Seconds(10);
   Credentials credentials;
 };
 
-// The chief at `target`, as gRPC spells it: "host:port" or "unix:/path". Connects at the first call.
+// Returns a client of the chief at `target`, in gRPC's syntax: "host:port" or "unix:/path". Connects at the first call.
 std::unique_ptr<ChiefClient> NewGrpcChiefClient(const std::string& target, const GrpcClientOptions& options = {});
 
-// Returns OK if the gRPC health service at `target` says SERVING for the whole server, Unavailable if there is no
-// answer.
+// Returns OK if the gRPC health service at `target` reports SERVING for the whole server; Unavailable if nothing
+// answers.
 absl::Status CheckHealth(const std::string& target, absl::Duration timeout, const Credentials& credentials = {});
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// The worker's end against a chief that behaves as each test scripts it, over a real socket.
+// Tests the worker's end over a real socket, against a chief that each test scripts.
 #include "lockstep/common/transport/grpc_chief_client.h"
 
 #include <netinet/in.h>
@@ -42,7 +42,7 @@ class ScriptedChief : public v1::ChiefService::Service {
  public:
   std::function<grpc::Status(StepStream*)> step;
   grpc::Status unary;
-  std::set<std::string> peers;  // of GetRunSpec
+  std::set<std::string> peers;  // that called GetRunSpec
 
  private:
   grpc::Status Step(grpc::ServerContext*, StepStream* stream) override { return step(stream); }
@@ -84,7 +84,7 @@ void AddValue(uint32_t variable, uint64_t offset, const std::vector<float>& valu
   piece->set_content(Floats(values));
 }
 
-// All values of a step: a = {step, 1}, b = {2}.
+// Returns all values of a step: a = {step, 1}, b = {2}.
 v1::StepReply Values(int64_t step) {
   v1::StepReply reply;
   reply.set_values_step(step);
@@ -115,7 +115,7 @@ class GrpcChiefClientTest : public ::testing::Test {
     client_ = NewGrpcChiefClient(absl::StrCat("127.0.0.1:", port_), options);
   }
 
-  // Opens the stream of a model of a[2] and b[1] to a chief that runs `step`.
+  // Opens the stream of a model with a[2] and b[1] to a chief that runs `step`.
   void Open(std::function<grpc::Status(StepStream*)> step) {
     chief_.step = std::move(step);
     const auto model = Parse<v1::ModelSpec>(R"pb(variables { name: "a" dtype: DT_FLOAT shape: 2 trainable: true }
@@ -154,10 +154,10 @@ class GrpcChiefClientTest : public ::testing::Test {
   ScriptedHealth health_;
   std::unique_ptr<grpc::Server> server_;
   std::unique_ptr<ChiefClient> client_;
-  std::unique_ptr<StepChannel> channel_;  // goes first
+  std::unique_ptr<StepChannel> channel_;  // destroyed first
 };
 
-// The scripted chief takes messages of 4 MiB.
+// The scripted chief accepts messages of up to 4 MiB.
 TEST_F(GrpcChiefClientTest, ReportsTravelInSeveralFrames) {
   const std::vector<size_t> update_bytes = {10 << 20, 4, 3 << 20};
   std::vector<v1::SlotReport> reports(3), received;
@@ -251,7 +251,8 @@ TEST_F(GrpcChiefClientTest, OneRoundTripContributesAndGetsAToken) {
   EXPECT_TRUE(requests[2].leave());
 }
 
-// The values of the next step may come early; a second token of this step is computed with this step's.
+// The values of the next step may arrive early. A second token of this step must still be computed with this step's
+// values.
 TEST_F(GrpcChiefClientTest, KeepsOldValuesUntilTheNextStepsToken) {
   Open([](StepStream* stream) {
     v1::StepRequest request;
@@ -276,7 +277,8 @@ TEST_F(GrpcChiefClientTest, KeepsOldValuesUntilTheNextStepsToken) {
   EXPECT_THAT(seen, ElementsAre(7, 7, 8));
 }
 
-// A worker that waits for its first token while others work on step 7, which ends nearly and then needs it.
+// A worker waits for its first token while others work on step 7. The step almost ends without this worker, but then
+// needs it.
 TEST_F(GrpcChiefClientTest, WaitingKeepsCompleteValues) {
   Open([](StepStream* stream) {
     v1::StepRequest request;
@@ -356,7 +358,7 @@ TEST_F(GrpcChiefClientTest, TensorsLieInSharedMemoryIfAllowed) {
 TEST_F(GrpcChiefClientTest, OffersNoMemoryToAnUnreachableChief) {
   const auto chief_memory = SharedMemory::Create(1).value();
   offer_ = chief_memory->handle();
-  offer_->set_inode(offer_->inode() + 1);  // as in another container: the path names something else
+  offer_->set_inode(offer_->inode() + 1);  // as in another container, where the path names a different file
   v1::StepRequest first;
   Open([&first](StepStream* stream) {
     stream->Read(&first);
@@ -370,12 +372,12 @@ TEST_F(GrpcChiefClientTest, ARingThatIsGoneEndsAsItsStreamDoes) {
   const auto chief_memory = SharedMemory::Create(1).value();
   offer_ = chief_memory->handle();
   v1::StepReply answer;
-  *answer.mutable_ring() = SharedMemory::Create(4096).value()->handle();  // the chief has dropped it already
+  *answer.mutable_ring() = SharedMemory::Create(4096).value()->handle();  // which the chief has already dropped
   Open([&answer](StepStream* stream) {
     v1::StepRequest first;
     stream->Read(&first);
     stream->Write(answer);
-    stream->Write(v1::StepReply());  // something comes before the end
+    stream->Write(v1::StepReply());  // precedes the end
     return grpc::Status(grpc::StatusCode::ABORTED, "variables were set");
   });
   const absl::Status status = channel_->AwaitToken().status();
@@ -462,14 +464,14 @@ TEST_F(GrpcChiefClientTest, UnaryErrorsKeepTheirCodeAndMessage) {
   EXPECT_THAT(std::string(unknown.message()), HasSubstr(" is no Lockstep chief, or one of another release"));
 }
 
-// The caller did not cancel it, and may try again.
+// The caller did not cancel the call, and may try again.
 TEST_F(GrpcChiefClientTest, CancellationByChiefIsUnavailable) {
   chief_.unary = grpc::Status::CANCELLED;
   const absl::Status status = client_->GetRunSpec().status();
   EXPECT_EQ(status, absl::UnavailableError("the chief shut down during the call"));
 }
 
-// The number of earlier refusals does not matter: no pause grows.
+// The number of earlier refusals does not matter, because no pause grows.
 TEST_F(GrpcChiefClientTest, FindsAChiefThatComesAfterRefusals) {
   const auto refused = absl::UnavailableError("connection refused: no process listens there");
   const std::string target = absl::StrCat("127.0.0.1:", port_);
@@ -488,14 +490,15 @@ TEST_F(GrpcChiefClientTest, FindsAChiefThatComesAfterRefusals) {
 }
 
 TEST_F(GrpcChiefClientTest, SaysThatANameCannotBeResolved) {
-  // The root's own name has no address, according to RFC 6761, and a resolver needs no server to know it.
+  // According to RFC 6761, the root's own name has no address, and a resolver knows this without a server.
   const auto client = NewGrpcChiefClient("no..name:2222");
   EXPECT_THAT(std::string(client->GetRunSpec().status().message()),
               HasSubstr("the host name \"no..name\" cannot be resolved: "));
 }
 
 TEST_F(GrpcChiefClientTest, SaysThatAPortSpeaksTls) {
-  // A TLS server that reads something other than a ClientHello behaves like this: it sends an alert, and closes.
+  // A TLS server that reads something other than a ClientHello behaves like this: it sends an alert and closes the
+  // connection.
   const int listener = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address = {};
   address.sin_family = AF_INET;
@@ -670,7 +673,7 @@ TEST_F(GrpcChiefClientTest, CancelEndsAWaitForAToken) {
     return grpc::Status::OK;
   });
   EXPECT_TRUE(absl::IsCancelled(channel_->AwaitToken().status()));
-  cancelled.get_future().wait();  // It is not destroyed meanwhile.
+  cancelled.get_future().wait();  // The channel must not be destroyed before.
 }
 
 }  // namespace

@@ -9,10 +9,10 @@
 
 namespace lockstep {
 
-// Chiefs of other processes, over gRPC. InvalidArgument for the empty master. Thread-safe.
+// Connects to chiefs of other processes over gRPC. InvalidArgument for the empty master. Thread-safe.
 class GrpcConnector : public Connector {
  public:
-  // `fs` must outlive this and its clients.
+  // `fs` must outlive this object and its clients.
   explicit GrpcConnector(FileSystem* fs, const GrpcClientOptions& options = {}) : fs_(fs), options_(options) {}
 
   absl::StatusOr<std::unique_ptr<ChiefClient>> Connect(const MasterAddress& address) override;

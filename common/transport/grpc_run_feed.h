@@ -10,18 +10,18 @@
 
 namespace lockstep {
 
-// A stream of a chief's reports about its run: one call of WatchRun. For one thread, except for Cancel.
+// A stream of a chief's reports about its run: one call of WatchRun. Only Cancel may be called by another thread.
 class RunFeed {
  public:
   virtual ~RunFeed() = default;
-  // Blocks until the next reply, which comes once a second. Errors: as for WatchRun; Unavailable if the chief does not
-  // answer or is gone; Cancelled after Cancel. After an error there is no further reply.
+  // Blocks until the next reply, which comes once a second. Errors: those of WatchRun; Unavailable if the chief does
+  // not answer or is gone; Cancelled after Cancel. After an error there is no further reply.
   virtual absl::Status Read(v1::WatchRunReply* reply) = 0;
   // Ends the current and every later Read. Thread-safe.
   virtual void Cancel() = 0;
 };
 
-// Begins to watch the chief at `target`, as gRPC spells it. Uses the credentials and connect_timeout of the options.
+// Starts watching the chief at `target`, in gRPC's syntax. Uses the credentials and connect_timeout of the options.
 std::unique_ptr<RunFeed> NewGrpcRunFeed(const std::string& target, const v1::WatchRunRequest& request,
                                         const GrpcClientOptions& options = {});
 

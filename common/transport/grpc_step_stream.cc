@@ -18,7 +18,7 @@ gpr_timespec DeadlineAfter(absl::Duration wait) {
 
 constexpr char kStepMethod[] = "/lockstep.v1.ChiefService/Step";
 constexpr int64_t kFrameBytes = 256 << 10;
-// No frame is much larger than this: the chief takes 8 MiB.
+// No frame is much larger than this, because the chief accepts up to 8 MiB.
 constexpr int64_t kMaxPieceElements = 16 * ParameterLayout::kSegmentElements;
 constexpr int64_t kReportBytes = 1 << 20;
 
@@ -65,13 +65,13 @@ absl::Status PolledStream::Finish() {
   grpc::Status result;
   stream_->Finish(&result, Begin(kFinish));
   while (pending(kFinish)) Poll(absl::InfiniteDuration());
-  // The certificate of the connection has expired or was revoked: the next session's connection shows if a renewed one
-  // helps.
+  // The certificate of the connection has expired or was revoked. The connection of the next session shows whether a
+  // renewed one helps.
   if (result.error_code() == grpc::StatusCode::UNAUTHENTICATED) return absl::AbortedError(result.error_message());
   return FromGrpc(result);
 }
 
-// Its flag is not touched here: another thread polls.
+// Does not touch the flag of the operation, because another thread polls.
 void PolledStream::Wake() { alarm_.Set(&queue_, gpr_time_0(GPR_CLOCK_MONOTONIC), &pending_[kWake]); }
 
 GrpcStepStream::GrpcStepStream(std::shared_ptr<grpc::Channel> channel, absl::Duration leave_limit)
@@ -91,7 +91,7 @@ absl::Status GrpcStepStream::Send(const StepFrame& frame) {
   if (!status_.ok()) return Close();
   grpc::ByteBuffer message = EncodeStepRequest(frame);
   frames_.emplace_back();
-  frames_.back().Swap(&message);  // its constructor would copy it
+  frames_.back().Swap(&message);  // because ByteBuffer's constructor would copy it
   StartWrite();
   return absl::OkStatus();
 }
@@ -155,7 +155,7 @@ void GrpcStepStream::HandleReply(Receiver* receiver) {
   }
   stream_.received()->Clear();
   // The chief sends nothing after a token until it receives something. Reading on together with that write saves a
-  // separate packet of flow control: 12 us of the smallest step.
+  // separate packet of flow control, which takes 12 us of the smallest step.
   paused_ = !*more;
   if (*more) StartRead();
 }
@@ -181,7 +181,7 @@ absl::Status GrpcStepStream::Look(absl::Duration wait) {
 
 void GrpcStepStream::Drain() {
   StartRead();
-  // The chief ends the stream when it has read the last frame.
+  // The chief ends the stream after it has read the last frame.
   while (status_.ok() && HandleOne(leave_limit_, nullptr)) {
   }
 }
@@ -199,7 +199,8 @@ absl::Status GrpcStepStream::Close() {
     read_failed_ = stream_.Poll(absl::InfiniteDuration()) == PolledStream::Event::kFailedRead;
   }
   const absl::Status result = stream_.Finish();
-  // The chief's own status is more precise than the error on this side, unless this end cancelled the stream.
+  // Prefer the chief's own status to the error on this side, because it is more precise, unless this end cancelled the
+  // stream.
   if (!result.ok() && (status_.ok() || (broken_ && absl::IsUnavailable(status_)))) status_ = result;
   if (status_.ok()) status_ = absl::UnavailableError("the chief closed the stream");
   return status_;

@@ -19,12 +19,12 @@
 
 namespace lockstep {
 
-// A bidirectional gRPC stream of whole messages for a thread that polls it: the generic asynchronous API on a
-// completion queue of its own, so that no message crosses a thread. At most one read and one write are under way. Life:
-// Start, then operations and Poll, Finish at the end. For one thread, except Wake and Cancel.
+// A bidirectional gRPC stream of whole messages for a thread that polls it. Uses the generic asynchronous API with its
+// own completion queue, so that no message crosses threads. At most one read and one write are in progress. Call Start,
+// then operations and Poll, and Finish at the end. For one thread, except Wake and Cancel.
 class PolledStream {
  public:
-  // An operation that is over and that Poll has handled. A failed operation is the last of its kind.
+  // A completed operation that Poll has handled. A failed operation is the last of its kind.
   enum class Event { kNone, kStarted, kRead, kWritten, kFailedRead, kFailedOther, kFinished, kWoken };
 
   // Calls `method` ("/package.Service/Method").
@@ -36,26 +36,27 @@ class PolledStream {
   bool reading() const { return pending(kRead); }
   bool writing() const { return pending(kWrite); }
 
-  // Begins a write, once started and while no other write is under way.
+  // Begins a write. The stream must have started, and no other write may be in progress.
   void Write(const grpc::ByteBuffer& message);
-  // Begins a read, once started and while no other read is under way; the message is received() when the read is over.
+  // Begins a read. The stream must have started, and no other read may be in progress. When the read completes,
+  // received() is the message.
   void Read();
   grpc::ByteBuffer* received() { return &received_; }
 
-  // Waits up to `wait` for an operation to be over.
+  // Waits up to `wait` for an operation to complete.
   Event Poll(absl::Duration wait);
-  // Waits until nothing is under way, and returns the status with which the server ended the stream.
+  // Waits until no operation is in progress. Returns the status with which the server ended the stream.
   absl::Status Finish();
 
-  // Makes the Poll that waits, or the next one, return kWoken. Called at most once, from any thread.
+  // Makes the waiting or next Poll return kWoken. May be called at most once, from any thread.
   void Wake();
-  // Breaks the stream off. Called from any thread.
+  // Aborts the stream. May be called from any thread.
   void Cancel() { context_.TryCancel(); }
 
  private:
   enum Operation { kStart, kRead, kWrite, kFinish, kWake, kOperations };
 
-  // The operations' tags are the addresses of their flags.
+  // The tags of operations are the addresses of their flags.
   bool pending(Operation operation) const { return pending_[operation]; }
   void* Begin(Operation operation);
 
@@ -68,11 +69,11 @@ class PolledStream {
   grpc::ByteBuffer received_;
 };
 
-// A Step stream over gRPC, polled by the worker's own thread: frames leave and replies come in only inside its calls.
+// A Step stream over gRPC that the worker's own thread polls, so frames leave and replies arrive only during its calls.
 // For one thread, except CancelWait and Cancel.
 class GrpcStepStream : public StepStream {
  public:
-  // A Drain in which nothing moves for `leave_limit` gives up.
+  // Drain gives up if nothing moves for `leave_limit`.
   GrpcStepStream(std::shared_ptr<grpc::Channel> channel, absl::Duration leave_limit);
   ~GrpcStepStream() override;
 
@@ -85,22 +86,22 @@ class GrpcStepStream : public StepStream {
   void CancelWait() override;
   void Cancel() override { stream_.Cancel(); }
 
-  // Transfers what it can within `wait`, and drops replies. Returns why the stream has ended; OK if it has not.
+  // Transfers what it can within `wait` and drops replies. Returns why the stream has ended; OK if it has not.
   absl::Status Look(absl::Duration wait);
 
  private:
-  // Writes the next frame, unless one is under way, and continues to read.
+  // Writes the next frame, unless a write is in progress, and continues to read.
   void StartWrite();
   void StartRead();
-  // Handles one operation that is over within `wait`; returns false if there is none. Replies go to `receiver`, and are
-  // dropped if it is null.
+  // Handles one operation that completes within `wait`; returns false if none does. Passes replies to `receiver`, or
+  // drops them if it is null.
   bool HandleOne(absl::Duration wait, Receiver* receiver);
   void HandleReply(Receiver* receiver);
   void Break(const char* why);
 
   const absl::Duration leave_limit_;
   PolledStream stream_;
-  std::deque<grpc::ByteBuffer> frames_;  // to be written
+  std::deque<grpc::ByteBuffer> frames_;  // waiting to be written
   Decoded<StepReplyFrame> decoded_;      // empty unless a reply is being handled
   // True once the receiver has said that nothing more follows.
   bool paused_ = false;

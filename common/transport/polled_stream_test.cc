@@ -50,7 +50,7 @@ class PolledStreamTest : public ::testing::Test {
 
   ScriptedServer service_;
   std::unique_ptr<grpc::Server> server_;
-  std::unique_ptr<PolledStream> stream_;  // goes first
+  std::unique_ptr<PolledStream> stream_;  // destroyed first
 };
 
 TEST_F(PolledStreamTest, MovesMessagesBothWaysInsidePoll) {

@@ -13,10 +13,11 @@ namespace {
 
 // Larger than any reply of a chief.
 constexpr size_t kMaxReplyBytes = 64 << 20;
-// Interval at which a worker that waits at the ring checks whether the stream has ended.
+// Interval at which a worker that waits on the ring checks whether the stream has ended.
 constexpr absl::Duration kLook = absl::Milliseconds(20);
 
-// Takes the chief's answer to the offer of a ring. A chief that does not know rings sends replies: they are passed on.
+// Takes the chief's answer to the offer of a ring. A chief that does not support rings sends replies, which are passed
+// on.
 class AnswerReceiver : public StepStream::Receiver {
  public:
   explicit AnswerReceiver(StepStream::Receiver* receiver) : receiver_(*receiver) {}
@@ -49,7 +50,7 @@ absl::Status RingStepStream::Send(const StepFrame& frame) {
   switch (path_) {
     case Path::kNew:
       return Offer(frame);
-    case Path::kOffered:  // by a worker that leaves at once
+    case Path::kOffered:  // the worker leaves immediately
       return Break(absl::UnavailableError("the chief has not answered yet"));
     case Path::kStream:
       return stream_->Send(frame);
@@ -92,7 +93,7 @@ absl::StatusOr<bool> RingStepStream::AwaitAnswer(Receiver* receiver) {
   if (answers.answer()->bytes() == 0) return true;
   const absl::Status attached = ring_->Attach(*answers.answer());
   if (!attached.ok()) {
-    // If the chief has ended the stream, it has dropped its ring, and its status says why.
+    // If the chief has ended the stream, it has dropped its ring, and its status gives the reason.
     stream_->Drain();
     const absl::Status ended = stream_->Look(absl::ZeroDuration());
     if (!ended.ok()) return Break(ended);
@@ -115,7 +116,7 @@ absl::StatusOr<bool> RingStepStream::ReceiveFromRing(Receiver* receiver) {
     if (!stream.ok() || cancelled_.load()) return Close();
     if (sent && receiver->OnIdle()) continue;
     ring_->Wait(ticket, kLook);
-    // Messages that the chief sent before the end are taken first.
+    // First take messages that the chief sent before the end.
     if (ring_->Ticket() == ticket) stream = stream_->Look(absl::ZeroDuration());
   }
 }
@@ -147,7 +148,7 @@ absl::StatusOr<bool> RingStepStream::Flush() {
 
 void RingStepStream::Drain() {
   if (path_ != Path::kRing) return stream_->Drain();
-  // The chief ends the stream when it has read the last frame.
+  // The chief ends the stream after it has read the last frame.
   for (absl::Duration waited; waited < leave_limit_ && Flush().ok(); waited += kLook) {
     bool more;
     while (TakeReply(nullptr, &more).value_or(false)) waited = absl::ZeroDuration();

@@ -14,12 +14,12 @@
 
 namespace lockstep {
 
-// A Step stream of a worker on the chief's machine: it opens and ends as a stream over gRPC, and in between its frames
-// go through rings in memory that the two share. If the first frame offers no gradient memory, or the chief takes no
-// ring, everything goes over gRPC. For one thread, except CancelWait and Cancel.
+// A Step stream of a worker on the chief's machine. It opens and ends like a stream over gRPC, but in between its
+// frames go through rings in shared memory. If the first frame offers no gradient memory, or the chief does not accept
+// a ring, everything goes over gRPC. For one thread, except CancelWait and Cancel.
 class RingStepStream : public StepStream {
  public:
-  // `stream` is new. A Drain in which nothing moves for `leave_limit` gives up.
+  // `stream` is new. Drain gives up if nothing moves for `leave_limit`.
   RingStepStream(std::unique_ptr<GrpcStepStream> stream, absl::Duration leave_limit);
   ~RingStepStream() override;
 
@@ -33,27 +33,27 @@ class RingStepStream : public StepStream {
   void Cancel() override;
 
  private:
-  // The path of frames: nothing was sent yet; a ring was offered and the chief has not answered; then the path that the
-  // chief has chosen.
+  // The path of frames. At first nothing has been sent. Then a ring has been offered and the chief has not answered
+  // yet. Then it is the path that the chief has chosen.
   enum class Path { kNew, kOffered, kStream, kRing };
 
   absl::Status Offer(const StepFrame& first);
   // Waits for the chief's answer; returns false if the chief sent a token without an answer.
   absl::StatusOr<bool> AwaitAnswer(Receiver* receiver);
   absl::StatusOr<bool> ReceiveFromRing(Receiver* receiver);
-  // Passes the next reply to the receiver, if there is one, and sets `more` to its result.
+  // Passes the next reply, if there is one, to the receiver, and sets `more` to its result.
   absl::StatusOr<bool> TakeReply(Receiver* receiver, bool* more);
-  // Returns true if everything that was queued for sending has been sent.
+  // Returns true if everything queued for sending has been sent.
   absl::StatusOr<bool> Flush();
-  // Remembers an error of the ring, and closes.
+  // Remembers an error of the ring and closes the stream.
   absl::Status Break(const absl::Status& why);
 
   const absl::Duration leave_limit_;
   const std::unique_ptr<GrpcStepStream> stream_;
-  const std::unique_ptr<RingEndpoint> ring_;  // null when the system gives no memory
+  const std::unique_ptr<RingEndpoint> ring_;  // null if the system provides no memory
   Path path_ = Path::kNew;
   std::atomic<bool> wait_cancelled_{false}, cancelled_{false};
-  absl::Status status_;  // of the ring
+  absl::Status status_;  // the error of the ring
 };
 
 }  // namespace lockstep

@@ -15,7 +15,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::internal::WireFormatLite;
 
-// Memory that an element takes in addition to its bytes, with the slack of arrays that grow, rounded up.
+// Memory that an element takes in addition to its bytes, including the slack of growing arrays, rounded up.
 constexpr uint64_t kMessageBytes = 160;
 constexpr uint64_t kStringBytes = 64;
 constexpr uint64_t kNumberBytes = 16;
@@ -25,7 +25,7 @@ constexpr uint64_t kMostPerByte = kMessageBytes / 2;
 // protobuf's own limit.
 constexpr int kMaxDepth = 100;
 
-// Returns the field as which protobuf parses this number and wire type; null if protobuf keeps it as an unknown field.
+// Returns the field that protobuf parses for this number and wire type; null if protobuf keeps an unknown field.
 const FieldDescriptor* FieldFor(const Descriptor& type, uint32_t number, uint32_t wire_type) {
   const FieldDescriptor* const field = type.FindFieldByNumber(static_cast<int>(number));
   if (field == nullptr) return nullptr;
@@ -34,8 +34,8 @@ const FieldDescriptor* FieldFor(const Descriptor& type, uint32_t number, uint32_
   return field->is_packable() && wire_type == WireFormatLite::WIRETYPE_LENGTH_DELIMITED ? field : nullptr;
 }
 
-// Adds up the memory that the next `length` bytes, a message of that type, take when they are parsed. Returns false if
-// they are not such a message, or if the memory exceeds `limit`.
+// Adds up the memory that it takes to parse the next `length` bytes as a message of this type. Returns false if they
+// are not such a message, or if the memory exceeds `limit`.
 bool Measure(const Descriptor& type, uint64_t length, int depth, uint64_t limit, WireReader* reader, uint64_t* bytes) {
   if (depth > kMaxDepth || length > reader->left()) return false;
   const uint64_t end = reader->left() - length;

@@ -15,7 +15,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// n times.
+// Returns `bytes` n times.
 std::string Repeat(const std::string& bytes, int n) {
   std::string all;
   for (int i = 0; i < n; ++i) all += bytes;
@@ -70,15 +70,15 @@ TEST(BoundedParseTest, RefusesMessagesBeyondTheLimit) {
       ParseBounded(Repeat(std::string("\x32\x02\x1a\x00", 4), kMany), 1 << 20, &step)));  // updates of reports
 }
 
-// A number as protobuf encodes it.
+// Returns a number as protobuf encodes it.
 std::string Varint(uint64_t value) {
   std::string bytes;
   for (; value >= 128; value >>= 7) bytes += static_cast<char>(value | 128);
   return bytes + static_cast<char>(value);
 }
 
-// Checks that a message that repeats a field of each number and wire type takes no more memory than the bound: protobuf
-// keeps a field whose wire type is not its own, and that takes memory.
+// Checks that a message that repeats a field with each number and wire type takes no more memory than the limit.
+// protobuf also keeps fields with the wrong wire type, which take memory.
 TEST(BoundedParseTest, BoundsEachFieldOfEachWireType) {
   constexpr int kMany = 20000;
   const std::string values[] = {std::string(1, '\0'), std::string(8, '\0'), std::string(1, '\0'), "", "",

@@ -7,11 +7,11 @@
 
 namespace lockstep {
 
-// Messages of a gRPC stream in a ring.
+// Sends and receives the messages of a gRPC stream through a ring.
 
 // Must be followed by RingEndpoint::Flush.
 void PutMessage(const grpc::ByteBuffer& message, RingEndpoint* ring);
-// RingEndpoint::Receive.
+// Does the same as RingEndpoint::Receive.
 absl::StatusOr<bool> TakeMessage(RingEndpoint* ring, grpc::ByteBuffer* message);
 
 }  // namespace lockstep

@@ -11,31 +11,31 @@
 
 namespace lockstep {
 
-// The Step messages as bytes: exactly the proto encoding of StepRequest and StepReply (proto/lockstep/v1/chief.proto),
-// so that a generated stub can speak them, but tensors go from and to their own memory, never through a protobuf
-// string. docs/wire.md has the layout.
+// Encodes and decodes the Step messages. The bytes are exactly the proto encoding of StepRequest and StepReply
+// (proto/lockstep/v1/chief.proto), so a generated stub can speak them. However, tensors go directly from and to their
+// own memory, never through a protobuf string. docs/wire.md describes the layout.
 
-// The gradients' memory is referenced, not copied, and held by its owners as long as gRPC needs it. Sparse pieces are
-// copied.
+// References the memory of the gradients without copying it. Their owners hold it as long as gRPC needs it. Copies
+// sparse pieces.
 grpc::ByteBuffer EncodeStepRequest(const StepFrame& frame);
-// Like EncodeStepRequest, with the values, the estimates, and their owners in the frame.
+// Does the same as EncodeStepRequest with the values, the estimates, and their owners in the frame.
 grpc::ByteBuffer EncodeStepReply(const StepReplyFrame& frame);
 
-// A decoded frame with the memory that its tensors lie in.
+// A decoded frame, and the memory that holds its tensors.
 template <typename Frame>
 struct Decoded {
   Frame frame;
   std::vector<grpc::Slice> slices;
 
-  // Releases the tensors before another frame is decoded; the memory of the lists is reused.
+  // Releases the tensors before another frame is decoded. The memory of the lists is reused.
   void Clear() {
     lockstep::Clear(&frame);
     slices.clear();
   }
 };
 
-// Errors: InvalidArgument names the field that is malformed; ResourceExhausted if the message holds more than `limits`,
-// before it takes memory. Unknown fields are skipped.
+// Errors: InvalidArgument, which names the malformed field; ResourceExhausted, before any memory is taken, if the
+// message holds more than `limits`. Skips unknown fields.
 absl::Status DecodeStepRequest(const grpc::ByteBuffer& buffer, const StepFrameLimits& limits,
                                Decoded<StepFrame>* decoded);
 absl::Status DecodeStepReply(const grpc::ByteBuffer& buffer, Decoded<StepReplyFrame>* decoded);

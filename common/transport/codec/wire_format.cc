@@ -19,7 +19,7 @@ using google::protobuf::io::CodedOutputStream;
 
 // Maximum size of a tag and a number.
 constexpr size_t kMaxFieldBytes = 15;
-// Copying a tensor of at most this size takes less time than a slice of its own.
+// Maximum size of a tensor that takes less time to copy than to send as its own slice.
 constexpr size_t kCopiedBytes = 512;
 
 uint8_t* WriteTag(int field, WireFormatLite::WireType type, uint8_t* out) {
@@ -95,7 +95,7 @@ bool WireReader::ReadLongVarint(uint64_t* value) {
   if (run_ == runs_.size() || runs_[run_].size() - at_ < kMaxBytes) {
     return AssembleVarint(value, [this](uint8_t* byte) { return ReadByte(byte); });
   }
-  // It cannot reach into the next run.
+  // This varint cannot extend into the next run.
   const char* const begin = runs_[run_].data() + at_;
   const char* end = begin;
   const bool ok = AssembleVarint(value, [&end](uint8_t* byte) {
@@ -192,7 +192,7 @@ void MessageWriter::AddPieceHeader(int field, const StepPiece& piece) {
   Append(fields, size);
 }
 
-// The content lies in shared memory: the message has no bytes of it.
+// The content is in shared memory, so the message contains none of its bytes.
 void MessageWriter::AddSharedPiece(int field, const StepPiece& piece) {
   v1::TensorPiece small;
   small.set_variable(static_cast<uint32_t>(piece.variable));

@@ -17,18 +17,18 @@
 
 namespace lockstep {
 
-// Reads the protobuf wire format from bytes that lie in several runs, without joining them.
-// Every call returns false at the end of the bytes or when they are malformed. Not thread-safe.
+// Reads the protobuf wire format from bytes in several runs without joining them. Every call returns false if the bytes
+// end or are malformed. Not thread-safe.
 class WireReader {
  public:
   // `runs` must outlive the reader.
   explicit WireReader(absl::Span<const absl::string_view> runs);
 
-  // Bytes not read yet.
+  // Number of bytes not yet read.
   uint64_t left() const { return left_; }
 
   bool ReadVarint(uint64_t* value) {
-    // Most varints are one byte, and not the first of a run.
+    // Most varints are one byte, which is not the first byte of a run.
     if (run_ == runs_.size() || at_ == runs_[run_].size()) return ReadLongVarint(value);
     const auto byte = static_cast<uint8_t>(runs_[run_][at_]);
     if ((byte & 0x80) != 0) return ReadLongVarint(value);
@@ -39,14 +39,14 @@ class WireReader {
   }
   // Reads a field's tag.
   bool ReadTag(uint32_t* field, uint32_t* wire_type);
-  // Reads `n` bytes, copied.
+  // Reads and copies `n` bytes.
   bool ReadString(uint64_t n, std::string* out);
-  // Reads `n` bytes, by reference.
+  // Reads `n` bytes by reference.
   bool ReadChunks(uint64_t n, FloatChunks* out);
-  // Adds the location of the next `n` bytes.
+  // Reads `n` bytes by adding their location to a list.
   using Runs = absl::InlinedVector<absl::string_view, 4>;
   bool ReadRuns(uint64_t n, Runs* out);
-  // Skips the value of a field of that type.
+  // Skips the value of a field of this wire type.
   bool SkipField(uint32_t wire_type);
   bool Skip(uint64_t n);
 
@@ -55,7 +55,7 @@ class WireReader {
   bool ReadLongVarint(uint64_t* value);
   template <typename NextByte>
   static bool AssembleVarint(uint64_t* value, NextByte next_byte);
-  // Calls f(run) for the parts of the next n bytes and moves past them.
+  // Calls f(run) for each part of the next n bytes and moves past them.
   template <typename F>
   bool Consume(uint64_t n, F f);
 
@@ -65,19 +65,19 @@ class WireReader {
   uint64_t left_ = 0;
 };
 
-// Writes one message of the Step stream as protobuf would, field by field, without a protobuf object and without a copy
-// of its tensors. Life: add the fields in the order of the message, then call Finish. For one thread.
+// Writes one message of the Step stream as protobuf would, field by field, without a protobuf object and without
+// copying tensors. Add the fields in the order of the message, then call Finish. For one thread.
 class MessageWriter {
  public:
-  // Adds a number, boolean or enum, which is absent if it is 0, as in protobuf.
+  // Adds a number, boolean or enum. It is absent if it is 0, as in protobuf.
   void AddNumber(int field, uint64_t value);
   void AddNumber(int field, int64_t value) { AddNumber(field, static_cast<uint64_t>(value)); }
-  // Adds a number of type fixed64, which is absent if it is 0.
+  // Adds a number of type fixed64. It is absent if it is 0.
   void AddFixed64(int field, uint64_t value);
   void AddMessage(int field, const google::protobuf::MessageLite& message);
   void AddBytes(int field, absl::string_view bytes);
-  // Adds a TensorPiece, whose content must be one run of memory. The memory is referenced, and `owner` keeps it alive
-  // as long as gRPC needs it; the memory of sparse and of small pieces is copied.
+  // Adds a TensorPiece whose content must be one run of memory. References the memory, which `owner` keeps alive as
+  // long as gRPC needs it. Copies the memory of sparse and small pieces.
   void AddPiece(int field, const StepPiece& piece, const std::shared_ptr<const void>& owner);
 
   grpc::ByteBuffer Finish();
@@ -94,7 +94,7 @@ class MessageWriter {
 
   static constexpr size_t kInlinedBytes = 256;
   absl::InlinedVector<uint8_t, kInlinedBytes> small_ = absl::InlinedVector<uint8_t, kInlinedBytes>(kInlinedBytes);
-  size_t used_ = 0;  // of small_
+  size_t used_ = 0;  // bytes of small_
   absl::InlinedVector<grpc::Slice, 6> slices_;
 };
 

@@ -16,7 +16,7 @@ std::string Varint(uint64_t value) {
   return std::string(reinterpret_cast<const char*>(bytes), static_cast<size_t>(end - bytes));
 }
 
-// Calls f for the bytes as one run and cut into runs in every way with two cuts, empty runs included.
+// Calls f with the bytes as one run, and cut into runs in every way with two cuts, including empty runs.
 template <typename F>
 void ForEveryCut(const std::string& bytes, F f) {
   for (size_t a = 0; a <= bytes.size(); ++a) {

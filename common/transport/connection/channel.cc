@@ -16,7 +16,7 @@ namespace lockstep {
 namespace {
 
 bool IsNumeric(int family, absl::string_view host) {
-  in6_addr address;  // the longer of the two
+  in6_addr address;  // the longer of the two kinds
   return inet_pton(family, std::string(host).c_str(), &address) == 1;
 }
 
@@ -28,7 +28,7 @@ std::string ChannelUri(const std::string& target) {
   if (IsNumeric(AF_INET, host)) return absl::StrCat("ipv4:", target);
   absl::string_view inside = host;
   if (absl::ConsumePrefix(&inside, "[") && absl::ConsumeSuffix(&inside, "]")) {
-    // A link-local address has a zone, "fe80::1%eth0". A percent sign and the brackets are not allowed in a URI.
+    // A link-local address has a zone, "fe80::1%eth0". A URI allows neither the percent sign nor the brackets.
     const auto zone = inside.find('%');
     if (IsNumeric(AF_INET6, inside.substr(0, zone))) {
       return absl::StrCat("ipv6:%5B", absl::StrReplaceAll(inside, {{"%", "%25"}}), "%5D",
@@ -45,15 +45,15 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& target, const Crede
   arguments.SetMaxReceiveMessageSize(-1);
   arguments.SetMaxSendMessageSize(-1);
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
-  // Minimum time of an attempt to connect, despite the argument's name.
+  // Despite its name, the argument sets the minimum time of an attempt to connect.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(absl::ToInt64Milliseconds(connect_limit)));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  // The default is 30 s: a chief that returned at another address was found only that late.
+  // The default is 30 s, and a chief that returned at a different address would be found only that late.
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 500);
   SetClientKeepalive(&arguments);
   // Workers in one process must not share a connection.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // A proxy of the environment is not meant for the cluster.
+  // The environment's proxy is not meant for the cluster.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return grpc::CreateCustomChannel(ChannelUri(target), credentials.ForClient(target), arguments);
 }

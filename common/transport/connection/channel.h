@@ -10,12 +10,12 @@
 
 namespace lockstep {
 
-// Returns `target` ("host:port", a unix socket) with the scheme that gRPC needs: without a scheme gRPC takes a host
-// called "dns", "ipv4" or "xds" for one.
+// Returns `target` ("host:port", a unix socket) with the scheme that gRPC needs. Without a scheme, gRPC would mistake a
+// host named "dns", "ipv4" or "xds" for a scheme.
 std::string ChannelUri(const std::string& target);
 
 // Returns a channel to `target` ("host:port" or "unix:/path") with Lockstep's settings: no limit on message sizes,
-// quick reconnection, keepalive (keepalive.h). Each address of the host has `connect_limit` to take a connection.
+// quick reconnection, keepalive (keepalive.h). Each address of the host has `connect_limit` to accept a connection.
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& target, const Credentials& credentials = {},
                                           absl::Duration connect_limit = absl::Milliseconds(500));
 

@@ -30,7 +30,7 @@ TEST(ChannelTest, EveryHostHasAScheme) {
   EXPECT_EQ(ChannelUri("unix-abstract:chief"), "unix-abstract:chief");
 }
 
-// The server's authority is the target as it was given.
+// The server's authority is the target as given.
 TEST(ChannelTest, SchemesAreKeptOutOfTheAuthority) {
   for (const char* host : {"127.0.0.1", "localhost", "[::1]"}) {
     grpc::ServerBuilder builder;
@@ -53,7 +53,7 @@ TEST(ChannelTest, SchemesAreKeptOutOfTheAuthority) {
     grpc::ByteBuffer reply;
     grpc::Status status;
     request->Finish(&reply, &status, nullptr);
-    // The client's queue is polled for the connection.
+    // Poll the client's queue so that it connects.
     void* tag = nullptr;
     bool ok = false;
     const auto soon = [] { return std::chrono::system_clock::now() + std::chrono::milliseconds(1); };

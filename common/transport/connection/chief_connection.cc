@@ -15,14 +15,14 @@
 namespace lockstep {
 namespace {
 
-// Time after which a certificate that was replaced is in use at both ends.
+// Time after which both ends use a replaced certificate.
 constexpr absl::Duration kReplacementLimit = absl::Seconds(3);
-// Time for finding out why a connection failed.
+// Time limit to find out why a connection failed.
 constexpr absl::Duration kDiagnosisLimit = absl::Seconds(1);
 
 bool IsConnected(const ChiefConnection::Link& link) { return link.channel->GetState(false) == GRPC_CHANNEL_READY; }
 
-// Returns true if the text of gRPC 1.51 names a cause other than certificates.
+// Returns true if an error message from gRPC 1.51 names a cause other than certificates.
 bool NamesItsCause(absl::string_view text) {
   return absl::StrContains(text, "Connection refused") || absl::StrContains(text, "DNS resolution failed");
 }
@@ -119,7 +119,7 @@ absl::Status ChiefConnection::RefusedByChief(const Attempt& attempt, const absl:
   MutexLock lock(&mutex_);
   const absl::Time now = absl::Now();
   if (!refused_since_) refused_since_ = now;
-  // The connection may have been made with a certificate that has been replaced since.
+  // The connection may use a certificate that has been replaced since.
   const bool may_pass = !attempt.fresh || (has_answered_ && now - *refused_since_ < kReplacementLimit);
   return may_pass ? absl::UnavailableError(status.message()) : WithExitCode(status, kExitBadConfiguration);
 }

@@ -45,16 +45,16 @@ class ChiefConnection {
 
   ChiefConnection(std::string target, const Options& options);
 
-  // Returns the link on which the chief answered last; otherwise a link that connects at its first call.
+  // Returns the link on which the chief last answered, or a link that connects at its first call.
   std::shared_ptr<const Link> link() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Begins a call that looks for the chief; it must not wait for the connection.
+  // Begins a call that looks for the chief. The call must not wait for the connection.
   Attempt Begin() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Notes that the attempt's call ended with `status`. Returns it with a reason for people: Unavailable if nothing
-  // answered. Unauthenticated, with exit code 2, if one end refuses the other's certificate, or only one end speaks
-  // TLS: no attempt will succeed. A client that the chief has answered before gets Unavailable instead, because a
-  // certificate may be in the middle of its replacement; if the chief itself refuses it, for three seconds. May block
-  // for a second to find the reason.
+  // Notes that the attempt's call ended with `status`. Returns it with a human-readable reason. Returns Unavailable if
+  // nothing answered. Returns Unauthenticated, with exit code 2, if no attempt can succeed because one end refuses the
+  // other's certificate or only one end speaks TLS. A client that the chief has answered before gets Unavailable
+  // instead, because a certificate may be in the middle of its replacement; if the chief itself refuses the
+  // certificate, this lasts three seconds. May block for a second to find the reason.
   absl::Status End(const Attempt& attempt, const absl::Status& status) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -75,7 +75,7 @@ class ChiefConnection {
   absl::Time patient_since_ ABSL_GUARDED_BY(mutex_);
   ConnectLimit limit_ ABSL_GUARDED_BY(mutex_);
   bool has_answered_ ABSL_GUARDED_BY(mutex_) = false;
-  // The first refusal since the last answer.
+  // Time of the first refusal since the last answer.
   absl::optional<absl::Time> refused_since_ ABSL_GUARDED_BY(mutex_);
 };
 

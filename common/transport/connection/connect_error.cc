@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-// Texts of gRPC 1.51 and their meanings.
+// Error messages from gRPC 1.51 and their meanings.
 constexpr absl::string_view kResolution = "DNS resolution failed for ";
 constexpr absl::string_view kNoConnection = "failed to connect to all addresses";
 constexpr absl::string_view kLastError = "last error: ";

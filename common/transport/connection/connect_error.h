@@ -7,9 +7,9 @@
 
 namespace lockstep {
 
-// Returns `status`, the end of a call, with a message for people. If the channel never connected, the name cannot be
-// resolved, the connection was refused, or the port speaks something other than HTTP/2. If the method is unknown, a
-// server of something else listens there. Other errors are unchanged.
+// Returns `status`, with which a call ended, with a human-readable message. If the channel never connected, the message
+// says whether the name cannot be resolved, the connection was refused, or the port does not speak HTTP/2. If the
+// method is unknown, it says that the server is not a chief of this release. Does not change other errors.
 absl::Status ExplainConnectError(const std::string& target, const absl::Status& status);
 
 }  // namespace lockstep

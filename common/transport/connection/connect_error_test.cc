@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-// Texts of gRPC 1.51.
+// Explains an error message from gRPC 1.51.
 std::string Explained(const std::string& text) {
   return std::string(ExplainConnectError("chief.test:2222", absl::UnavailableError(text)).message());
 }

@@ -13,17 +13,17 @@ class ConnectLimit {
  public:
   ConnectLimit(absl::Duration first, absl::Duration most) : first_(first), most_(most), now_(first) {}
 
-  // Time for a whole attempt, and for the connection to one of the host's addresses.
+  // Time limits of a whole attempt, and of connecting to one of the host's addresses.
   absl::Duration attempt() const { return now_; }
   absl::Duration connect() const { return now_ / 2; }
   // Returns true if the first limit was too short.
   bool has_grown() const { return now_ > first_; }
 
-  // Notes that the attempt took `took` and failed. A quick refusal changes nothing.
+  // Notes that the attempt failed after `took`. A quick refusal changes nothing.
   void OnFailure(absl::Duration took) {
     if (took >= connect()) now_ = std::min(2 * now_, most_);
   }
-  // Notes that the attempt took `took` and was answered. The next attempt gets twice that time.
+  // Notes that the attempt was answered after `took`. The next attempt gets twice that time.
   void OnAnswer(absl::Duration took) { now_ = std::min(std::max(2 * took, first_), most_); }
 
  private:

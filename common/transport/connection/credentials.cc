@@ -23,7 +23,7 @@ using Provider = grpc::experimental::FileWatcherCertificateProvider;
 
 constexpr unsigned int kReadAgainSeconds = 1;
 
-// Accepts a server whose certificate, which gRPC has found valid, is its chief's.
+// Accepts a server if its certificate, which gRPC has found valid, belongs to the client's chief.
 class ChiefVerifier final : public grpc::experimental::ExternalCertificateVerifier {
  public:
   ChiefVerifier(TlsDirectory directory, std::string host) : directory_(std::move(directory)), host_(std::move(host)) {}
@@ -52,7 +52,7 @@ bool IsUnixTarget(absl::string_view target) {
   return absl::StartsWith(target, "unix:") || absl::StartsWith(target, "unix-abstract:");
 }
 
-// Returns the host of "host:port", without brackets.
+// Returns the host in "host:port", without brackets.
 std::string HostOf(const std::string& target) {
   std::string host = target.substr(0, target.rfind(':'));
   if (host.size() > 2 && host.front() == '[' && host.back() == ']') host = host.substr(1, host.size() - 2);
@@ -61,7 +61,7 @@ std::string HostOf(const std::string& target) {
 
 }  // namespace
 
-// The files, which one thread of gRPC reads for all connections.
+// The files of the credentials. One thread of gRPC reads them for all connections.
 class Credentials::State {
  public:
   State(TlsDirectory directory, std::string token) : directory_(std::move(directory)), token_(std::move(token)) {}
@@ -69,7 +69,7 @@ class Credentials::State {
   const TlsDirectory& directory() const { return directory_; }
   const std::string& token() const { return token_; }
   bool has_certificate() const { return directory_.HasCertificate(FileSystem::Real()).value_or(false); }
-  // Begins to read the files at the first call.
+  // Starts reading the files at the first call.
   std::shared_ptr<Provider> provider() ABSL_LOCKS_EXCLUDED(mutex_) {
     KeepGrpc();
     MutexLock lock(&mutex_);

@@ -15,20 +15,20 @@ namespace lockstep {
 
 // The credentials with which both ends of a connection prove their identity, for clients, servers and probes. A value;
 // the default proves nothing and encrypts nothing. With a TlsDirectory, both ends of a TCP connection show the
-// certificates in it; its files are read again every second, and changes apply to later connections. The
-// directory must have been checked (TlsDirectory::Check). Unix sockets never use TLS. Thread-safe.
+// certificates in it. Its files are read again every second, and changes apply to later connections. The directory must
+// have been checked (TlsDirectory::Check). Unix sockets never use TLS. Thread-safe.
 class Credentials {
  public:
   Credentials() : Credentials(std::string()) {}
-  // An empty directory stands for no TLS. `token`, if it is not empty, goes with each call over TLS.
+  // An empty directory means no TLS. `token`, if it is not empty, is sent with each call over TLS.
   explicit Credentials(std::string tls_directory, std::string token = "");
 
   const TlsDirectory& directory() const;
 
-  // Returns the credentials of a client of the chief at `target` ("host:port" or "unix:/path").
+  // Returns the credentials for a client of the chief at `target` ("host:port" or "unix:/path").
   std::shared_ptr<grpc::ChannelCredentials> ForClient(const std::string& target) const;
-  // Returns the credentials of a server for TCP. The server asks each client for a certificate, and refuses one that it
-  // does not trust; a client without a certificate is anonymous.
+  // Returns the credentials for a server over TCP. The server asks each client for a certificate and refuses one that
+  // it does not trust; a client without a certificate is anonymous.
   std::shared_ptr<grpc::ServerCredentials> ForServer() const;
 
  private:

@@ -10,26 +10,26 @@
 
 namespace lockstep {
 
-// Returns a client's credentials. `tls_dir` may be empty: no TLS. `token_file` may be empty: no token. Checks the
-// directory (TlsDirectory::Check). InvalidArgument names the file and what is wrong with it, or a token without TLS,
-// which would go over the network in plain text.
+// Returns a client's credentials. If `tls_dir` is empty, there is no TLS; if `token_file` is empty, there is no token.
+// Checks the directory (TlsDirectory::Check). InvalidArgument names the file and the problem, or rejects a token
+// without TLS, because it would cross the network in plain text.
 absl::StatusOr<Credentials> LoadClientCredentials(FileSystem* fs, const std::string& tls_dir,
                                                   const std::string& token_file);
 
-// Returns the value of LOCKSTEP_TLS_DIR; empty if it has none. For libraries; a program's flag --tls_dir has this value
-// if it is not given.
+// Returns the value of LOCKSTEP_TLS_DIR; empty if it is not set. For libraries. Programs use the same value if the flag
+// --tls_dir is not given.
 std::string TlsDirOfEnvironment();
-// Returns true if LOCKSTEP_INSECURE is set to anything but "false". The same for --insecure.
+// Returns true if LOCKSTEP_INSECURE is set to true, as --insecure would parse it.
 bool IsInsecureByEnvironment();
 
-// --tls_dir and --token_file of the programs that connect to a chief.
+// The flags --tls_dir and --token_file of programs that connect to a chief.
 struct CredentialsFlags {
   std::string tls_dir;
   std::string token_file;
 
   // Declares --tls_dir. This object must outlive the parsing.
   void Declare(CommandLine* command_line);
-  // Declares --token_file as well, for the programs that only look.
+  // Also declares --token_file, for programs that only read the status of a run.
   void DeclareWithToken(CommandLine* command_line);
   absl::StatusOr<Credentials> Load(FileSystem* fs) const { return LoadClientCredentials(fs, tls_dir, token_file); }
 };

@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// A peer can make gRPC write a line for each connection and each header that it refuses.
+// Peers can make gRPC write a line for each connection and each header that it refuses.
 constexpr int64_t kLines = 20;
 constexpr absl::Duration kPeriod = absl::Seconds(10);
 
@@ -25,7 +25,7 @@ absl::optional<int64_t> TakeLine() {
   return budget.Take(absl::Now());
 }
 
-// A server writes this for each client that connects by an address or another name than that in its certificate.
+// A server writes this for each client that connects by an address, or by a name that is not in its certificate.
 bool IsNoise(absl::string_view message) { return absl::StartsWith(message, "No match found for server name"); }
 
 void Log(gpr_log_func_args* line) {

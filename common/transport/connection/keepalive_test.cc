@@ -24,7 +24,7 @@ Integers IntegersOf(const grpc::ChannelArguments& arguments) {
   return integers;
 }
 
-// Reads the options that were set before it.
+// Reads the options that were set before this one.
 class Reader : public grpc::ServerBuilderOption {
  public:
   explicit Reader(Integers* integers) : integers_(integers) {}
@@ -46,7 +46,7 @@ Integers OfAServer() {
   grpc::ServerBuilder builder;
   SetServerKeepalive(&builder);
   builder.SetOption(std::make_unique<Reader>(&integers));
-  builder.BuildAndStart();  // It makes no server of nothing, but asks the options first.
+  builder.BuildAndStart();  // Applies the options, although there is no server to create.
   return integers;
 }
 
@@ -60,7 +60,7 @@ TEST(KeepaliveTest, BothEndsGiveUpASilentPeer) {
   EXPECT_EQ(OfAServer()[GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS], 1);
 }
 
-// gRPC writes up to 1 MiB before a ping, or before its answer to a ping; the kernel's buffer adds to it.
+// gRPC writes up to 1 MiB before a ping or before its answer to a ping, in addition to the kernel's buffer.
 TEST(KeepaliveTest, AnswersMayWaitAt800KilobitPerSecond) {
   constexpr int kMilliseconds = (1 << 20) / 100;  // 100 bytes a millisecond
   EXPECT_GT(OfAClient()[GRPC_ARG_KEEPALIVE_TIMEOUT_MS], 2 * kMilliseconds);

@@ -8,13 +8,13 @@
 
 namespace lockstep {
 
-// Limits the lines that peers can make this process log: a few in each period, and the number of lines that were left
-// out. Pure.
+// Limits the lines that peers can make this process log. Allows a few in each period, and counts the lines that were
+// left out. Pure.
 class LineBudget {
  public:
   LineBudget(int64_t lines, absl::Duration period) : lines_(lines), period_(period) {}
 
-  // Returns the number of lines that were left out before this one; absent if this line is left out too.
+  // Returns the number of lines that were left out before this one; absent if this line must be left out too.
   absl::optional<int64_t> Take(absl::Time now) {
     if (now - began_ >= period_) {
       began_ = now;
