@@ -31,7 +31,7 @@ class StepChannel {
     v1::Token token;
     bool finished = false;
     std::string finish_message;
-    // The settings to compute this block and all later ones with, if they changed.
+    // The settings with which to compute this block and all later ones, if they changed.
     absl::optional<v1::GradientSettings> settings;
     // The result of the previous contribution.
     v1::ContributionResult result = v1::CONTRIBUTION_NONE;
@@ -72,23 +72,22 @@ class StepChannel {
   virtual absl::Status SendEndOfInput() = 0;
 
   // The stopwatch of the worker's time, which the channel reports with each contribution. While the caller computes,
-  // the channel measures what it does itself; the caller enters kBatch while it fetches batches. Null if nothing is
-  // measured.
+  // the channel measures its own work; the caller enters kBatch while it fetches batches. Null if nothing is measured.
   virtual StepTimer* timer() { return nullptr; }
 
   // Informs the chief that the worker is leaving, waits until the chief has read everything sent so far, and closes.
   // Drops a contribution that AwaitToken has not ended.
   virtual void Leave() = 0;
-  // Makes the blocked or next AwaitToken return Cancelled instead of blocking; it still ends the contribution. Nothing
-  // already sent is lost if Leave follows. Thread-safe.
+  // Makes the blocked or next AwaitToken return Cancelled instead of blocking. That call still ends the contribution.
+  // Nothing that was already sent is lost if Leave follows. Thread-safe.
   virtual void CancelWait() = 0;
   // Aborts the stream: a blocked call returns Cancelled and all later calls fail. Thread-safe.
   virtual void Cancel() = 0;
 };
 
-// A worker's client of the chief. Thread-safe. Each call is tried once; proto/lockstep/v1/chief.proto lists the errors.
-// If the run is known to be over and no chief is left to report it, GetRunSpec returns an error that satisfies
-// IsEndOfRun (common/cluster/end_of_run.h).
+// A worker's client of the chief. Thread-safe. Tries each call once; proto/lockstep/v1/chief.proto lists the errors. If
+// the run is known to be over and no chief is left to report it, GetRunSpec returns an error that satisfies IsEndOfRun
+// (common/cluster/end_of_run.h).
 class ChiefClient {
  public:
   virtual ~ChiefClient() = default;
@@ -100,21 +99,20 @@ class ChiefClient {
   virtual absl::StatusOr<v1::RunStatus> GetStatus() = 0;
   virtual absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest& request) = 0;
   virtual absl::StatusOr<v1::AddSummaryReply> AddSummary(const v1::AddSummaryRequest& request) = 0;
-  // Makes one call of a read; ReadAll (read_all.h) makes all of them.
+  // Makes one call of a read. ReadAll (read_all.h) makes all calls of it.
   virtual absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) = 0;
 
   struct StepOptions {
     uint64_t session_id = 0;
     int64_t generation = 0;
     int64_t startup_delay_steps = 0;
-    // R, the number of slots in a step. A token for other slots is rejected. The default accepts any.
+    // R, the number of slots in a step. A token for slots beyond these is rejected. The default accepts any.
     int64_t slots = std::numeric_limits<int64_t>::max();
     Compression compression;
     // OpenSessionReply.shared_memory. The channel shares memory with the chief if it can map this.
     absl::optional<v1::SharedMemoryHandle> chief_memory;
-    // Brief work for a thread that would otherwise sleep in AwaitToken. Called repeatedly while no reply has arrived
-    // and it returns true. Not called when tensors travel over sockets, because that thread itself moves them. May be
-    // null.
+    // Brief work for a thread that would otherwise sleep in AwaitToken. Called repeatedly until a reply arrives or it
+    // returns false. Not called if tensors travel over sockets, because that thread itself moves them. May be null.
     std::function<bool()> idle;
     // Measures the worker's times. If null, none are reported.
     Clock* clock = nullptr;
@@ -123,7 +121,7 @@ class ChiefClient {
   virtual absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
                                                                        const v1::ModelSpec& model) = 0;
 
-  // Abandons the search for a chief: current and later calls of GetRunSpec, OpenSession and GetCanaryValues return
+  // Stops the search for a chief. Current and later calls to GetRunSpec, OpenSession and GetCanaryValues return
   // Cancelled. Other calls and streams continue.
   virtual void CancelConnecting() = 0;
 };

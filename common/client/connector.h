@@ -9,14 +9,14 @@
 
 namespace lockstep {
 
-// Connects a program to the chief that a master address names. Each main chooses the connector it links: over gRPC
-// (common/transport/grpc_connector.h) or in process (server/local/local_connector.h).
+// Connects a program to the chief that a master address names. Each main function chooses the connector that it links:
+// over gRPC (common/transport/grpc_connector.h) or in process (server/local/local_connector.h).
 class Connector {
  public:
   virtual ~Connector() = default;
 
-  // Returns a client of the chief at `address`; it connects on its first call. InvalidArgument if this program cannot
-  // reach such an address.
+  // Returns a client of the chief at `address`, which connects on its first call. InvalidArgument if this program
+  // cannot reach such an address.
   virtual absl::StatusOr<std::unique_ptr<ChiefClient>> Connect(const MasterAddress& address) = 0;
 };
 

@@ -15,20 +15,20 @@
 
 namespace lockstep {
 
-// Client of a chief whose master address names several targets, or a file that contains the address. GetRunSpec, which
-// opens every session, searches for the chief: it reads the file and tries the targets in order, from the first.
-// GetStatus and the first call of a read search the same way; later calls of a read go to the target where the last
-// read began. All other calls go to the target that last answered GetRunSpec. Thread-safe.
+// A client of a chief whose master address names several targets, or a file that contains the address. GetRunSpec,
+// which opens every session, searches for the chief: it reads the file and tries the targets in order. GetStatus and
+// the first call of a read search in the same way; later calls of a read go to the target where the last read began.
+// All other calls go to the target that last answered GetRunSpec. Thread-safe.
 class LocatedChiefClient : public ChiefClient {
  public:
-  // Makes a client of one target. Called without a lock. Two threads may call it for the same target; one result is
-  // then dropped.
+  // Makes a client of one target. Called without a lock. Two threads may call it for the same target; one of the
+  // clients is then dropped.
   using Factory = std::function<std::unique_ptr<ChiefClient>(const std::string& target)>;
 
-  // `fs` must outlive this. `address` must not be in_process().
+  // `fs` must outlive this object. `address` must not be in_process().
   LocatedChiefClient(FileSystem* fs, MasterAddress address, Factory factory);
 
-  // Additional errors: those of FindTargets; Unavailable, naming each target, if none answers.
+  // Additional errors: those of FindTargets; Unavailable, with the name of each target, if none answers.
   absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request) override;
   absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request) override;
@@ -55,7 +55,7 @@ class LocatedChiefClient : public ChiefClient {
   const MasterAddress address_;
   const Factory factory_;
   Mutex mutex_;
-  // Clients by target. Clients of targets that the file no longer names are kept, because a chief may move back.
+  // Clients by target. Clients of targets that are no longer in the file are kept, because a chief may move back.
   std::map<std::string, std::shared_ptr<ChiefClient>> clients_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<ChiefClient> found_ ABSL_GUARDED_BY(mutex_);
   // The client where the last read began.

@@ -17,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Fakes chiefs by target; a chief that is not up is unavailable.
+// Fakes chiefs by target. A chief that is not up is unavailable.
 class LocatedChiefClientTest : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(fs_.CreateDirectory("/run").ok()); }

@@ -11,17 +11,17 @@
 namespace lockstep {
 
 struct ReadAllOptions {
-  // Names to read, in this order. If empty, reads everything.
+  // The names to read, in this order. If empty, everything is read.
   std::vector<std::string> names;
-  // Reads everything but the values.
+  // Reads everything except the values.
   bool names_only = false;
-  // Maximum number of attempts. The chief ends a read that is too slow while other clients read the run, and restarting
-  // the chief ends it too.
+  // Maximum number of attempts. The chief ends a read that is too slow while other clients read from the run, and a
+  // restart of the chief ends it too.
   int attempts = 5;
 };
 
 // Reads variables from a running chief without a session, call by call (ReadVariables in
-// proto/lockstep/v1/chief.proto). Blocks. Returns the chief's error of the last attempt, or Internal if its replies do
+// proto/lockstep/v1/chief.proto). Blocks. Returns the chief's error in the last attempt, or Internal if its replies do
 // not fit together.
 absl::StatusOr<VariablesAtStep> ReadAll(ChiefClient* client, const ReadAllOptions& options);
 

@@ -10,19 +10,19 @@
 
 namespace lockstep {
 
-// The worker side of a Step stream: carries frames to the chief and its replies back, without interpreting them. Each
-// data path has its own implementation. Open from construction until Close or a failure; a call that detects the
-// failure closes the stream and returns the reason. Not thread-safe except for CancelWait and Cancel.
+// The worker side of a Step stream. Carries frames to the chief and its replies back, without interpreting them. Each
+// data path has its own implementation. A stream is open from construction until Close or a failure. A call that
+// detects the failure closes the stream and returns the reason. Not thread-safe, except for CancelWait and Cancel.
 class StepStream {
  public:
   // Receives the chief's replies. The stream owns a reply's memory, which is valid only during the call.
   class Receiver {
    public:
     virtual ~Receiver() = default;
-    // Returns false if the chief sends nothing more until it receives something. An error aborts the stream.
+    // Returns false if the chief will send nothing more until it receives something. An error aborts the stream.
     virtual absl::StatusOr<bool> OnReply(const StepReplyFrame& reply) = 0;
-    // Called when Receive would otherwise sleep. Returns true if it did some brief work and may have more, but not
-    // endlessly.
+    // Called when Receive would otherwise sleep. Returns true if it did some brief work and may have more. Must return
+    // false eventually.
     virtual bool OnIdle() { return false; }
   };
 
@@ -31,7 +31,8 @@ class StepStream {
   // Returns how to split frames.
   virtual FrameSizes sizes() const = 0;
 
-  // Queues a frame for sending, in order. Does not block. The stream holds the owners of its pieces as long as needed.
+  // Queues a frame for sending, in order. Does not block. The stream holds the owners of the frame's pieces as long as
+  // needed.
   virtual absl::Status Send(const StepFrame& frame) = 0;
   // Transfers what it can without blocking while frames are queued.
   virtual absl::Status Poll(Receiver* receiver) = 0;

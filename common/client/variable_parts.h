@@ -17,7 +17,7 @@ namespace lockstep {
 // Variables of a run, all at one step.
 struct VariablesAtStep {
   struct Variable {
-    // The checkpoint's name: a variable, "<variable>/<optimizer state>", "global_step" (int64), ...
+    // The name in the checkpoint: a variable, "<variable>/<optimizer state>", "global_step" (int64), ...
     std::string name;
     v1::DataType dtype = v1::DT_INVALID;
     Shape shape;
@@ -28,8 +28,8 @@ struct VariablesAtStep {
   std::vector<Variable> variables;
 };
 
-// Assembles the parts of ReadVariables replies. Allocates only for content that has arrived, whatever size a reply
-// claims for a variable. Call Add for each reply in order, then Take. Not thread-safe.
+// Assembles the parts of ReadVariables replies. Allocates memory only for content that has arrived, regardless of the
+// size that a reply claims for a variable. Call Add for each reply in order, then Take. Not thread-safe.
 class VariableParts {
  public:
   // With `names_only`, parts have no content.

@@ -12,19 +12,19 @@
 
 namespace lockstep {
 
-// Limits by which a data path splits contributions. The defaults split nothing and send each addition immediately.
+// Limits by which a data path splits contributions. By default nothing is split, and each addition is sent immediately.
 struct FrameSizes {
   // A frame is sent when its pieces hold this many bytes, so that sending starts while the rest is still being
   // computed.
   int64_t frame_bytes = 0;
-  // Maximum elements of one gradient piece.
+  // Maximum number of elements in one gradient piece.
   int64_t piece_elements = std::numeric_limits<int64_t>::max();
   // Reports that exceed this are split over several frames.
   int64_t report_bytes = std::numeric_limits<int64_t>::max();
 };
 
-// Packs a worker's contributions into the frames of its Step stream, and fills in the fields that each frame, or only
-// the first one, carries. Pure: every call returns the frames to send now, in order. Not thread-safe.
+// Packs a worker's contributions into the frames of its Step stream. Fills in the fields that each frame carries and
+// those that only the first one carries. Pure: every call returns the frames to send now, in order. Not thread-safe.
 class FrameBuilder {
  public:
   struct Options {
@@ -38,7 +38,7 @@ class FrameBuilder {
 
   explicit FrameBuilder(Options options);
 
-  // Starts the contribution of this token, or none if its slot_count is 0.
+  // Starts the contribution for this token, or none if the token's slot_count is 0.
   void Begin(const v1::Token& token) { token_ = token; }
   const v1::Token& token() const { return token_; }
 

@@ -11,25 +11,25 @@
 
 namespace lockstep {
 
-// A worker's gradients, and their 16-bit form if they travel as such. Its pieces refer to its memory and co-own it, so
-// a sender never sees the next gradient's writes. For one thread; any thread may hold and drop pieces.
+// A worker's gradients, and their 16-bit form if they are sent in it. Pieces refer to the buffer's memory and co-own
+// it, so a sender never sees how the next gradient is written. For one thread; any thread may hold and drop pieces.
 class GradientBuffer {
  public:
-  // `layout` and `buffers` must outlive this. Gradients travel as `type`. If `shareable` and supported by the system,
-  // they are stored in memory that the chief may map, otherwise in `buffers`.
+  // `layout` and `buffers` must outlive this object. Gradients are sent as `type`. If `shareable` is true and the
+  // system supports it, they are stored in memory that the chief may map, otherwise in `buffers`.
   GradientBuffer(const ParameterLayout* layout, v1::DataType type, bool shareable, VariableBuffers* buffers);
 
   // Returns the buffer for the variable's next gradient. It stays the same until Sent.
   float* Variable(int variable);
-  // Returns part of a variable's gradient in its transfer type. With `in_place`, while the chief maps this memory,
-  // returns its location instead of its content.
+  // Returns part of a variable's gradient in the type in which it is sent. With `in_place`, returns its location
+  // instead of its content if the chief may map this memory.
   StepPiece Piece(int variable, int64_t offset, int64_t elements, bool in_place);
-  // Call when all pieces of the variable's gradient have been made.
+  // Call this when all pieces of the variable's gradient have been made.
   void Sent(int variable);
 
-  // Handle of the memory that the chief may map, offered with the first frame. Null if the memory is private.
+  // The handle of the memory that the chief may map, which the first frame offers. Null if the memory is private.
   const v1::SharedMemoryHandle* handle() const { return shared_.handle(); }
-  // Prepares for the next contribution: shared memory that a sender still holds is left to the sender permanently.
+  // Prepares for the next contribution. Shared memory that a sender still holds is left to the sender permanently.
   void Reclaim();
 
  private:
@@ -37,7 +37,7 @@ class GradientBuffer {
   const v1::DataType type_;
   VariableBuffers& buffers_;
   VariableBuffers encoded_buffers_;
-  // All gradients, flat, if the chief may map them; otherwise without memory.
+  // All gradients, flat, if the chief may map them; otherwise empty.
   SentBuffer shared_;
   // Each variable's gradient until it is sent, unless it is shared.
   std::vector<SentBuffer> gradients_;

@@ -15,9 +15,9 @@
 
 namespace lockstep {
 
-// A scripted chief: the n-th call of a kind gets the n-th answer, and once the list has ended, the last answer again.
-// Each stream plays the next entry of `streams`. Set the answers before the first call or while no call is in progress.
-// Thread-safe.
+// A scripted chief. The n-th call of a kind gets the n-th answer, and calls after the end of the list get the last
+// answer again. Each stream plays the next entry of `streams`. Set the answers before the first call or while no call
+// is in progress. Thread-safe.
 class FakeChiefClient : public ChiefClient {
  public:
   // The outcome of one AwaitToken. After the last event of a stream, AwaitToken blocks until CancelWait or Cancel.
@@ -37,13 +37,13 @@ class FakeChiefClient : public ChiefClient {
   bool get_run_hangs = false;
   config::v1::RunSpec config;
   std::string run_id = "run";
-  // In replies to OpenSession.
+  // Returned in replies to OpenSession.
   int64_t global_step = 0;
   // If true, requests a canary from sessions that offer none. All its values are canary_value.
   bool wants_canary = false;
   float canary_value = 0.25f;
   std::vector<std::deque<Event>> streams;
-  // Replies to ReadVariables; Unavailable after the last one.
+  // Replies to ReadVariables. After the last one, ReadVariables returns Unavailable.
   std::deque<absl::StatusOr<v1::ReadVariablesReply>> reads;
 
   absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() override ABSL_LOCKS_EXCLUDED(mutex_);

@@ -48,7 +48,7 @@ TEST(SentBufferTest, OwnersKeepTheMemory) {
   EXPECT_TRUE(watched.expired());
 }
 
-// The thread sanitizer detects a write that overtakes the sender's reads.
+// The thread sanitizer detects writes that overtake the sender's reads.
 TEST(SentBufferTest, WritesAFreePartDuringOtherReads) {
   for (int round = 0; round < 200; ++round) {
     SentBuffer buffer = TenElements();
