@@ -14,7 +14,7 @@ namespace {
 
 constexpr absl::string_view kFinished = "finished";
 constexpr absl::string_view kFailed = "failed:";
-// Bytes that a message shows of an unexpected file.
+// Number of bytes of an unexpected file that a message shows.
 constexpr size_t kShown = 80;
 
 }  // namespace
@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<std::string>> FindTargets(FileSystem* fs, const Maste
   if (line == kFinished) {
     return EndOfRun(absl::StatusCode::kOutOfRange, absl::StrCat("the run is over, says ", address.file));
   }
-  // The line has no message; "failed:80" would be an address.
+  // The line has no message. "failed:80" would be an address.
   if (line == kFailed) {
     return EndOfRun(absl::StatusCode::kFailedPrecondition, absl::StrCat("the run has failed, says ", address.file));
   }

@@ -61,7 +61,7 @@ Role RoleOf(const std::string& type) {
   return type == kWorkerJob ? Role::kWorker : Role::kChief;
 }
 
-// Returns the role of a process without a cluster.
+// Returns the role of a process that has no cluster.
 absl::StatusOr<ClusterRole> RoleAlone(const TfConfig& config) {
   ClusterRole role;
   role.index = config.task_index.value_or(0);
@@ -113,7 +113,7 @@ absl::StatusOr<ClusterRole> ResolveRole(const TfConfig& config) {
     role.role = role.job == chief.job && role.index == chief.index ? Role::kChief : Role::kWorker;
   }
   if (NumTasks(config.cluster) == 1 && role.role == Role::kChief) {
-    role.address.clear();  // nobody else can come
+    role.address.clear();  // No other process can connect.
   } else {
     role.chief_address = chief.address;
   }

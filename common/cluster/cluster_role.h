@@ -13,9 +13,9 @@ enum class Role {
   // Owns the run. Also computes unless configured otherwise.
   kChief,
   kWorker,
-  // A task of the job "ps". The chief holds all variables, so it only waits for the end of the run.
+  // A task of the job "ps". It only waits for the end of the run, because the chief holds all variables.
   kParameterServer,
-  // Evaluates checkpoints. Not a part of the training, and need not be in the cluster.
+  // Evaluates checkpoints. Does not take part in the training, and need not be in the cluster.
   kEvaluator,
 };
 
@@ -25,28 +25,29 @@ struct ClusterRole {
   // The process's job in the cluster; empty if neither cluster nor task type is given.
   std::string job;
   int index = 0;
-  // The addresses of the process and of the chief. Empty if there is none, and without a cluster of several tasks.
+  // The addresses of the process and of the chief. Empty if there is none, or if the cluster does not have several
+  // tasks.
   std::string address;
   std::string chief_address;
 };
 
-// Resolves the role of a process. The chief is the task of the job "chief"; otherwise of the job "master", unless the
+// Determines the role of a process. The chief is the task of the job "chief"; otherwise of the job "master", unless the
 // cluster has workers and `environment` is given and is not "cloud"; otherwise the first task of the job "worker". A
-// master that is not the chief is a worker. Without a cluster, the task type determines the role; without that, the
-// process is the chief, or a worker if its index is above 0. A process whose cluster has a single task needs no type.
-// Errors: InvalidArgument for a type other than chief, master, worker, ps and evaluator, a type or index that the
-// cluster lacks, a missing type in a cluster of several tasks, several chiefs, or none.
+// master that is not the chief is a worker. Without a cluster, the task type determines the role; without a type, the
+// process is a worker if its index is above 0, and otherwise the chief. A process whose cluster has a single task needs
+// no type. Errors: InvalidArgument for a type other than chief, master, worker, ps and evaluator, for a type or index
+// that the cluster lacks, for a missing type in a cluster of several tasks, and for several chiefs or none.
 absl::StatusOr<ClusterRole> ResolveRole(const TfConfig& config);
 
 // Returns the number of tasks in all jobs of a cluster.
 int NumTasks(const ClusterSpec& cluster);
 
-// Returns the master string of a task: "grpc://host:port", "unix:/path"; "" for "".
+// Returns the master string of a task: "grpc://host:port" or "unix:/path"; "" for "".
 std::string MasterOf(absl::string_view address);
 
-// Returns the address where a task listens: all interfaces at the address's port, because the host may be a name that
-// only other machines resolve to this one. Addresses local to the machine, localhost or a unix socket, are returned
-// unchanged.
+// Returns the address on which a task listens. This is all interfaces at the address's port, because the host may be a
+// name that only other machines resolve to this one. Addresses local to the machine (localhost, a unix socket) are
+// returned unchanged.
 std::string ListenAddressOf(absl::string_view address);
 
 }  // namespace lockstep

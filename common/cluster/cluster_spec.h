@@ -11,9 +11,9 @@
 
 namespace lockstep {
 
-// The addresses of a cluster: jobs ("chief", "ps", "worker") with tasks, each with an index and an address. A job may
-// be sparse, with unused indices. A value type, ordered by job name and index. All errors are InvalidArgument and name
-// the job or index and the existing ones.
+// The addresses of a cluster. It has jobs ("chief", "ps", "worker") with tasks, each with an index and an address. A
+// job may be sparse, with unused indices. A value type, ordered by job name and index. All errors are InvalidArgument,
+// and name the job or index and the existing ones.
 class ClusterSpec {
  public:
   // The addresses of one job, by index.
@@ -22,23 +22,23 @@ class ClusterSpec {
   // Creates a cluster without jobs.
   ClusterSpec() = default;
 
-  // Job names and addresses must not be empty, indices must be in [0, 1000000), and a job must have a task.
+  // Job names and addresses must not be empty, indices must be in [0, 1000000), and each job must have a task.
   static absl::StatusOr<ClusterSpec> Create(std::map<std::string, Tasks> jobs);
-  // Creates dense jobs: the tasks of a list are 0, 1, 2, ...
+  // Creates dense jobs. The tasks of a list are 0, 1, 2, ...
   static absl::StatusOr<ClusterSpec> FromLists(const std::map<std::string, std::vector<std::string>>& jobs);
 
   bool empty() const { return jobs_.empty(); }
-  // Sorted.
+  // Returns sorted names.
   std::vector<std::string> jobs() const;
 
   absl::StatusOr<int> NumTasks(absl::string_view job) const;
-  // Sorted.
+  // Returns sorted indices.
   absl::StatusOr<std::vector<int>> TaskIndices(absl::string_view job) const;
   // Returns the address of every index up to the largest; nullopt for unused indices.
   absl::StatusOr<std::vector<absl::optional<std::string>>> TaskList(absl::string_view job) const;
   absl::StatusOr<std::string> TaskAddress(absl::string_view job, int index) const;
 
-  // "ps: a:1, b:1; worker: {1: c:1, 3: d:1}"
+  // Returns "ps: a:1, b:1; worker: {1: c:1, 3: d:1}".
   std::string ToString() const;
 
   friend bool operator==(const ClusterSpec& a, const ClusterSpec& b) { return a.jobs_ == b.jobs_; }
@@ -57,8 +57,8 @@ struct ClusterTask {
   std::string address;
 };
 
-// Returns the task of a process. An absent job means the only job, an absent index the job's only task. InvalidArgument
-// if there are several to choose from or the task is not in the cluster.
+// Returns the task of a process. An absent job stands for the only job, and an absent index for the job's only task.
+// InvalidArgument if there are several to choose from or if the task is not in the cluster.
 absl::StatusOr<ClusterTask> ResolveTask(const ClusterSpec& cluster, absl::optional<std::string> job,
                                         absl::optional<int> index);
 

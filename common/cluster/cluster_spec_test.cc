@@ -72,7 +72,7 @@ TEST(ClusterSpecTest, WithoutJobsIsEmpty) {
 TEST(ClusterSpecTest, EqualsByValue) {
   EXPECT_EQ(Dense(), Dense());
   EXPECT_NE(Dense(), Sparse());
-  // A dense map and a list give equal clusters.
+  // A dense map and a list result in equal clusters.
   EXPECT_EQ(*ClusterSpec::Create({{"a", {{0, "x"}, {1, "y"}}}}), *ClusterSpec::FromLists({{"a", {"x", "y"}}}));
   EXPECT_NE(*ClusterSpec::Create({{"a", {{0, "x"}, {2, "y"}}}}), *ClusterSpec::FromLists({{"a", {"x", "y"}}}));
 }

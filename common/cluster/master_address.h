@@ -9,12 +9,12 @@
 
 namespace lockstep {
 
-// The location of the chief, parsed from the master string of a worker or a command line. At most one of the two is
-// set; if neither is, the chief is in this process, without a socket.
+// The location of the chief, parsed from the master string of a worker or a command line. At most one of the two fields
+// is set. If neither is set, the chief is in this process, without a socket.
 struct MasterAddress {
-  // Addresses in gRPC's syntax ("host:port", "unix:/path" or "unix-abstract:name"), to try in this order.
+  // Addresses in gRPC's syntax ("host:port", "unix:/path" or "unix-abstract:name"), in the order in which to try them.
   std::vector<std::string> targets;
-  // The file with the address (common/cluster/address_file.h), to read before every attempt to connect.
+  // The file with the address (common/cluster/address_file.h). It is read before every attempt to connect.
   std::string file;
 
   bool in_process() const { return targets.empty() && file.empty(); }
@@ -29,11 +29,11 @@ struct MasterAddress {
 // InvalidArgument names the wrong part and the problem, and gives an example.
 absl::StatusOr<MasterAddress> ParseMasterAddress(absl::string_view master);
 
-// Returns true if an address in gRPC's syntax is a unix socket, which has no port.
+// Returns true if an address in gRPC's syntax is a unix socket, and so has no port.
 bool IsUnixAddress(absl::string_view address);
 
-// Returns a peer's address in gRPC's syntax ("ipv4:10.0.0.7:4321", "ipv6:%5Bfe80::1%5D:4321") as HOST:PORT, for people;
-// "unix socket" for a peer over one.
+// Returns a peer's address in gRPC's syntax ("ipv4:10.0.0.7:4321", "ipv6:%5Bfe80::1%5D:4321") as a human-readable
+// HOST:PORT; "unix socket" for a peer that uses one.
 std::string AddressOfPeer(absl::string_view peer);
 
 }  // namespace lockstep

@@ -97,7 +97,7 @@ absl::StatusOr<ClusterSpec> ReadCluster(const Value& value) {
   return cluster;
 }
 
-// Rejects misspelt names, and "sparseCluster": a process that overlooked one of them would train alone. Other fields
+// Rejects misspelt names and "sparseCluster". A process that overlooked one of them would train alone. Other fields
 // belong to other programs.
 absl::Status CheckSpelling(const Struct& object) {
   constexpr size_t kMisspelt = 2;

@@ -10,14 +10,14 @@
 
 namespace lockstep {
 
-// The environment variable through which TensorFlow's programs, Kubeflow and others describe the cluster to a process.
+// The environment variable in which TensorFlow's programs, Kubeflow and others describe the cluster to a process.
 inline constexpr char kTfConfigVariable[] = "TF_CONFIG";
 
 // The contents of the variable:
 //   {"cluster": {"chief": ["a:2222"], "worker": ["b:2222", "c:2222"], "ps": ["d:2222"]},
 //    "task": {"type": "worker", "index": 1}, "environment": "cloud", "model_dir": "/runs/1"}
-// A sparse job is {"worker": {"1": "c:2222"}}; an index may be a number or a string of one. Everything is optional. A
-// value type.
+// A sparse job is {"worker": {"1": "c:2222"}}. An index may be a number or a string that contains one. Everything is
+// optional. A value type.
 struct TfConfig {
   ClusterSpec cluster;
   absl::optional<std::string> task_type;
@@ -27,11 +27,11 @@ struct TfConfig {
 };
 
 // Parses the variable's value. Ignores unknown fields, as TensorFlow does, except close misspellings of the four known
-// ones and "sparseCluster". An empty string gives an empty configuration. Errors: InvalidArgument names invalid JSON,
-// the field that is misspelt, not supported or of the wrong type, or the problem of the cluster.
+// ones and "sparseCluster". An empty string results in an empty configuration. Errors: InvalidArgument, which names
+// invalid JSON, the field that is misspelt, not supported or of the wrong type, or the problem with the cluster.
 absl::StatusOr<TfConfig> ParseTfConfig(absl::string_view json);
 
-// Parses this process's environment variable. Errors: those of ParseTfConfig.
+// Parses this process's environment variable. Returns errors of ParseTfConfig.
 absl::StatusOr<TfConfig> TfConfigOfEnvironment();
 
 }  // namespace lockstep
