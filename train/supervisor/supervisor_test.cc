@@ -2,6 +2,7 @@
 #include "lockstep/train/supervisor/supervisor.h"
 
 #include <atomic>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/base/testing/simulated_clock.h"
+#include "lockstep/common/base/threads/executor.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/train/testing/fake_opener.h"
 #include "lockstep/train/testing/jumping_clock.h"
@@ -540,9 +542,26 @@ TEST_F(SupervisorTest, ASaverSavesWithThePeriodOfTheModel) {
   EXPECT_THAT(ErrorOfCreate(), HasSubstr("saver: is given, but there is no logdir"));
 }
 
+// Notes the names of the threads that it starts.
+class NotingExecutor : public Executor {
+ public:
+  const std::vector<std::string>& names() const { return names_; }
+
+ private:
+  std::unique_ptr<Thread> StartThread(std::string name, Priority priority, absl::AnyInvocable<void()> body) override {
+    names_.push_back(name);
+    return Threads()->TryStart(std::move(name), std::move(body), priority);
+  }
+
+  std::vector<std::string> names_;
+};
+
 TEST_F(SupervisorTest, WritesNoSummariesWithoutAPeriod) {
+  NotingExecutor executor;
+  options_.executor = &executor;
   const auto supervisor = Create();
   ASSERT_TRUE(supervisor->PrepareOrWaitForSession().ok());
+  EXPECT_THAT(executor.names(), IsEmpty()) << "a thread might be stopped before it writes anything";
   EXPECT_TRUE(supervisor->Stop().ok());
   EXPECT_THAT(opener_.last().scalars(), IsEmpty());
 }
