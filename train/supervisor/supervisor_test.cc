@@ -362,8 +362,15 @@ TEST_F(SupervisorTest, ChiefScalarsFollowTheOptions) {
 
 // SUP-15
 TEST_F(SupervisorTest, WorksWithoutALogdir) {
-  options_.session.logdir.clear();
+  options_.session.logdir = "mine";
   options_.save_summaries_period = absl::Seconds(1);
+  const auto with = Create();
+  ASSERT_TRUE(with->PrepareOrWaitForSession().ok());
+  ASSERT_EQ(opener_.asked(0).logdir, "mine");
+  clock_.AwaitWaiters(2);
+  EXPECT_EQ(Scalars().size(), 1) << "the rate";
+  EXPECT_TRUE(with->Stop().ok());
+  options_.session.logdir.clear();
   const auto supervisor = Create();
   EXPECT_TRUE(supervisor
                   ->ManagedSession([](Session& session) -> absl::Status {
@@ -371,7 +378,7 @@ TEST_F(SupervisorTest, WorksWithoutALogdir) {
                     return absl::OkStatus();
                   })
                   .ok());
-  EXPECT_EQ(opener_.asked(0).logdir, "");
+  EXPECT_EQ(opener_.asked(1).logdir, "");
   EXPECT_THAT(Scalars(), IsEmpty());
 }
 
