@@ -605,6 +605,9 @@ TEST_F(LearningTest, ThreadsThatDoNotEndAreIgnored) {
 TEST_F(LearningTest, RefusesPeriodsBelowZero) {
   options_.save_interval_secs = absl::Seconds(-1);
   EXPECT_THAT(ErrorOf(), HasSubstr("save_model_period: -1s"));
+  options_.save_interval_secs = absl::Seconds(1);
+  options_.save_summaries_secs = absl::Seconds(-2);
+  EXPECT_THAT(ErrorOf(), HasSubstr("save_summaries_period: -2s"));
 }
 
 }  // namespace
