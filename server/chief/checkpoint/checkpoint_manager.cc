@@ -46,7 +46,7 @@ absl::Status CheckpointManager::Recover(const v1::CheckpointState& state, const 
   ASSIGN_OR_RETURN(const bool of_saver, IsWrittenBySaver(fs_, PathOf(found_newest_)));
   if (of_saver) found_newest_.clear();
   if (options_.max_to_keep == 0) return absl::OkStatus();
-  // A clock that was set back must not make a time lie ahead.
+  // If the clock was set back, the recorded time must not lie in the future.
   const absl::Time now = WallTime();
   if (state.last_preserved_timestamp() > 0) last_preserved_ = std::min(now, TimeOf(state.last_preserved_timestamp()));
   std::set<std::string> kept;
@@ -54,8 +54,8 @@ absl::Status CheckpointManager::Recover(const v1::CheckpointState& state, const 
   const bool has_times = state.all_model_checkpoint_timestamps_size() == listed.size();
   // If an entry is listed twice, the later one counts.
   for (int i = listed.size() - 1; i >= 0; --i) {
-    // Compares base names only: an entry with another directory is the same checkpoint under another spelling or before
-    // a move, or it is not ours to delete.
+    // Compares base names only: an entry with a different directory is either the same checkpoint, spelled differently
+    // or moved since, or not ours to delete.
     const std::string name(Basename(listed[i]));
     if (names.count(IndexPath(name)) == 0 || !kept.insert(name).second) continue;
     ASSIGN_OR_RETURN(const bool is_savers, IsWrittenBySaver(fs_, PathOf(name)));

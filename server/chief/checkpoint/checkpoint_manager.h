@@ -19,9 +19,9 @@
 namespace lockstep {
 
 // Decides which checkpoints of a logdir are kept. Lists each written checkpoint in the state file, and deletes those
-// beyond the limit. Takes over the list of an earlier process from the state file; that process is assumed dead, so its
-// partially written files are removed. Never deletes a file outside the directory, a checkpoint that it does not list,
-// or one that a user's Saver wrote. Not thread-safe.
+// beyond the limit. Takes over the list of an earlier process from the state file, and removes that process's partially
+// written files because it is assumed dead. Never deletes a file outside the directory, a checkpoint that it does not
+// list, or one that a user's Saver wrote. Not thread-safe.
 class CheckpointManager {
  public:
   struct Options {
@@ -35,29 +35,29 @@ class CheckpointManager {
     // Called before Record writes or deletes anything; Record returns its error. May be null.
     std::function<absl::Status()> may_record;
     // A checkpoint beyond the limit is unlisted but kept permanently if it was recorded at least this long after the
-    // last checkpoint kept this way, or after the directory's first. The state file preserves these times across
+    // previous checkpoint kept this way, or after the directory's first. The state file preserves these times across
     // restarts.
     absl::Duration keep_every = absl::InfiniteDuration();
     // Provides the wall time of the records. Null only if keep_every is infinite.
     Clock* clock = nullptr;
   };
 
-  // Errors: InvalidArgument for a negative max_to_keep or a bad state file; file system errors if the state file or the
-  // directory cannot be read, in which case nothing is removed.
+  // Errors: InvalidArgument for a negative max_to_keep or an invalid state file; file system errors if the state file
+  // or the directory cannot be read, in which case nothing is removed.
   static absl::StatusOr<std::unique_ptr<CheckpointManager>> Create(FileSystem* fs, Options options);
 
   // Returns the prefix of the checkpoint for this step.
   std::string PrefixOf(int64_t step) const;
 
   // Lists a checkpoint that was just written as the newest, writes the state file, then deletes all listed checkpoints
-  // beyond the limit. A prefix that is already listed moves to the end. A checkpoint of an older step than one that
-  // this manager has recorded is listed before that one, so the checkpoint to resume from never goes back within one
+  // beyond the limit. A prefix that is already listed moves to the end. If this manager has already recorded a later
+  // step, the checkpoint is listed before that one, so the checkpoint to resume from never goes back within one
   // process. Errors: NotFound if the index is not in the directory; errors of may_record and of writing the state file,
   // in which case nothing is deleted. A failed deletion is logged and retried after the next save.
   absl::Status Record(const std::string& prefix);
 
-  // Notes that the process starts from this checkpoint. If it is newer than the one that the state file names, an
-  // earlier process died, or the disk failed, before it was listed or durable, so it is listed as by Record. An older
+  // Records that the process starts from this checkpoint. If it is newer than the one that the state file names, it is
+  // listed as by Record, because an earlier process died, or the disk failed, before it was listed or durable. An older
   // checkpoint was chosen deliberately, or replaces a damaged one, which stays listed. Errors: as for Record.
   absl::Status Adopt(const std::string& prefix);
 
@@ -72,16 +72,16 @@ class CheckpointManager {
   // the state file lists their checkpoint. Depends only on the arguments.
   void RemoveLeftovers(const v1::CheckpointState& state, const std::set<std::string>& names);
   void RemoveDoomed();
-  // The oldest leaves the list.
+  // Removes the oldest checkpoint from the list.
   void DropOldest();
   absl::Status WriteState() const;
-  // The epoch without keep_every.
+  // Returns the epoch without keep_every.
   absl::Time WallTime() const;
   std::string PathOf(absl::string_view name) const { return JoinPath(options_.directory, name); }
 
   FileSystem* const fs_;
   const Options options_;
-  // Base name of the newest checkpoint in the state file when this object was created. Empty if there is none, or a
+  // Base name of the newest checkpoint in the state file when this object was created. Empty if there was none, or if a
   // user's Saver wrote it.
   std::string found_newest_;
   struct Kept {
@@ -91,7 +91,7 @@ class CheckpointManager {
   };
   // Oldest first.
   std::vector<Kept> kept_;
-  // When the last one was recorded that is kept permanently, or the first one of the directory.
+  // The time at which the last permanently kept checkpoint, or the directory's first, was recorded.
   absl::Time last_preserved_;
   // The newest recorded checkpoint, and its step if the name has one.
   std::string newest_;

@@ -159,7 +159,7 @@ TEST_F(CheckpointManagerTest, KeepsAllAndListsTheNewestWithoutALimit) {
   EXPECT_THAT(StepsOf(*Create(0)), IsEmpty());
 }
 
-// A day of saves, one in each hour, that are restarted after the seventh.
+// Saves once an hour for a day, with a restart after the seventh save.
 TEST_F(CheckpointManagerTest, KeepsOneOfEachPeriodThroughRestarts) {
   SimulatedClock clock;
   CheckpointManager::Options options;
@@ -177,7 +177,7 @@ TEST_F(CheckpointManagerTest, KeepsOneOfEachPeriodThroughRestarts) {
   EXPECT_THAT(OnDisk(), ElementsAre(4, 8, 11, 12));
   EXPECT_THAT(Listed(), ElementsAre(11, 12)) << "those that stay are not listed";
   EXPECT_EQ(ReadCheckpointState(&memory_, "d").value()->all_model_checkpoint_timestamps_size(), 2);
-  // A clock that was set back deletes nothing more than another.
+  // Setting the clock back causes no additional deletions.
   clock.SetWallClock(-absl::Hours(100));
   const auto manager = CheckpointManager::Create(&fs_, options).value();
   for (const int64_t hour : {13, 14, 15}) ASSERT_TRUE(Save(manager.get(), hour).ok());
@@ -218,7 +218,7 @@ TEST_F(CheckpointManagerTest, GoesOnWithTheListAfterARestart) {
   EXPECT_THAT(Listed(), ElementsAre(50, 100, 110));
 }
 
-// The original deletes at most one checkpoint per save.
+// TensorFlow deletes at most one checkpoint per save.
 TEST_F(CheckpointManagerTest, DeletesAllThatAreTooManyAtTheNextSave) {
   const auto first = Create(5);
   for (const int step : {1, 2, 3, 4, 5}) ASSERT_TRUE(Save(first.get(), step).ok());
@@ -276,7 +276,7 @@ TEST_F(CheckpointManagerTest, DeletesNothingInAnotherDirectory) {
   EXPECT_TRUE(memory_.Exists("/other/model.ckpt-7.index").value());
 }
 
-// Supervisor wrote full paths; the directory has since been moved, or is spelled differently.
+// Supervisor wrote full paths. Since then the directory was moved, or it is spelled differently.
 TEST_F(CheckpointManagerTest, RecognizesItsOwnUnderAnotherSpelling) {
   const auto first = Create(2);
   ASSERT_TRUE(Save(first.get(), 1).ok());

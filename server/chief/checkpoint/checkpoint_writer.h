@@ -21,9 +21,9 @@ namespace lockstep {
 
 // Writes snapshots as checkpoints <directory>/<base_name>-<step>, one at a time, and keeps the newest few. Owns two
 // writer threads: one spreads a save over time (SavePace) and uses only processor time that training leaves idle; the
-// other writes immediately, when a caller waits. A snapshot that arrives during a save waits and ends its pauses; a
-// newer snapshot replaces a waiting one, and a snapshot older than any before is dropped. A failed save is reported and
-// does not affect earlier checkpoints. Thread-safe.
+// other writes immediately when a caller waits. A snapshot that arrives during a save waits, and the save then
+// continues without pauses. A newer snapshot replaces a waiting one, and a snapshot older than any before it is
+// dropped. A failed save is reported and does not affect earlier checkpoints. Thread-safe.
 class CheckpointWriter {
  public:
   struct Options {
@@ -34,8 +34,8 @@ class CheckpointWriter {
     CheckpointManager::Options checkpoints;
     // The checkpoint that the run starts from (CheckpointManager::Adopt), if any.
     absl::optional<std::string> restored;
-    // If true, every snapshot passed to Save is written as long as the disk works: before each one but the first, the
-    // caller waits for kRoom. If false, a newer snapshot replaces one that waits.
+    // If true, every snapshot passed to Save is written as long as the disk works: the caller waits for kRoom before
+    // each one but the first. If false, a newer snapshot replaces a waiting one.
     bool writes_all = false;
     // Receives kSaved, kSaveFailed and, with writes_all, kRoom from the writer threads, one call at a time.
     RunEvents* events = nullptr;
@@ -43,11 +43,11 @@ class CheckpointWriter {
 
   // Errors: as for CheckpointManager::Create and Adopt.
   static absl::StatusOr<std::unique_ptr<CheckpointWriter>> Create(Options options);
-  // Writes pending snapshots first. Blocks for as long as the disk does, regardless of LimitWaits.
+  // Writes pending snapshots first. Blocks as long as the disk does, regardless of LimitWaits.
   ~CheckpointWriter();
 
-  // Queues a snapshot. Never blocks on files. Returns false if the snapshot is dropped because its step is already
-  // saved or being written, or a newer one is known.
+  // Queues a snapshot. Never blocks on files. Returns false and drops the snapshot if its step is already saved or
+  // being written, or a newer one is known.
   bool Save(VariableStore::Snapshot snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Queues a snapshot to be written without pauses and at training's priority. Never blocks on files. If its step is

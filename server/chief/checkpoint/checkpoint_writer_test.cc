@@ -62,7 +62,7 @@ class CheckpointWriterTest : public ::testing::Test, protected RunEvents {
     }
     gate_.Pass();
   }
-  // A checkpoint holds three times this many floats. The default size is written without a pause.
+  // A checkpoint holds three times this many floats. With the default size it is written without a pause.
   explicit CheckpointWriterTest(int64_t elements = 1000) : elements_(elements) {
     EXPECT_TRUE(memory_.CreateDirectory("d").ok());
     v1::ModelSpec model;
@@ -243,7 +243,7 @@ TEST_F(CheckpointWriterTest, ABadStateFileIsAnError) {
   EXPECT_TRUE(absl::IsInvalidArgument(CheckpointWriter::Create(std::move(options)).status()));
 }
 
-// A checkpoint has 12 MiB and a few bytes: 13 pieces, each of which waits for its turn, except the first.
+// A checkpoint has 12 MiB and a few bytes. Each of its 13 pieces, except the first, waits for its turn.
 class PacedCheckpointWriterTest : public CheckpointWriterTest {
  protected:
   PacedCheckpointWriterTest() : CheckpointWriterTest(/*elements=*/1 << 20) {}

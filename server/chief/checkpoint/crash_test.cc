@@ -1,4 +1,4 @@
-// Kills a run at every file operation, and shows that it can always be restored.
+// Kills a run at every file operation, and checks that it can always be restored.
 
 #include <algorithm>
 #include <cstdint>
@@ -27,13 +27,13 @@ constexpr int64_t kNoStep = -1;
 
 enum class Crash { kKill, kPowerCutLosesNames, kPowerCutKeepsNames, kPowerCutKeepsLastName };
 
-// Does what a chief does with files: finds the newest checkpoint, resumes from it, saves and lists.
+// Does what a chief does with files: finds the newest checkpoint, resumes from it, saves and lists checkpoints.
 class FakeChief {
  public:
   FakeChief(FileSystem* fs, int64_t max_to_keep) : fs_(fs), max_to_keep_(max_to_keep) {}
 
-  // Returns the step to resume from; kNoStep for a new run. A damaged checkpoint fails the test, because this test
-  // damages none.
+  // Returns the step to resume from, or kNoStep for a new run. A damaged checkpoint fails the test, because this test
+  // does not damage any.
   absl::StatusOr<int64_t> Start() {
     const auto prefix = NewestValidCheckpoint(fs_, "d", [](const std::string& name, const absl::Status& damage) {
       ADD_FAILURE() << name << " is damaged: " << damage;
@@ -72,7 +72,7 @@ class FakeChief {
 
 struct Case {
   int64_t max_to_keep;
-  // The steps to save, in order. The crash may happen at each file operation from the first one on.
+  // The steps to save, in order. The crash may happen at any file operation.
   std::vector<int64_t> steps;
   Crash crash;
 };
@@ -110,7 +110,7 @@ TEST_P(CrashTest, LeavesARestorableRunAtEveryOperation) {
     FakeChief second(&memory, GetParam().max_to_keep);
     const auto start = second.Start();
     ASSERT_TRUE(start.ok()) << start.status();
-    // The last step that Save acknowledged is restored, or a newer one.
+    // The restored step is the last one that Save acknowledged, or a later one.
     const auto& steps = GetParam().steps;
     const auto position = [&](int64_t step) { return std::find(steps.begin(), steps.end(), step) - steps.begin(); };
     if (saved != kNoStep) {
@@ -144,8 +144,8 @@ std::vector<Case> Cases() {
 
 INSTANTIATE_TEST_SUITE_P(All, CrashTest, ::testing::ValuesIn(Cases()));
 
-// Failed file operations, one or all from some point on, as from a bad disk or a network file system. They must only
-// fail saves. Afterwards the process continues, or the power is cut.
+// Failed file operations, as caused by a bad disk or a network file system: either a single one, or all from some point
+// on. They must not cause anything but failed saves. Afterwards the process continues, or the power is cut.
 struct Failure {
   absl::Status error;
   bool lasting;
@@ -154,8 +154,8 @@ struct Failure {
 
 class FailingSaveTest : public ::testing::TestWithParam<Failure> {
  protected:
-  // Saves 10, and then 20 and 30 with operation n failing. Sets the last step for which Save returned OK, and whether
-  // an operation failed.
+  // Saves 10, and then 20 and 30 while operation n fails. Sets the last step for which Save returned OK, and whether an
+  // operation failed.
   std::unique_ptr<FakeChief> Run(int64_t n, FaultyFileSystem* fs, int64_t* saved, bool* failed) {
     auto chief = std::make_unique<FakeChief>(fs, GetParam().max_to_keep);
     EXPECT_TRUE(chief->Start().ok());
@@ -213,7 +213,7 @@ TEST_P(FailingSaveTest, LosesNoMoreWhenThePowerIsCutThen) {
   }
 }
 
-// Failures during a start lose no checkpoint, and never make an older one the newest.
+// Failures during a start never lose a checkpoint, and never make an older one the newest.
 TEST_P(FailingSaveTest, LosesNothingInAStart) {
   bool failed = true;
   for (int64_t n = 1; failed; ++n) {
@@ -251,7 +251,7 @@ std::vector<Failure> Failures() {
 
 INSTANTIATE_TEST_SUITE_P(All, FailingSaveTest, ::testing::ValuesIn(Failures()));
 
-// The disk is full after any number of bytes.
+// The disk is full after `room` bytes.
 TEST(FullDiskTest, LosesAtMostThatSave) {
   for (uint64_t room = 0;; ++room) {
     SCOPED_TRACE(absl::StrCat("room for ", room, " bytes"));

@@ -23,7 +23,7 @@
 namespace lockstep {
 namespace {
 
-// Maximum number of threads that read a checkpoint. More do not read faster, even from memory.
+// Maximum number of threads that read a checkpoint. More threads do not read faster, even from memory.
 constexpr int kMostReaders = 8;
 constexpr int64_t kParallelElements = 4 << 20;
 // Maximum size of a protobuf message.
@@ -64,7 +64,7 @@ absl::StatusOr<std::vector<int64_t>> ReadStreamPositions(const BundleReader& rea
   return positions;
 }
 
-// A run whose workers read input streams needs their positions.
+// Returns an error if the run's workers read input streams and the checkpoint lacks their positions.
 absl::Status CheckStreamPositions(const RestoreOptions& options, const RestoredVariables& restored) {
   const bool lacks = ReadsStreams(options.config.training()) && restored.stream_positions.empty();
   if (!lacks || restored.store->step() == 0) return absl::OkStatus();
@@ -76,7 +76,7 @@ absl::Status CheckStreamPositions(const RestoreOptions& options, const RestoredV
                    *restored.checkpoint, "\" }"));
 }
 
-// Returns null for a model that one thread reads as fast as it takes to start others, and if threads are not available.
+// Returns null if threads are not available, or if one thread reads the model as fast as it takes to start others.
 std::unique_ptr<ThreadPool> NewReaders(const RestoreOptions& options, const ParameterLayout& layout) {
   const int readers = std::min(kMostReaders, NumProcessors());
   if (layout.flat_elements() < kParallelElements || readers < 2) return nullptr;
@@ -88,7 +88,7 @@ std::unique_ptr<ThreadPool> NewReaders(const RestoreOptions& options, const Para
 absl::Status Restore(const RestoreOptions& options, RestoredVariables* restored) {
   VariableStore* const store = restored->store.get();
   const std::unique_ptr<ThreadPool> readers = NewReaders(options, store->layout());
-  // The state in the checkpoint that was read last. An error in it does not make the checkpoint damaged.
+  // The state in the checkpoint that was read last. An error in the state does not count as damage to the checkpoint.
   absl::StatusOr<v1::SessionState> session_state;
   absl::StatusOr<std::vector<int64_t>> stream_positions;
   const auto read = [&](const BundleReader& reader) {

@@ -35,7 +35,7 @@ struct RestoreOptions {
   // The checkpoint of this step may lack the optimizer state of variables that were not trained when it was written.
   // The optimizer initializes that state.
   absl::optional<int64_t> may_lack_state_at;
-  // Returns the values to set when nothing is restored; called after initialization from the seed and a warm start. May
+  // Returns the values to set when nothing is restored. Called after initialization from the seed and a warm start. May
   // be null.
   std::function<absl::StatusOr<std::vector<AssignedValue>>(const v1::ModelSpec&)> initialize;
 };
@@ -44,24 +44,25 @@ struct RestoredVariables {
   std::unique_ptr<VariableStore> store;
   // The checkpoint that the values come from. Absent if they come from the seed or a warm start.
   absl::optional<std::string> checkpoint;
-  // The checkpoint's state of the programs that follow the run.
+  // The state of the programs that follow the run, from the checkpoint.
   v1::SessionState session_state;
-  // The checkpoint's position of each input stream; empty if batches belong to slots.
+  // The position of each input stream, from the checkpoint. Empty if batches belong to slots.
   std::vector<int64_t> stream_positions;
-  // FailedPrecondition, with both numbers, if the machine cannot hold one more version for clients that read variables.
+  // FailedPrecondition, with both numbers, if the machine cannot hold an additional version for clients that read
+  // variables.
   absl::Status read_memory;
 };
 
-// Returns the variables of a run. First start, resume and recovery use this one path: it restores the newest checkpoint
-// of the logdir that is not damaged. Without a checkpoint, it initializes from the seed and, if the configuration names
-// one, from the checkpoint of another run.
-// Errors: InvalidArgument for a wrong model or optimizer, and for a warm start from a run that shares no variable;
+// Returns the variables of a run. First start, resume and recovery share this code path: it restores the newest
+// undamaged checkpoint of the logdir. Without a checkpoint, it initializes from the seed and, if the configuration
+// names one, from the checkpoint of another run.
+// Errors: InvalidArgument for an invalid model or optimizer, and for a warm start from a run that shares no variable;
 // ResourceExhausted if the variables do not fit into memory; DataLoss if all checkpoints are damaged;
 // FailedPrecondition if a user's Saver wrote all checkpoints of the logdir, or if the run reads input streams and the
 // checkpoint lacks their positions; file system errors.
 absl::StatusOr<RestoredVariables> RestoreOrInitialize(const RestoreOptions& options, const v1::ModelSpec& model);
 
-// Returns the state of the programs that follow the run, as its checkpoint has it. Errors: DataLoss.
+// Returns the state of the programs that follow the run, as stored in its checkpoint. Errors: DataLoss.
 absl::StatusOr<v1::SessionState> ReadSessionState(const BundleReader& reader);
 
 }  // namespace lockstep

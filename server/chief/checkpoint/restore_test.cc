@@ -65,7 +65,7 @@ class RestoreTest : public ::testing::Test {
   v1::ModelSpec model_;
 };
 
-// The model fits into memory, but one more version does not: training works, and only reads are refused.
+// The model fits into memory, but an additional version does not: training works, and only reads are refused.
 TEST_F(RestoreTest, KnowsWhetherAVersionToBeReadFits) {
   const RestoredVariables unlimited = Restore().value();
   EXPECT_TRUE(unlimited.read_memory.ok()) << unlimited.read_memory;
@@ -167,8 +167,8 @@ TEST_F(RestoreTest, AStateOfFollowersThatIsNoneIsDamage) {
 TEST_F(RestoreTest, WhatAUsersSaverWroteIsNeverTakenForTheRuns) {
   const RestoredVariables first = Restore().value();
   Save(*first.store);
-  // A Saver's checkpoint in the run's logdir: some of the variables, of a later step, with the run's base name and
-  // listed in the state file.
+  // A Saver's checkpoint in the run's logdir, with the run's base name and listed in the state file. It holds some of
+  // the variables, at a later step.
   BundleWriterOptions mark;
   mark.written_by_saver = true;
   auto writer = BundleWriter::Create(&fs_, "logs/model.ckpt-5", mark).value();
@@ -179,7 +179,7 @@ TEST_F(RestoreTest, WhatAUsersSaverWroteIsNeverTakenForTheRuns) {
   ASSERT_TRUE(resumed.ok()) << resumed.status();
   EXPECT_EQ(resumed->checkpoint, "logs/model.ckpt-0");
   EXPECT_EQ(Values(*resumed->store), Values(*first.store));
-  // A Saver's checkpoint alone is not a checkpoint of a run, but the run must not silently begin again.
+  // A logdir with only a Saver's checkpoint has no run to resume, but the run must not silently start over.
   EXPECT_TRUE(RemoveCheckpoint(&fs_, "logs/model.ckpt-0").ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(Restore().status()));
 }

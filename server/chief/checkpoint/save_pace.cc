@@ -5,8 +5,8 @@
 namespace lockstep {
 namespace {
 
-// Fraction of the interval between snapshots that paced writing may take. The rest is for work without a pace (sync, a
-// slow disk) and for varying intervals, so that saves do not fall behind.
+// Fraction of the interval between snapshots that paced writing may take. The rest is for unpaced work (sync, a slow
+// disk) and for varying intervals, so that saves do not fall behind.
 constexpr double kPartOfInterval = 0.5;
 
 }  // namespace

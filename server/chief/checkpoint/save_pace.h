@@ -8,8 +8,8 @@
 namespace lockstep {
 
 // Schedules the pieces of a checkpoint that is written while training continues. Spreads pieces of kPieceBytes evenly,
-// so slowly that training is hardly affected, but fast enough to finish half-way to the next snapshot. A writer that is
-// late may catch up. Immutable.
+// slowly enough that training is hardly affected, but fast enough to finish halfway to the next snapshot. A writer that
+// is behind schedule may catch up. Immutable.
 class SavePace {
  public:
   // Takes one or two milliseconds to write, which bounds how long a step waits for a piece.
@@ -19,12 +19,12 @@ class SavePace {
   // moments between steps.
   static constexpr double kBytesPerSecond = 32 << 20;
 
-  // Paces a checkpoint of `bytes` that starts at `begin`, with snapshots every `interval`. The interval is infinite if
+  // Paces a checkpoint of `bytes` that starts at `begin`, with a snapshot every `interval`. The interval is infinite if
   // unknown.
   SavePace(absl::Time begin, uint64_t bytes, absl::Duration interval);
 
   // Returns when the piece that contains the byte at `offset` may be written. The first piece may be written
-  // immediately, and so may a checkpoint of one piece.
+  // immediately, and so may a checkpoint that has only one piece.
   absl::Time TurnOf(uint64_t offset) const;
 
  private:

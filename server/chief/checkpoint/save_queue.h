@@ -19,22 +19,22 @@ namespace lockstep {
 //   x written, w waits s replaces w       -          w waits, unless a       w waits
 //                                                    saved x covers it
 //
-// "-": not allowed, and changes nothing. An offer is dropped if it is older than any before or already saved.
+// "-": not allowed, and changes nothing. An offer is dropped if it is older than any before it or already saved.
 // OfferAgain replaces all other snapshots of its step, including later offers, and is queued even if the step is saved.
 class SaveQueue {
  public:
-  // Offers a snapshot of `step` to be written over time. Returns false if it is dropped.
+  // Offers a snapshot of `step` to write over time. Returns false if it is dropped.
   bool Offer(int64_t step, absl::Time now);
   // Offers a snapshot that a caller waits for. It is written immediately, and restarts a paced write of the same step.
   bool OfferUrgent(int64_t step);
   // Offers an urgent snapshot that replaces every other snapshot of its step, whether saved, queued or offered later.
   void OfferAgain(int64_t step);
-  // Notes that a caller waits for all current snapshots.
+  // Makes all current snapshots urgent because a caller waits for them.
   void MakeUrgent() { urgent_ = busy(); }
 
   // Returns true if the waiting snapshot may be written now: over time if `paced`, otherwise immediately.
   bool HasWork(bool paced) const { return waiting_ && !writing_ && urgent_ != paced; }
-  // Starts to write the waiting step and returns it; nullopt if none waits, or another one is being written.
+  // Starts to write the waiting step and returns it. Returns nullopt if none waits or another one is being written.
   absl::optional<int64_t> Take();
   // Ends the current write, whether it succeeded or not.
   void OnWritten(bool saved);
@@ -44,7 +44,7 @@ class SaveQueue {
   bool busy() const { return waiting_ || writing_; }
   bool urgent() const { return urgent_; }
   absl::optional<int64_t> waiting() const { return waiting_; }
-  // The time between the last two accepted calls of Offer; infinite before the second.
+  // The time between the last two accepted calls to Offer; infinite before the second.
   absl::Duration interval() const { return interval_; }
 
  private:
@@ -52,7 +52,7 @@ class SaveQueue {
 
   absl::optional<int64_t> waiting_;
   absl::optional<int64_t> writing_;
-  // The step of the last OfferAgain, reset to -1 if its write fails; -1 for none. again_waits_ is true while it waits.
+  // The step of the last OfferAgain; -1 if there is none or its write failed. again_waits_ is true while it waits.
   int64_t again_ = -1;
   bool again_waits_ = false;
   // The newest step that was offered, and the newest that was saved.

@@ -19,17 +19,17 @@ bool MayPass(const absl::Status& status);
 // Returns the delays between retries after such an error.
 Backoff::Options RetryDelays();
 
-// Decides when a run is saved, and what is saved. Pure: the time comes in, decisions go out.
+// Decides when a run is saved, and what is saved. Pure: the caller passes the time.
 //
 //   state                 TakeDue before the date  TakeDue at the date                     OnSaved(s)
 //   step s not saved      no                       yes, and the date moves by the period   s saved
 //   step s saved          no                       no, and the date moves by the period    s saved
 //
-// A failed save is due again at the next date, and during a stop when RetryAt says so.
+// A failed save is due again at the next date or, during a stop, when RetryAt says so.
 class SaveSchedule {
  public:
   struct Options {
-    // The time between two saves. If zero, saves are not triggered by time.
+    // The time between two saves. If zero, time does not trigger saves.
     absl::Duration period;
     uint64_t seed = 0;  // for the delays between attempts
   };
@@ -39,17 +39,18 @@ class SaveSchedule {
 
   // Returns true if a run at global step `step` should be saved now.
   bool TakeDue(absl::Time now, int64_t step);
-  // A snapshot of `step` was taken, with this hash of the followers' state.
+  // Records that a snapshot of `step` was taken, with this hash of the followers' state.
   void OnSnapshot(int64_t step, size_t followers) {
     several_ = newest_.first == step && (several_ || newest_.second != followers);
     newest_ = {step, followers};
   }
-  // Returns true if the newest snapshot is of `step`, but the followers' state has changed since, or between two
-  // snapshots of that step: the later one may have been dropped because the earlier one was being written.
+  // Returns true if the newest snapshot is of `step`, but the followers' state has changed since then or between two
+  // snapshots of that step. In the latter case, the later snapshot may have been dropped because the earlier one was
+  // being written.
   bool FollowersWentOn(int64_t step, size_t followers) const {
     return newest_.first == step && (several_ || newest_.second != followers);
   }
-  // `step`, the newest of the run, was saved as `prefix`.
+  // Records that `step`, the run's newest, was saved as `prefix`.
   void OnSaved(int64_t step, std::string prefix);
   bool HasSaved(int64_t step) const { return saved_step_ >= step; }
   // Returns the prefix of the newest checkpoint; empty if there is none.
@@ -57,8 +58,8 @@ class SaveSchedule {
 
   // Sets the deadline for further attempts to save.
   void LimitRetries(absl::Time deadline) { deadline_ = deadline; }
-  // Returns when to retry a save that ended with `status`. Delays grow. nullopt if the error is permanent (MayPass), or
-  // the deadline is earlier.
+  // Returns when to retry a save that ended with `status`. Delays grow. Returns nullopt if the error is permanent
+  // (MayPass), or the deadline is earlier.
   absl::optional<absl::Time> RetryAt(absl::Time now, const absl::Status& status);
 
  private:
@@ -66,7 +67,7 @@ class SaveSchedule {
   absl::Time due_;
   int64_t saved_step_ = -1;
   std::pair<int64_t, size_t> newest_{-1, 0};
-  bool several_ = false;  // its snapshots had different followers' states
+  bool several_ = false;  // the snapshots of newest_ had different followers' states
   std::string checkpoint_;
   absl::Time deadline_ = absl::InfiniteFuture();
   Backoff delays_;
