@@ -11,8 +11,8 @@ class IdleLog {
  public:
   static constexpr absl::Duration kShortest = absl::Seconds(5), kLongest = absl::Minutes(10);
 
-  // Called regularly. `waiting`: the chief waits for workers at this moment. Returns true if that must be logged now. A
-  // chief that has waited from the start logs it immediately.
+  // Called regularly; `waiting` is true if the chief is waiting for workers right now. Returns true if that must be
+  // logged now. A chief that has waited from the start logs it immediately.
   bool Take(absl::Time now, bool waiting);
 
  private:

@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-// Returns the number of lines in `time`, from `now` on.
+// Returns the number of lines logged during `time`, starting at `now`.
 int Lines(absl::Duration time, absl::Time* now, IdleLog* log) {
   int lines = 0;
   for (const absl::Time end = *now + time; *now < end; *now += absl::Seconds(1)) lines += log->Take(*now, true) ? 1 : 0;

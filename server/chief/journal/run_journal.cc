@@ -15,7 +15,7 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kMaxLines = 4096;
-// Lines that are appended before the file is replaced by what is in memory.
+// Number of lines that are appended before the file is replaced with what is in memory.
 constexpr int64_t kMaxFileLines = 50000;
 constexpr size_t kMaxLineBytes = 64 << 10;
 
@@ -31,8 +31,8 @@ std::string LineOf(const v1::EventRecord& event) {
   return JsonMessage(line) + "\n";
 }
 
-// Returns a sentence for the kinds that have no line in the log, too; empty for kinds that mean nothing to people.
-// It may have the bytes of a path.
+// Returns a sentence, also for kinds that are not logged; empty for kinds that mean nothing to users. It may contain a
+// path, and so bytes that are not UTF-8.
 std::string SentenceOf(const RunEvent& event) {
   switch (event.kind) {
     case RunEvent::kStarted:
@@ -64,13 +64,13 @@ v1::EventRecord::Severity RecordSeverity(RunEvent::Kind kind) {
   return v1::EventRecord::ERROR;
 }
 
-// Protobuf refuses a message with other bytes.
+// Returns the sentence as UTF-8, because Protobuf rejects other strings.
 std::string Utf8SentenceOf(const RunEvent& event) {
   const std::string sentence = SentenceOf(event);
   return ToUtf8(sentence, sentence.size());
 }
 
-// Calls the functions with the points and events of the text's lines.
+// Calls the functions with the points and events that the text's lines hold.
 template <typename OnPoint, typename OnEvent>
 void ReadLines(absl::string_view text, const OnPoint& on_point, const OnEvent& on_event) {
   google::protobuf::util::JsonParseOptions options;
@@ -184,7 +184,7 @@ void RunJournal::Write() {
   {
     MutexLock lock(&mutex_);
     if (written_version_ != history_.version()) {
-      // The points were merged or dropped. Those that are in the file stay true, or are repeated by later ones.
+      // The points were merged or dropped. Those in the file remain valid, or are repeated by later ones.
       written_version_ = history_.version();
       written_points_ = history_.points().size();
     }

@@ -21,16 +21,16 @@
 
 namespace lockstep {
 
-// The history of a run for people: the losses of its steps, its last events, and counters. Keeps them in memory,
-// bounded, and after Open also in a file, so that the next chief continues them. Only a thread of its own writes the
-// file, four times a second; up to 4,096 lines wait for a disk that hangs, and further ones are dropped. Thread-safe;
-// the mutex is a leaf.
+// The human-readable history of a run: the losses of its steps, its last events, and counters. Keeps a bounded history
+// in memory and, after Open, also in a file, which the next chief continues. Only a dedicated thread writes the file,
+// four times a second; up to 4,096 lines wait for a disk that hangs, and further ones are dropped. Thread-safe; the
+// mutex is a leaf.
 class RunJournal {
  public:
   // The file's name in the logdir.
   static constexpr char kFileName[] = "events.jsonl";
   static constexpr size_t kEvents = 500;
-  // A larger file is not read, and the history begins again.
+  // A larger file is not read, and the history starts over.
   static constexpr uint64_t kMaxFileBytes = 64 << 20;
 
   struct Options {
@@ -43,17 +43,17 @@ class RunJournal {
   };
 
   explicit RunJournal(const Options& options);
-  // Writes the lines that wait.
+  // Writes the pending lines.
   ~RunJournal();
 
-  // Continues the file at `path`, if it exists, and writes it from now on. Errors are those of the file system; the
-  // journal then stays in memory. Lines that are not understood are dropped.
+  // Continues the file at `path`, if it exists, and writes to it from now on. Errors: those of the file system; the
+  // journal then stays in memory. Drops lines that it cannot parse.
   absl::Status Open(const std::string& path) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The run continues at `step`, from `checkpoint`, which is empty if the step is not saved.
+  // Records that the run continues at `step` from `checkpoint`, which is empty if the step is not saved.
   void OnRestored(int64_t step, const std::string& checkpoint) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Every event of the run; keeps those that people want to see.
+  // Receives every event of the run and keeps those of interest to users.
   void OnEvent(const RunEvent& event) ABSL_LOCKS_EXCLUDED(mutex_);
-  // A step was committed. Two consecutive steps may come in the other order.
+  // Records a committed step. Two consecutive steps may arrive in reverse order.
   void OnCommitted(int64_t step, double loss) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The position of a watcher: the points and events that it has received.
@@ -62,12 +62,12 @@ class RunJournal {
     size_t points = 0;
     int64_t event = 0;
   };
-  // Adds the points and events after the cursor, and moves it.
+  // Adds the points and events after the cursor, and advances it.
   void Fill(Cursor* cursor, v1::WatchRunReply* reply) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Fills the counters of events, and now_ms.
+  // Fills in the counters of events, and now_ms.
   void FillCounters(v1::WatchRunReply* reply) const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Writes the lines that wait.
+  // Writes the pending lines.
   void Write() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
@@ -78,7 +78,7 @@ class RunJournal {
   void Read(const std::string& text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the whole history and the events as lines.
   std::string Lines() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Replaces the file by what is in memory. Called by the writing thread, or before it starts.
+  // Replaces the file with what is in memory. Called by the writing thread, or before it starts.
   absl::Status Replace() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
@@ -96,14 +96,14 @@ class RunJournal {
   std::deque<v1::EventRecord> events_ ABSL_GUARDED_BY(mutex_);
   int64_t num_events_ ABSL_GUARDED_BY(mutex_) = 0;
   v1::RunCounters counters_ ABSL_GUARDED_BY(mutex_);
-  // Points that are in the file or among the lines, of history_.version() written_version_.
+  // Number of points of version written_version_ that are in the file or among the pending lines.
   size_t written_points_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t written_version_ ABSL_GUARDED_BY(mutex_) = 0;
   bool opened_ ABSL_GUARDED_BY(mutex_) = false;
   std::string lines_ ABSL_GUARDED_BY(mutex_);
   size_t num_lines_ ABSL_GUARDED_BY(mutex_) = 0;
 
-  std::unique_ptr<PeriodicTask> task_;  // the last member: it uses the others
+  std::unique_ptr<PeriodicTask> task_;  // the last member, because it uses the others
 };
 
 // The events and points of a journal, for a reader without a chief.
@@ -111,7 +111,8 @@ struct RecordedJournal {
   StepHistory history;
   std::deque<v1::EventRecord> events;
 };
-// Errors: those of the file system; ResourceExhausted if the file is larger than RunJournal::kMaxFileBytes.
+// Reads the journal at `path`. Errors: those of the file system; ResourceExhausted if the file is larger than
+// RunJournal::kMaxFileBytes.
 absl::StatusOr<RecordedJournal> ReadJournal(FileSystem* fs, const std::string& path);
 
 }  // namespace lockstep

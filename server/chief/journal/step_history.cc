@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-// Adds the steps of `next`, which follow.
+// Adds the steps of `next` to `point`, which they follow.
 void Merge(const v1::HistoryPoint& next, v1::HistoryPoint* point) {
   const int64_t steps = point->steps() + next.steps();
   const double sum =

@@ -10,26 +10,26 @@
 
 namespace lockstep {
 
-// The losses and durations of a run's steps in a bounded number of points. At first each step is a point; whenever the
-// points reach their limit, neighbours are merged in pairs, and later points stand for twice as many steps. Pure; not
+// The losses and durations of a run's steps, in a bounded number of points. At first each step is a point; whenever the
+// points reach their limit, neighbours are merged in pairs, and later points cover twice as many steps. Pure; not
 // thread-safe.
 class StepHistory {
  public:
-  // `most`: at least 2.
+  // `most` must be at least 2.
   explicit StepHistory(size_t most = 2000) : most_(most) {}
 
-  // Adds a step that was committed `seconds` after the one before. Steps come in order, or nearly.
+  // Adds a step that was committed `seconds` after the previous one. Steps arrive in order, or nearly so.
   void Add(int64_t step, int64_t time_ms, double loss, double seconds);
-  // Adds a point of an earlier history. Points of steps that it repeats are dropped: a later incarnation has computed
-  // them again.
+  // Adds a point of an earlier history. Drops the points whose steps it repeats, because a later incarnation has
+  // recomputed them.
   void AddPoint(const v1::HistoryPoint& point);
-  // The run continues at `step`: drops all points behind it. Returns the number of steps that were known behind it.
+  // Drops all points after `step`, at which the run continues. Returns the number of known steps that were after it.
   int64_t Rewind(int64_t step);
 
   const std::vector<v1::HistoryPoint>& points() const { return points_; }
   // The steps since the last point; nullopt if there are none.
   const absl::optional<v1::HistoryPoint>& open() const { return open_; }
-  // Changes when points() did anything else than grow.
+  // Changes whenever points() changes other than by growing.
   int64_t version() const { return version_; }
 
  private:
