@@ -21,7 +21,7 @@ constexpr char kOpenPrefix[] = "open.";
 constexpr char kAliveFile[] = "alive";
 // Locked by the chief that owns the folder.
 constexpr char kOwnerFile[] = "owner";
-// A chief that still writes may create files in its folder while it is emptied.
+// A chief that is still writing may create files in its folder while the folder is emptied.
 constexpr int kMostTries = 1000;
 constexpr uint64_t kPieceSize = 1 << 20;
 
@@ -33,12 +33,12 @@ absl::optional<int64_t> GenerationOf(absl::string_view name) {
   return generation;
 }
 
-// The name is reversed, because TensorBoard takes every file with "tfevents" in its name for an event file.
+// The name is reversed because TensorBoard treats every file with "tfevents" in its name as an event file.
 std::string OpenMark(absl::string_view name) {
   return absl::StrCat(kOpenPrefix, std::string(name.rbegin(), name.rend()));
 }
 
-// Removes a folder with its files. Calls `before` with each name first.
+// Removes a folder with its files. Calls `before` with each name before removing the file.
 absl::Status RemoveFolder(FileSystem* fs, const std::string& folder,
                           absl::FunctionRef<absl::Status(absl::string_view name)> before) {
   for (int i = 0; i < kMostTries; ++i) {
@@ -59,7 +59,7 @@ absl::Status RemoveFolder(FileSystem* fs, const std::string& folder,
 
 }  // namespace
 
-// Does not use the FencedFiles, which a thread that hangs in a write may outlive.
+// Does not use the FencedFiles, because a thread that hangs in a write may outlive it.
 class FencedFiles::StagedFile : public WritableFile {
  public:
   explicit StagedFile(std::unique_ptr<WritableFile> base) : base_(std::move(base)) {}
@@ -75,7 +75,7 @@ class FencedFiles::StagedFile : public WritableFile {
 
  private:
   const std::unique_ptr<WritableFile> base_;
-  // Exists while the file is open.
+  // Exists as long as the file is open.
   std::shared_ptr<const bool> open_ = std::make_shared<const bool>(true);
 };
 
@@ -88,7 +88,8 @@ FencedFiles::FencedFiles(FileSystem* base, const std::string& logdir, int64_t ge
       owner_(std::move(owner)) {}
 
 FencedFiles::~FencedFiles() {
-  // A folder that stays does no harm: the next chief removes it. Marks of an earlier chief's files must stay.
+  // A folder that is left behind does no harm, because the next chief removes it. The marks of an earlier chief's files
+  // must stay.
   RemoveFolder(base_, folder_, [this](absl::string_view name) {
     const bool earlier = !fenced_ && absl::StartsWith(name, kOpenPrefix);
     return earlier ? absl::FailedPreconditionError("the file is not replaced yet") : absl::OkStatus();
@@ -107,7 +108,7 @@ absl::StatusOr<std::unique_ptr<FencedFiles>> FencedFiles::Create(FileSystem* bas
     if (lock.ok()) {
       return std::unique_ptr<FencedFiles>(new FencedFiles(base, logdir, generation, *std::move(lock)));
     }
-    // NotFound if a later chief has just removed the folder.
+    // NotFound means that a later chief has just removed the folder.
     if (!absl::IsFailedPrecondition(lock.status()) && !absl::IsNotFound(lock.status())) return lock.status();
     ++generation;
   }
@@ -163,7 +164,7 @@ absl::StatusOr<absl::optional<FencedFiles::LastBeat>> FencedFiles::ReadLastBeat(
   beat.generation = generations.back();
   const auto text = ReadFile(base, JoinPath(FolderOf(logdir, beat.generation), kAliveFile));
   if (absl::IsNotFound(text.status())) return absl::optional<LastBeat>();
-  // The file is shorter than it was when it was opened: a beat is being written.
+  // The file has become shorter since it was opened, so a beat is being written.
   if (absl::IsDataLoss(text.status())) return absl::make_optional(beat);
   RETURN_IF_ERROR(text.status());
   beat.text = *text;

@@ -17,15 +17,15 @@
 namespace lockstep {
 
 // The files of a chief's logdir while its generation is the newest one. A chief writes each file in its generation's
-// folder, "<logdir>/generation.N", and publishes it by a rename out of the folder; to remove a file, it renames the
-// file into the folder first. A successor removes the folder before it reads the logdir (FenceEarlier). From then on
-// nothing that the old chief does changes what the logdir shows, even if it was frozen between a check and a write:
+// folder, "<logdir>/generation.N", and publishes it by renaming it out of the folder. To remove a file, it first
+// renames the file into the folder. A successor removes the folder before it reads the logdir (FenceEarlier). From then
+// on, nothing that the old chief does changes the logdir, even if it was frozen between a check and a write:
 // NewWritableFile, Rename and Remove return FailedPrecondition. Only the direct entries of the logdir are fenced; other
-// paths pass through. Destroying this removes the folder. The base must outlive this and its files. Thread-safe.
+// paths pass through. The destructor removes the folder. The base must outlive this object and its files. Thread-safe.
 class FencedFiles : public FileSystem {
  public:
-  // Enters the first generation from `least` on that is later than those of all folders in the logdir: creates its
-  // folder and locks a file in it. Of several chiefs that do so at the same time, each gets a generation of its own.
+  // Enters the first generation, `least` or later, that follows those of all folders in the logdir: creates its folder
+  // and locks a file in it. If several chiefs do so at the same time, each gets a different generation.
   static absl::StatusOr<std::unique_ptr<FencedFiles>> Create(FileSystem* base, const std::string& logdir,
                                                              int64_t least);
   ~FencedFiles() override;
@@ -33,21 +33,21 @@ class FencedFiles : public FileSystem {
   // Returns the generations that have a folder in the logdir, ascending.
   static absl::StatusOr<std::vector<int64_t>> Generations(FileSystem* base, const std::string& logdir);
   static std::string FolderOf(const std::string& logdir, int64_t generation);
-  // Returns false if the generation's chief has ended, and has left its folder.
+  // Returns false if the generation's chief has ended and left its folder behind.
   static absl::StatusOr<bool> IsOwned(FileSystem* base, const std::string& logdir, int64_t generation);
 
   int64_t generation() const { return generation_; }
   const std::string& folder() const { return folder_; }
 
   // Removes the folders of all earlier generations. An earlier chief may still append to files that it has published
-  // and not closed; they are replaced by copies, to which it has no access. FailedPrecondition if a later generation
-  // exists.
+  // and not closed, so this replaces them with copies to which it has no access. Returns FailedPrecondition if a later
+  // generation exists.
   absl::Status FenceEarlier();
   // Returns FailedPrecondition if a successor has removed the folder.
   absl::Status Check() const;
 
-  // Shows the other processes of the logdir that this chief runs: writes the next number into the file "alive" of the
-  // folder. FailedPrecondition if a successor has removed the folder. Called by one thread at a time.
+  // Shows other processes that use the logdir that this chief is running: writes the next number into the folder's file
+  // "alive". Returns FailedPrecondition if a successor has removed the folder. Called by one thread at a time.
   absl::Status Beat();
   // The newest beat in the logdir.
   struct LastBeat {
@@ -55,7 +55,7 @@ class FencedFiles : public FileSystem {
     std::string text;
     bool operator==(const LastBeat& other) const { return generation == other.generation && text == other.text; }
   };
-  // Reads the beat of the newest generation whose chief has not ended. nullopt if it does not beat.
+  // Reads the beat of the newest generation whose chief has not ended. Returns nullopt if it does not beat.
   static absl::StatusOr<absl::optional<LastBeat>> ReadLastBeat(FileSystem* base, const std::string& logdir);
 
   absl::StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override
@@ -76,14 +76,14 @@ class FencedFiles : public FileSystem {
   FencedFiles(FileSystem* base, const std::string& logdir, int64_t generation, std::unique_ptr<Lock> owner);
   // Returns true for a path directly below the logdir.
   bool Covers(const std::string& path) const;
-  // Returns the path in the folder.
+  // Returns the path inside the folder.
   std::string Staged(const std::string& path) const;
   // Returns the error of Check instead of a NotFound that it causes.
   absl::Status Explain(absl::Status status) const;
   absl::Status Fence(int64_t generation);
   // Forgets a file that is not published yet. Returns true if it is open.
   bool Forget(const std::string& path) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Notes for a successor that this chief may append to the published file `name`.
+  // Records for a successor that this chief may append to the published file `name`.
   absl::Status NoteOpen(absl::string_view name);
   absl::Status ReplaceByCopy(const std::string& name);
 
@@ -95,11 +95,11 @@ class FencedFiles : public FileSystem {
   const std::string directory_;
   // Keeps a chief that enters a generation at the same time out of the folder.
   const std::unique_ptr<Lock> owner_;
-  // FenceEarlier has replaced all files that earlier chiefs may append to.
+  // True if FenceEarlier has replaced all files that earlier chiefs may append to.
   bool fenced_ = false;
   int64_t beats_ = 0;
   Mutex mutex_;
-  // The newest open file of each path that is not published yet.
+  // The newest open file for each path that is not published yet.
   std::map<std::string, std::weak_ptr<const bool>> open_ ABSL_GUARDED_BY(mutex_);
 };
 

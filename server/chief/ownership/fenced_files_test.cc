@@ -64,12 +64,12 @@ TEST_F(FencedFilesTest, EveryGenerationIsNew) {
   EXPECT_EQ(FencedFiles::Create(&fs_, "d", 2).value()->generation(), 3);
 }
 
-// Calls `interruption` before one operation.
+// Calls `interruption` before one particular operation.
 class InterruptedDisk : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
   std::function<void()> interruption;
-  // Operations until then; negative for none.
+  // Number of operations until then; negative for never.
   int64_t left = -1;
 
  private:
@@ -96,7 +96,7 @@ TEST_F(FencedFilesTest, FencedWritesPublishNothing) {
     };
     old_disk.left = operation;
     const absl::Status written = WriteFileAtomically(old.get(), "d/state", "old");
-    old_disk.left = -1;  // the end of `old` is no part of the write
+    old_disk.left = -1;  // the end of `old` is not part of the write
     if (next == nullptr) {
       EXPECT_GT(operation, 4) << "it creates, appends, syncs, closes, renames and syncs";
       break;

@@ -12,7 +12,7 @@ PredecessorWatch::State PredecessorWatch::Look(absl::FunctionRef<bool()> is_held
   }
   const absl::StatusOr<absl::optional<FencedFiles::LastBeat>> beat = FencedFiles::ReadLastBeat(fs_, logdir_);
   const absl::Time after = clock_->Now();
-  // A disk that cannot be read says nothing about the chief.
+  // If the disk cannot be read, the chief's state is unknown.
   if (!beat.ok() || !*beat || !(*beat == last_)) {
     last_ = beat.ok() ? *beat : absl::nullopt;
     since_ = after;

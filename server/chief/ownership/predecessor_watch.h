@@ -14,20 +14,20 @@
 
 namespace lockstep {
 
-// A standby's view of the chief that it stands by for. Compares no clocks: a chief is silent if its beat
-// (FencedFiles::Beat) has not changed for some time of the standby's own clock. The time that the standby's reads take
-// does not count: a disk that hangs delays the beat, too. A chief that does not beat is never silent. Not thread-safe.
+// A standby's view of its chief. Does not compare clocks: a chief is silent if its beat (FencedFiles::Beat) has not
+// changed for some time by the standby's clock. The time that the standby's reads take does not count, because a
+// hanging disk also delays the beat. A chief that does not beat is never silent. Not thread-safe.
 class PredecessorWatch {
  public:
   enum class State { kGone, kRuns, kSilent };
 
-  // A chief is silent after `limit` without a beat. `fs` and `clock` must outlive this.
+  // A chief is silent after `limit` without a beat. `fs` and `clock` must outlive this object.
   PredecessorWatch(FileSystem* fs, Clock* clock, std::string logdir, absl::Duration limit)
       : fs_(fs), clock_(clock), logdir_(std::move(logdir)), limit_(limit) {}
 
   // Reads the files. `is_held` returns true if a chief holds the logdir's lock.
   State Look(absl::FunctionRef<bool()> is_held);
-  // After kSilent, the generation of the silent chief.
+  // Returns the generation of the silent chief after kSilent.
   int64_t generation() const { return last_ ? last_->generation : 0; }
 
  private:
@@ -36,7 +36,7 @@ class PredecessorWatch {
   const std::string logdir_;
   const absl::Duration limit_;
   absl::optional<FencedFiles::LastBeat> last_;
-  // The time at which last_ was first seen, plus the time of later reads.
+  // The time at which last_ was first seen, plus the time that later reads took.
   absl::Time since_ = absl::InfiniteFuture();
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 using State = PredecessorWatch::State;
 
-// Takes `delay` for its next operation.
+// Delays its next operation by `delay`.
 class SlowDisk : public ForwardingFileSystem {
  public:
   SlowDisk(FileSystem* base, SimulatedClock* clock) : ForwardingFileSystem(base), clock_(clock) {}
@@ -86,7 +86,7 @@ TEST_F(PredecessorWatchTest, AChiefWithoutBeatsIsNeverSilent) {
   EXPECT_EQ(LookAfter(absl::Hours(1)), State::kRuns);
 }
 
-// The disk hangs for standby and chief.
+// The disk hangs for both the standby and the chief.
 TEST_F(PredecessorWatchTest, ASlowReadIsNoSilence) {
   ASSERT_TRUE(chief_->Beat().ok());
   slow_.delay = absl::Seconds(9);
