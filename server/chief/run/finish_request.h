@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// A worker's request to finish the run, until the end is recorded or abandoned. If recording fails temporarily, as on a
-// full disk, it is retried after a growing delay. Pure: the time comes in, decisions go out.
+// A worker's request to finish the run, until the end is recorded or abandoned. If recording fails temporarily, for
+// example because the disk is full, it is retried with growing delays. Pure: the caller passes the time.
 //
 //   state         Set           due(now)  OnTried(OK)  OnTried(may pass)   OnTried(any other error)
 //   none          pending, due  no        -            -                   -
@@ -20,14 +20,14 @@ class FinishRequest {
  public:
   explicit FinishRequest(uint64_t seed = 0);
 
-  // `reason` is not empty.
+  // `reason` must not be empty.
   void Set(const std::string& reason);
   bool pending() const { return !reason_.empty(); }
   const std::string& reason() const { return reason_; }
   // Returns when to try next; infinite if there is no request.
   absl::Time due() const { return pending() ? due_ : absl::InfiniteFuture(); }
 
-  // Notes the result of an attempt. Returns true if there will be another attempt.
+  // Records the result of an attempt. Returns true if another attempt will follow.
   bool OnTried(const absl::Status& status, absl::Time now);
 
  private:

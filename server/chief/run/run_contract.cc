@@ -21,7 +21,7 @@
 namespace lockstep {
 namespace {
 
-// Limits text from a peer in messages for people.
+// Limits text from a peer in messages to users.
 constexpr size_t kMaxName = 200;
 
 std::string Sha256(const v1::ModelSpec& model) {
@@ -133,7 +133,8 @@ std::string Text(const v1::VariableSpec& variable) {
                       ")");
 }
 
-// Describes the first variable that has another name or shape, or that one of the models lacks; empty if there is none.
+// Describes the first variable whose name or shape differs, or that one of the models lacks. Returns an empty string if
+// there is none.
 std::string VariableDifference(const std::string& worker, const v1::ModelSpec& own, const std::string& declarer,
                                const v1::ModelSpec& run) {
   const auto same = [](const v1::VariableSpec& a, const v1::VariableSpec& b) {
@@ -301,7 +302,7 @@ absl::Status RunContract::CheckCanary(const v1::OpenSessionRequest& request) con
 }
 
 void RunContract::FillRecord(v1::RunRecord* record) const {
-  // Does not vouch for declarations that this version did not compare: the next worker declares them again.
+  // Does not vouch for declarations that this version did not compare: the next worker redeclares them.
   if (knows_parts_) record->MergeFrom(declared_);
   *record->mutable_model() = model_;
   if (data_) *record->mutable_data() = *data_;

@@ -15,26 +15,27 @@
 namespace lockstep {
 
 // Everything that all workers of a run must have in common: the model, the other inputs of its gradients, the
-// framework, the training data, and the canary. The first worker declares these for the run, and they are kept in the
-// run's record; other workers are compared with them. Models are compared by digest, because they may have many
-// variables and workers may start often. Immutable, thread-safe.
+// framework, the training data, and the canary. The first worker declares these for the run, the run's record keeps
+// them, and other workers are compared with them. Models are compared by digest, because they may have many variables
+// and workers may start often. Immutable, thread-safe.
 class RunContract {
  public:
   // The contract of a new run, from the first worker that asks for a session.
   explicit RunContract(const v1::OpenSessionRequest& first);
   // The contract of a run that is resumed.
   explicit RunContract(const v1::RunRecord& record);
-  // Copies `known`, and adds what it lacks from a request that it has accepted.
+  // Copies `known`, and adds what it lacks from an accepted request.
   RunContract(const RunContract& known, const v1::OpenSessionRequest& request);
-  // `known` without what a program with other functions declares again: the canary alone, or parts and framework too.
+  // Copies `known` without what a program with different functions redeclares: only the canary, or also parts and
+  // framework.
   enum class Forgets { kCanary, kPartsAndCanary };
   RunContract(const RunContract& known, Forgets forgets);
 
   const v1::ModelSpec& model() const { return model_; }
   // Returns true if a worker has declared something that depends on the settings it computes with.
   bool has_declarations() const { return knows_parts_ || canary_.has_value(); }
-  // Returns true if the request declares something that is not known of the run: the canary, or data that a record of
-  // another version did not keep in the same form.
+  // Returns true if the request declares something that is not yet known about the run: the canary, or data that a
+  // record of a different version stored in another form.
   bool Lacks(const v1::OpenSessionRequest& request) const;
 
   // Errors: FailedPrecondition names the worker and its host, the first difference, and the worker that declared the
@@ -64,15 +65,15 @@ class RunContract {
   const absl::optional<v1::Canary> canary_;
 };
 
-// Returns FailedPrecondition if the worker's program uses another wire version than this one, or computes different
-// bits: by the arithmetic version or, without a framework, by the layers version. `host` is the chief's machine.
+// Returns FailedPrecondition if the worker's program uses a different wire version or computes different bits, that is,
+// its arithmetic version or, without a framework, its layers version differs. `host` is the chief's machine.
 absl::Status CheckVersions(const v1::OpenSessionRequest& request, const std::string& host);
 
-// Returns FailedPrecondition if the workers of a run with this optimizer must change each slot's gradients, and the
-// worker does not say that it does.
+// Returns FailedPrecondition if this optimizer requires workers to transform each slot's gradients, and the worker does
+// not declare that it does.
 absl::Status CheckTransforms(const v1::OpenSessionRequest& request, const config::v1::OptimizerConfig& optimizer);
 
-// Returns the worker's own description of itself.
+// Returns the worker's description of itself.
 WorkerIdentity IdentityOf(const v1::OpenSessionRequest& request);
 
 }  // namespace lockstep

@@ -30,7 +30,7 @@ constexpr char kLockFile[] = "lock";
 // The generation file of earlier versions. Their runs can be resumed.
 constexpr char kOldGenerationFile[] = "epoch";
 
-// A run keeps its policy: checkpoints of one have the positions of input streams, and those of another do not.
+// A run keeps its policy, because only the checkpoints of some policies have the positions of input streams.
 absl::Status CheckSamePolicy(const config::v1::TrainingConfig& record, const config::v1::TrainingConfig& config) {
   if (PolicyName(record) == PolicyName(config)) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("the logdir holds a run with policy ", PolicyName(record),
@@ -128,7 +128,7 @@ absl::Status RunDirectory::CheckOwned() const {
 
 absl::Status RunDirectory::Beat() const {
   absl::Status beat = files_->Beat();
-  // It names the reason that came first.
+  // CheckOwned names the original reason.
   if (absl::IsFailedPrecondition(beat)) RETURN_IF_ERROR(CheckOwned());
   return beat;
 }

@@ -25,34 +25,34 @@ class RunDirectory {
   // Creates the directory, takes the lock, enters a new generation and fences all earlier ones. Errors:
   // FailedPrecondition with the exit code kExitRetryable if another chief holds the lock, which the message names, or
   // enters a generation at the same time; DataLoss for a damaged generation file; file system errors.
-  // With `silent`, replaces the lock of that generation's chief, which is held but whose chief does not beat, and beats
-  // once. The chief loses nothing if the disk takes no beat, or if another chief enters a generation at the same time.
+  // With `silent`, replaces the lock of that generation's chief, which holds it without beating, and beats once. If the
+  // disk does not accept the beat, or another chief enters a generation at the same time, the silent chief keeps its
+  // lock.
   static absl::StatusOr<std::unique_ptr<RunDirectory>> Open(FileSystem* fs, std::string path,
                                                             absl::optional<int64_t> silent = absl::nullopt);
 
-  // Returns true if a chief holds the lock at this moment. Does not disturb a chief that opens the directory meanwhile.
+  // Returns true if a chief currently holds the lock. Does not disturb a chief that opens the directory meanwhile.
   // Returns false if the directory does not exist or cannot be read; Open reports why.
   static bool IsHeld(FileSystem* fs, const std::string& path);
 
   const std::string& path() const { return path_; }
   // Returns the generation of this incarnation: the previous incarnation's plus one.
   int64_t generation() const { return files_->generation(); }
-  // The files by which this incarnation reads and changes the directory.
+  // The file system through which this incarnation reads and changes the directory.
   FileSystem* files() const { return files_.get(); }
 
-  // Returns FailedPrecondition if another chief has taken over the directory or the directory was removed, which means
-  // that it has another generation or another lock file, or that this generation is fenced. Reads files. May be called
-  // from any thread.
+  // Returns FailedPrecondition if another chief has taken over the directory or the directory was removed: it has a
+  // different generation or lock file, or this generation is fenced. Reads files. May be called from any thread.
   absl::Status CheckOwned() const;
 
-  // Calls FencedFiles::Beat. Errors: also those of CheckOwned, if this generation is fenced.
+  // Calls FencedFiles::Beat. If this generation is fenced, may also return errors of CheckOwned.
   absl::Status Beat() const;
 
-  // Calls ReadRunRecord. nullopt in a new run.
+  // Calls ReadRunRecord. Returns nullopt for a new run.
   absl::StatusOr<absl::optional<v1::RunRecord>> ReadRecord() const;
   // Returns true if there is a checkpoint, damaged or not.
   absl::StatusOr<bool> HasCheckpoint() const;
-  // Returns true if the checkpoint of global step `step` is the newest, and the one that the state file names.
+  // Returns true if the checkpoint of global step `step` is the newest, and the state file names it.
   absl::StatusOr<bool> IsNewest(int64_t step) const;
   // Calls WriteRunRecord.
   absl::Status WriteRecord(const v1::RunRecord& record, bool* replaced = nullptr) const;
@@ -61,7 +61,7 @@ class RunDirectory {
   RunDirectory(FileSystem* fs, std::string path);
   // Errors: as for Open, if another chief holds the lock.
   absl::Status TakeLock();
-  // Returns nullopt if there is none yet.
+  // Returns nullopt if there is no generation yet.
   absl::StatusOr<absl::optional<int64_t>> ReadGeneration(absl::string_view name) const;
   absl::Status EnterGeneration(absl::optional<int64_t> silent);
   // Replaces the lock of the chief of generation `silent`.
@@ -75,16 +75,16 @@ class RunDirectory {
   std::unique_ptr<FencedFiles> files_;
 };
 
-// Returns FailedPrecondition if a run with `config` computes other weights than the run of `record` (WeightsConfig).
-// The message names the first field that differs.
+// Returns FailedPrecondition if a run with `config` computes different weights than the run of `record`
+// (WeightsConfig). The message names the first field that differs.
 absl::Status CheckSameRun(const config::v1::RunSpec& record, const config::v1::RunSpec& config);
 
-// Returns FailedPrecondition if the two differ in more than a run may change: the learning rate, settings of the same
-// optimizer, multipliers, clips and the batch size.
+// Returns FailedPrecondition if the two differ in anything but what a run may change: the learning rate, settings of
+// the same optimizer, multipliers, clips and the batch size.
 absl::Status CheckMayChange(const config::v1::RunSpec& record, const config::v1::RunSpec& config);
 
-// Returns FailedPrecondition if the weights of the record were computed with different bits than this program computes.
-// The message names both versions, and the newest good checkpoint of the logdir, from which another run may start.
+// Returns FailedPrecondition if the arithmetic that computed the record's weights differs from this program's. The
+// message names both versions, and the logdir's newest valid checkpoint, from which another run may start.
 absl::Status CheckSameArithmetic(FileSystem* fs, const std::string& logdir, const v1::RunRecord& record);
 
 }  // namespace lockstep

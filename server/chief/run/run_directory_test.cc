@@ -109,7 +109,7 @@ TEST(RunDirectoryTest, NoticesThatAnotherChiefHasTakenOver) {
   FaultyFileSystem fs(&memory);
   const auto first = RunDirectory::Open(&fs, "d").value();
   EXPECT_TRUE(first->CheckOwned().ok());
-  // An administrator mistakes the lock for one of a dead process.
+  // An administrator mistakes the lock for that of a dead process.
   ASSERT_TRUE(memory.Remove("d/lock").ok());
   EXPECT_TRUE(first->CheckOwned().ok()) << "no other chief holds it";
   const auto second = RunDirectory::Open(&fs, "d").value();
@@ -128,7 +128,7 @@ TEST(RunDirectoryTest, NoticesThatItsLockWasReplaced) {
   EXPECT_TRUE(absl::IsFailedPrecondition(directory->CheckOwned())) << directory->CheckOwned();
 }
 
-// The case of a network file system that has lost its locks; the lock file is the same.
+// A network file system has lost its locks; the lock file is unchanged.
 TEST(RunDirectoryTest, NoticesAnotherGeneration) {
   MemoryFileSystem fs;
   const auto first = RunDirectory::Open(&fs, "d").value();
@@ -139,7 +139,7 @@ TEST(RunDirectoryTest, NoticesAnotherGeneration) {
   EXPECT_TRUE(absl::IsFailedPrecondition(first->CheckOwned()));
 }
 
-// The successor has removed the folder, and has not written its generation yet.
+// The successor has removed the folder but has not written its generation yet.
 TEST(RunDirectoryTest, NoticesThatItIsFenced) {
   MemoryFileSystem fs;
   const auto directory = RunDirectory::Open(&fs, "d").value();
@@ -177,7 +177,7 @@ TEST(RunDirectoryTest, ReplacesASilentChief) {
   EXPECT_TRUE(absl::IsFailedPrecondition(RunDirectory::Open(&fs, "d").status())) << "the lock is the standby's";
 }
 
-// Two standbys find the same chief silent.
+// Two standbys find that the same chief is silent.
 TEST(RunDirectoryTest, OneOfTwoStandbysTakesOver) {
   MemoryFileSystem fs;
   const auto frozen = RunDirectory::Open(&fs, "d").value();
@@ -197,7 +197,7 @@ TEST(RunDirectoryTest, AKilledStandbyIsNoRival) {
   EXPECT_FALSE(fs.Exists("d/generation.2").value());
 }
 
-// An unreadable file must not cause generation 1 again, or make another configuration acceptable.
+// An unreadable file must not restart at generation 1, or make a different configuration acceptable.
 TEST(RunDirectoryTest, AnErrorOfTheDiskIsNotANewRun) {
   MemoryFileSystem memory;
   FaultyFileSystem fs(&memory);

@@ -115,7 +115,7 @@ bool RunHistory::Continue(int64_t restored, const v1::SessionState& state, bool 
   if (record_.finished_step() > restored) record_.clear_finished_step();
   KeepAssignments(state.assignments(), &record_);
   const bool dropped = DropLaterChanges(restored, state, &record_);
-  // Changes that are later than every remaining checkpoint take effect at this step.
+  // Changes after the last remaining checkpoint take effect at this step.
   for (v1::RunRecord::Change& change : *record_.mutable_change()) change.set_step(std::min(change.step(), restored));
   if (!changes_settings) return dropped;
   v1::RunRecord::Change* const change = record_.add_change();

@@ -37,27 +37,27 @@ class RunHistory {
   int64_t generation() const { return generation_; }
 
   // Reads the logdir's record. Returns false if there is none. A record without a run id gets the id of `drawn_run_id`,
-  // which is written with the next Update. Must be called before all other methods.
+  // which the next Update writes. Must be called before all other methods.
   absl::StatusOr<bool> Read(uint64_t drawn_run_id) ABSL_LOCKS_EXCLUDED(mutex_);
   v1::RunRecord record() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The number of changes of settings on record.
+  // The number of recorded changes of settings.
   int64_t changes() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The number of examples of the training data, if the record has it.
   absl::optional<int64_t> examples() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Available after Read; then it never changes.
+  // Available after Read. Never changes after that.
   std::string run_id() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns true if Read found neither a record nor a checkpoint, or there is no logdir.
   bool found_nothing() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the step of the newest good end on record, if there is one.
+  // Returns the latest recorded step at which the run finished, if any.
   absl::optional<int64_t> good_end() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns true if the run continues from its newest good end, so that the program may differ. OnRestored may make it
+  // Returns true if the run continues from its latest finish, so that the program may differ. OnRestored may make it
   // false.
   bool may_change_program() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The chief restored this step. Fails with FailedPrecondition if the program was changed at a later good end, whose
-  // checkpoint is damaged: the steps between belong to the program of before.
+  // Records that the chief restored this step. Returns FailedPrecondition if the program was changed when the run
+  // finished at a later step whose checkpoint is damaged, because the steps in between belong to the earlier program.
   absl::Status OnRestored(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Changes the record. Errors: those of the file system, in which case nothing has changed; but if in_doubt(), the
-  // next incarnation may find the change.
+  // Changes the record. Errors: those of the file system, in which case nothing has changed. If in_doubt() is true,
+  // however, the next incarnation may find the change.
   absl::Status Update(const std::function<void(v1::RunRecord*)>& change) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Changes the record in memory, without waiting for the disk. Flush, or the next Update or EndAt, writes these notes.
@@ -66,11 +66,11 @@ class RunHistory {
   absl::Status Flush() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Prepares the record for a run that continues from the checkpoint of global step `restored` with `state`. Drops
-  // later assignments and changes, which have not affected any weights, the mark that the run is finished, and a good
-  // end at a later step.
-  // `changes_settings` means that other settings than those in the record apply from here on. Returns true if the
-  // workers' declarations were dropped too, because workers compute with other settings now. The next Update writes the
-  // result.
+  // later assignments and changes, which have not affected any weights, the mark that the run is finished, and a finish
+  // at a later step.
+  // `changes_settings` means that settings which differ from those in the record apply from here on. Returns true if
+  // this also dropped the workers' declarations, because the settings that workers compute with have changed. The next
+  // Update writes the result.
   bool Continue(int64_t restored, const v1::SessionState& state, bool changes_settings) ABSL_LOCKS_EXCLUDED(mutex_);
   // Sets the target of a run that continues from the checkpoint of global step `restored`. The next Update writes it.
   void ResolveTarget(const config::v1::TrainingConfig& config, int64_t restored) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -80,8 +80,8 @@ class RunHistory {
   // as its target, and another call writes it again.
   absl::Status EndAt(int64_t step, const std::string& reason) ABSL_LOCKS_EXCLUDED(mutex_);
   // Records that workers had served another run before this one began, so that no later incarnation continues this run
-  // unasked. Written with the first Update if there is no record yet. Errors: those of the file system; the next Update
-  // writes it.
+  // without being asked to. Written with the first Update if there is no record yet. Errors: those of the file system;
+  // the next Update retries the write.
   absl::Status NoteOtherRun(const v1::RunRecord::OtherRun& other) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns true if the last change has replaced the record but the disk has not confirmed it, so that a power loss may
   // undo the change.
@@ -102,9 +102,9 @@ class RunHistory {
   mutable Mutex mutex_;
   CondVar written_;
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
-  // True if the record has notes that are not written.
+  // True if the record has unwritten notes.
   bool unwritten_ ABSL_GUARDED_BY(mutex_) = false;
-  // Notes made after the record that is being written was copied.
+  // Notes made after the copy of the record that is being written.
   std::vector<std::function<void(v1::RunRecord*)>> notes_ ABSL_GUARDED_BY(mutex_);
   bool known_ ABSL_GUARDED_BY(mutex_) = false;
   bool found_nothing_ ABSL_GUARDED_BY(mutex_) = false;

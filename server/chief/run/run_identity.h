@@ -13,8 +13,9 @@
 namespace lockstep {
 
 // The id of a run, and how a chief treats a worker that has served another run. If a chief that should continue a run
-// finds an empty logdir, because its disk is not mounted or it starts on another machine, it begins a new run. The
-// workers of the old run can detect that: their chief has another id and an earlier step.
+// finds an empty logdir, for example because its disk is not mounted or it starts on a different machine, it begins a
+// new run. The old run's workers can detect that, because the chief that they find has a different run id and an
+// earlier step.
 
 // Returns the id for a drawn number: 16 hexadecimal digits.
 std::string RunIdText(uint64_t drawn);
@@ -29,19 +30,19 @@ struct RunOrigin {
   int64_t step = 0;
 };
 
-// For this long after an unexpected begin, a worker of another run can end the run. Workers that have lost their chief
+// For this long after an unexpected start, a worker of another run can end the run. Workers that have lost their chief
 // look for it every second. A worker that appears later is a stray, and must not end a run that has trained since.
 constexpr absl::Duration kOtherRunLimit = absl::Minutes(1);
 
 // Returns true if a worker that has served another run up to `step` shows that the chief has the wrong logdir.
 bool ShowsWrongLogdir(const RunOrigin& origin, int64_t step, absl::Time now);
 
-// Returns FailedPrecondition for a worker that is refused because it has served another run than `run_id`. The message
+// Returns FailedPrecondition for a worker that is refused because it has served a run other than `run_id`. The message
 // names both.
 absl::Status RefusedForItsRun(const v1::OpenSessionRequest& request, const std::string& run_id);
 
-// Returns the error, with kExitBadConfiguration, that ends a chief because of a worker of another run. `logdir` may be
-// empty.
+// Returns the error, with kExitBadConfiguration, that ends a chief because of a worker from another run. `logdir` may
+// be empty.
 absl::Status WrongLogdir(const v1::RunRecord::OtherRun& other, const std::string& logdir, const std::string& run_id);
 
 }  // namespace lockstep

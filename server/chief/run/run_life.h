@@ -24,13 +24,13 @@ namespace lockstep {
 class RunLife {
  public:
   v1::RunStatus::Phase phase() const { return phase_; }
-  // Finished or failed.
+  // True if the run has finished or failed.
   bool over() const { return phase_ == v1::RunStatus::FINISHED || phase_ == v1::RunStatus::FAILED; }
   // The cause of the failure; OK in all other phases. InvalidArgument if a contribution was not finite.
   const absl::Status& failure() const { return failure_; }
 
-  // The run has ended permanently: it failed, or it finished and is saved or will not be saved. Workers may be notified
-  // that no other chief will continue it.
+  // Records that the run has ended permanently: it failed, or it finished and is saved or will not be saved. Workers
+  // may be notified that no other chief will continue it.
   void End(absl::Status how) { ended_ = std::move(how); }
   const absl::optional<absl::Status>& ended() const { return ended_; }
 
@@ -41,7 +41,7 @@ class RunLife {
   bool Fail(absl::Status why);
 
   // Lets one worker at a time declare what the run lacks, its model or its data. Returns Unavailable while another
-  // worker does, and after a stop was requested.
+  // worker is declaring, and after a stop was requested.
   absl::Status BeginDeclaration();
   void EndDeclaration() { declaring_ = false; }
   bool declaring() const { return declaring_; }
@@ -50,21 +50,21 @@ class RunLife {
 
   // Returns false if a stop was already requested; the first deadline stays.
   bool RequestStop(absl::Time deadline);
-  // Notes that a worker requests the end of the run, for this reason, which is not empty.
+  // Records that a worker requests the end of the run. `reason` must not be empty.
   void RequestFinish(const std::string& reason) {
     if (!over()) finish_request_.Set(reason);
   }
   FinishRequest* finish_request() { return &finish_request_; }
 
-  // Stops the run without saving anything more: another chief has the logdir, or workers show that it is the wrong one.
-  // The first reason stays.
+  // Stops the run without saving anything more, because another chief has the logdir, or workers show that it is the
+  // wrong one. The first reason stays.
   void Abandon(absl::Status why);
   bool stop_requested() const { return stop_requested_; }
-  // Returns the reason of Abandon, or Cancelled after a stop was requested.
+  // Returns the reason passed to Abandon, or Cancelled after a stop was requested.
   absl::Status CheckNotStopping() const;
   // The deadline for saving the last step; infinite before a stop is requested.
   absl::Time stop_deadline() const { return stop_deadline_; }
-  // The reason of Abandon; OK if there is none.
+  // The reason passed to Abandon; OK if there is none.
   const absl::Status& abandoned() const { return abandoned_; }
 
  private:

@@ -51,7 +51,7 @@ void Merge(const v1::RunRecord::Change& later, v1::RunRecord::Change* merged) {
   merged->set_count(merged->count() + later.count());
   const v1::RunRecord::Change::Settings& replaced = later.replaced();
   v1::RunRecord::Change::Settings* const settings = merged->mutable_replaced();
-  // If both changes replaced a setting, the value from before the first one stays.
+  // If both changes replaced a setting, the value before the first one is kept.
   if (replaced.has_learning_rate() && !settings->has_learning_rate()) {
     *settings->mutable_learning_rate() = replaced.learning_rate();
   }
@@ -59,8 +59,8 @@ void Merge(const v1::RunRecord::Change& later, v1::RunRecord::Change* merged) {
   if (replaced.has_batch_size() && !settings->has_batch_size()) settings->set_batch_size(replaced.batch_size());
 }
 
-// Merges the oldest changes once there are twice kKept. Only changes of the newest kind, which have a count: each
-// checkpoint that counts some of them has their settings.
+// Merges the oldest changes once there are twice kKept. Merges only changes of the newest kind, which have a count,
+// because each checkpoint that counts some of them has their settings.
 void MergeOldChanges(v1::RunRecord* record) {
   int first = record->change_size();
   if (first < 2 * kKept) return;
@@ -125,7 +125,7 @@ bool DropLaterChanges(int64_t restored, const v1::SessionState& state, v1::RunRe
     if (state.has_changes() ? changes <= state.changes() : last->step() <= restored) break;
     changes -= CountOf(*last);
     if (state.has_changes() && changes < state.changes()) {
-      // The checkpoint was saved between changes that are merged.
+      // The checkpoint was saved between changes that have since been merged.
       last->set_count(state.changes() - changes);
       SetSettings(state.settings(), record->mutable_config());
       break;

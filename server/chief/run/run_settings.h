@@ -48,34 +48,34 @@ class RunSettings {
   int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Returns the configuration with which a program starts the recorded run: the record's configuration without the last
-// changes that the program made between steps.
+// Returns the configuration with which a program starts the recorded run: the record's configuration without the
+// program's last changes between steps.
 config::v1::RunSpec ConfigAtStart(const v1::RunRecord& record);
 
 // Undoes `change` in `config`.
 void TakeBack(const v1::RunRecord::Change& change, config::v1::RunSpec* config);
 
-// Returns the number of changes on record.
+// Returns the number of recorded changes.
 int64_t NumChanges(const v1::RunRecord& record);
 
-// Returns the settings of `spec` that a program may change, as a checkpoint holds them.
+// Returns the settings of `spec` that a program may change, as stored in a checkpoint.
 v1::SessionState::Settings SettingsOf(const config::v1::RunSpec& spec);
 
 // Updates the record of a run that continues from the checkpoint of global step `restored` with `state`. Keeps the
 // changes that the checkpoint counts, and drops the others, which a program made later and will make again. If the
-// checkpoint does not have their number, drops the changes at later steps. Returns true if that also dropped the
-// workers' declarations.
+// checkpoint lacks their number, drops the changes at later steps. Returns true if that also dropped the workers'
+// declarations.
 bool DropLaterChanges(int64_t restored, const v1::SessionState& state, v1::RunRecord* record);
 
-// Returns the configuration of a program that starts the run with `given`: the settings that it has changed come from
-// the record.
+// Returns the configuration of a program that starts the run with `given`, where the settings that it has changed are
+// taken from the record.
 config::v1::RunSpec WithChanges(const v1::RunRecord& record, config::v1::RunSpec given);
 
 // The difference between the settings of two configurations.
 struct SettingsDifference {
-  // The settings of the first that differ in the second.
+  // The settings of the first configuration that differ in the second.
   v1::RunRecord::Change::Settings replaced;
-  // Workers compute something else with the second.
+  // True if workers compute something different with the second configuration.
   bool for_workers = false;
 
   bool empty() const {
@@ -84,19 +84,19 @@ struct SettingsDifference {
 };
 SettingsDifference DifferenceOf(const config::v1::RunSpec& before, const config::v1::RunSpec& after);
 
-// Adds a program's change of settings that applies from global step `step` on: to those of `after`, which differ from
-// the record's configuration by `difference`. Forgets the workers' declarations if they depend on the old settings.
-// Merges the oldest of many changes, so that what a change costs does not grow with their number.
+// Adds a program's change of settings to those of `after`, which differ from the record's configuration by `difference`
+// and apply from global step `step` on. Forgets the workers' declarations if they depend on the old settings. Merges
+// the oldest of many changes, so that the cost of a change does not grow with their number.
 void AddChange(int64_t step, const SettingsDifference& difference, const config::v1::RunSpec& after,
                v1::RunRecord* record);
 
-// Adds an assignment, and drops the oldest of many.
+// Adds an assignment, and drops the oldest if there are many.
 void AddAssignment(const v1::RunRecord::Assignment& assignment, v1::RunRecord* record);
 
 // Keeps the first `count` assignments.
 void KeepAssignments(int64_t count, v1::RunRecord* record);
 
-// Removes what the first worker with new settings must declare again.
+// Removes what the first worker with the new settings must redeclare.
 void ForgetDeclaration(v1::RunRecord* record);
 
 }  // namespace lockstep

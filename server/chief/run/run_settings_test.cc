@@ -31,7 +31,7 @@ class RunSettingsTest : public ::testing::Test {
   void Change(int64_t step, const config::v1::RunSpec& after) {
     AddChange(step, DifferenceOf(record_.config(), after), after, &record_);
   }
-  // The state of a checkpoint that is saved now.
+  // Returns the state of a checkpoint that is saved now.
   v1::SessionState StateNow() const {
     v1::SessionState state;
     state.set_changes(NumChanges(record_));
@@ -81,7 +81,7 @@ TEST_F(RunSettingsTest, AProgramStartsAsBeforeWithItsChanges) {
   const config::v1::RunSpec spec = WithChanges(record_, WithRate(0.1f));
   EXPECT_EQ(RateOf(spec), 0.001f);
   EXPECT_EQ(spec.training().seed(), 7u) << "all other fields are as given";
-  // A change that was requested at a start is the base of all later changes.
+  // A change requested at startup is the base of all later changes.
   record_.add_change()->set_step(9);
   *record_.mutable_change(2)->mutable_before() = record_.config();
   *record_.mutable_config() = WithRate(0.5f);

@@ -18,11 +18,11 @@
 
 namespace lockstep {
 
-// Writes the chief's event file: scalars of the steps, and when the run began, was saved and ended. The tags are those
-// of TensorFlow's training loops (contrib.layers.optimize_loss, StepCounterHook, the hooks of TPUEstimator): loss,
-// learning_rate, global_norm/gradient_norm, global_step/sec, examples/sec; in addition update_ratio, the norm of the
-// update divided by the norm of the weights, and the slots' metrics under their own names. Never blocks on files,
-// except in Flush and OnEnd. After OnEnd nothing is written. Thread-safe.
+// Writes the chief's event file: scalars of the steps, and when the run began, was saved and ended. The tags match
+// TensorFlow's training loops (contrib.layers.optimize_loss, StepCounterHook, the hooks of TPUEstimator): loss,
+// learning_rate, global_norm/gradient_norm, global_step/sec, examples/sec. In addition there is update_ratio, the norm
+// of the update divided by the norm of the weights, and the slots' metrics under their own names. Never blocks on
+// files, except in Flush and OnEnd. Writes nothing after OnEnd. Thread-safe.
 class RunSummaries {
  public:
   struct Options {
@@ -41,8 +41,8 @@ class RunSummaries {
   // The norms of an update, and counts, can be written at multiples of this step; 0 means never.
   int64_t norms_every_steps() const { return events_ == nullptr ? 0 : options_.every_steps; }
 
-  // TensorBoard drops the points of earlier event files from the step of START on. A resumed run therefore names the
-  // first step that it repeats, step + 1: the points of `step` itself stay valid.
+  // TensorBoard drops the points of earlier event files, starting at the step of START. A resumed run therefore names
+  // the first step that it repeats, step + 1, because the points of `step` itself remain valid.
   void OnStart(int64_t step, bool resumed = false);
   // An update.
   struct Update {
@@ -60,15 +60,15 @@ class RunSummaries {
   // summary is dropped.
   absl::Status Add(v1::Summary summary, int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnSaved(int64_t step, const std::string& prefix) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Writes pending summaries, for at most five seconds. Summaries that the disk has not taken by then may be lost; that
-  // is logged.
+  // Writes pending summaries, for at most five seconds. Logs that summaries may be lost if the disk has not stored them
+  // by then.
   void Flush() ABSL_LOCKS_EXCLUDED(mutex_);
   // Writes the last record and pending summaries, like Flush, but does not wait for a disk that was late before. Call
   // it once.
   void OnEnd() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Rates per second since the last call; 0 if that was at the same instant.
+  // Rates per second since the last call; 0 if the last call was at the same instant.
   struct Rates {
     double steps = 0;
     double examples = 0;

@@ -11,8 +11,8 @@
 
 namespace lockstep {
 
-// The global step at which a run ends, and why. The decision is in the run's record before it takes effect, so that
-// every incarnation of the chief ends at the same step:
+// The global step at which a run ends, and the reason. The run's record holds the decision before it takes effect, so
+// that every incarnation of the chief ends at the same step:
 //
 //   configuration       record                                     ends at
 //   any                 an end that is not reached                  that end
@@ -21,8 +21,8 @@ namespace lockstep {
 //   additional_steps: N none, another N, or reached                 checkpoint's step + N, a new base
 //   unbounded           (any other)                                 never
 //
-// A step is reached if its checkpoint exists and the record says `finished`. A chief that is killed after the save,
-// before it has notified all workers, only ends once more. Pure; a value.
+// A step is reached if its checkpoint exists and the record says `finished`. A chief that is killed after the save, but
+// before it has notified all workers, simply ends again. Pure; a value.
 class RunTarget {
  public:
   static constexpr int64_t kUnbounded = std::numeric_limits<int64_t>::max();
@@ -34,11 +34,11 @@ class RunTarget {
   int64_t total_steps() const { return end_ ? end_->step() : configured_; }
   // The configured end, ignoring any requested end.
   int64_t configured() const { return configured_; }
-  // Why the run ends before its configured end; empty if it does not.
+  // The reason why the run ends before its configured end; empty if it does not.
   std::string reason() const { return end_ ? end_->reason() : ""; }
 
-  // Notes a request to end at `step`; a later step than the present target changes nothing. The first reason stays,
-  // because an end may later turn out to come one step earlier. Returns true if the record changes.
+  // Records a request to end at `step`. A step later than the current target changes nothing. The first reason stays,
+  // because an end may later turn out to be one step earlier. Returns true if the record changes.
   bool EndAt(int64_t step, const std::string& reason);
 
   // Sets `counted` and `end`.

@@ -45,7 +45,7 @@ TEST(RunTargetTest, AdditionalStepsAreCountedOnceForAllLives) {
   for (int64_t killed_at : {0, 40, 99}) {
     EXPECT_EQ(RunTarget::Resolve(Additional(100), &record, killed_at).total_steps(), 100) << killed_at;
   }
-  // The run ended successfully: the same command requests as many steps again.
+  // The run ended successfully, so the same command requests the same number of steps again.
   const RunTarget second = RunTarget::Resolve(Additional(100), &record, 100);
   EXPECT_EQ(second.total_steps(), 200);
   const v1::RunRecord next = RecordOf(second);
