@@ -19,7 +19,7 @@
 namespace lockstep {
 namespace {
 
-// The program that continues a run from its good end may differ from the one before.
+// The program that continues a finished run may differ from the previous one.
 void AdoptProgram(const ChiefOptions& options, RunHistory* history) {
   const int64_t step = history->record().finished_step();
   absl::optional<v1::ModelSpec> model;
@@ -63,12 +63,13 @@ absl::Status Chief::Start() {
   bool changes = false;
   if (recorded) {
     const absl::Status same = CheckSameRun(record.config(), run_.options.config);
-    // Restarting a program with its original configuration is not a change: settings that it changed later are kept.
+    // Restarting a program with its original configuration is not a change: it keeps the settings that it changed
+    // later.
     if (!same.ok() && !CheckSameRun(ConfigAtStart(record), run_.options.config).ok()) {
       if (!run_.options.change_settings) return same;
       RETURN_IF_ERROR(CheckMayChange(record.config(), run_.options.config));
       changes = true;
-      // The first worker must declare again what its gradients depend on.
+      // The first worker must redeclare what its gradients depend on.
       ForgetDeclaration(&record);
     }
     RETURN_IF_ERROR(CheckSameArithmetic(run_.options.fs, run_.options.logdir, record));
@@ -77,7 +78,7 @@ absl::Status Chief::Start() {
       return WrongLogdir(record.other_run(), run_.options.logdir, record.run_id());
     }
   }
-  // Before the restore, which may take long.
+  // Starts before the restore, which may take a long time.
   StartBeats();
   LOG(INFO) << PolicyText(run_.options.config.training());
   OpenJournal();
@@ -118,7 +119,7 @@ void Chief::OpenJournal() {
 absl::Status Chief::AwaitModel() {
   MutexLock lock(&run_.mutex);
   while (run_.training == nullptr && !run_.life.stop_requested()) run_.changed.Wait(&run_.mutex);
-  // Fails even if training exists: Wait may have returned without it.
+  // Fails even if training exists: Wait may have returned before it was created.
   RETURN_IF_ERROR(run_.life.CheckNotStopping());
   return run_.life.failure();
 }
@@ -134,7 +135,7 @@ v1::RunStatus Chief::GetStatus() const {
   status.set_replicas_to_aggregate(config.training().replicas_to_aggregate());
   status.set_policy(PolicyName(config.training()));
   status.set_examples_per_step(config.input().batch_size() * config.training().replicas_to_aggregate());
-  // Protobuf refuses a message with other bytes, and a path may have any.
+  // Protobuf rejects strings that are not UTF-8, and a path may contain any bytes.
   status.set_logdir(ToUtf8(run_.options.logdir, run_.options.logdir.size()));
   const Training* training = nullptr;
   {

@@ -25,17 +25,17 @@
 
 namespace lockstep {
 
-// Owns one run: the model's variables, the global step, the workers' sessions, checkpoints and events. Life cycle:
-// Create restores what the logdir holds; then serve until ends()->Wait returns. First start, resume and recovery are
-// the same path. Thread-safe.
+// Owns one run: the model's variables, the global step, the workers' sessions, checkpoints and events. Create restores
+// the run from the logdir; the chief then serves until ends()->Wait returns. First start, resume and recovery share one
+// code path. Thread-safe.
 class Chief {
  public:
   using Options = ChiefOptions;
 
-  // Errors: FailedPrecondition if another chief holds the logdir, if the logdir's run has another configuration or
-  // began where another run was to continue (WrongLogdir), or if the floating-point mode of the calling thread, which
-  // new threads inherit, would change results (CheckFloatingPointMode); DataLoss if no checkpoint of the logdir can be
-  // read; InvalidArgument for a wrong model or optimizer.
+  // Errors: FailedPrecondition if another chief holds the logdir, if the logdir's run has a different configuration or
+  // began where another run should have continued (WrongLogdir), or if the floating-point mode of the calling thread,
+  // which new threads inherit, would change results (CheckFloatingPointMode); DataLoss if no checkpoint in the logdir
+  // can be read; InvalidArgument for an invalid model or optimizer.
   static absl::StatusOr<std::unique_ptr<Chief>> Create(Options options);
 
   // Handles the calls of workers.
@@ -44,14 +44,14 @@ class Chief {
   RunChanges* changes() { return &changes_; }
 
   v1::RunStatus GetStatus() const;
-  // The position of one watcher of WatchRun.
+  // The position of one WatchRun watcher.
   struct WatchCursor {
     RunJournal::Cursor journal;
     WorkTimes::Cursor times;
   };
   // Fills the parts of a WatchRunReply that are the same for all watchers.
   void FillWatch(v1::WatchRunReply* reply) const;
-  // Adds what is new for a watcher, with the contributions and commits if `times`. Moves the cursor.
+  // Adds what is new for a watcher, including contributions and commits if `times` is set. Advances the cursor.
   void FillNews(bool times, WatchCursor* cursor, v1::WatchRunReply* reply) const;
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request);
 
@@ -59,10 +59,10 @@ class Chief {
   // or without a logdir. Errors: as for RunEnds::Wait.
   absl::Status Save();
   // Requests an immediate save of the last committed step; the run continues. Requests that arrive before the save
-  // begins are combined; a request that arrives before training starts waits until it does. Never blocks on files. May
-  // be called from any thread.
+  // begins are combined; a request that arrives before training starts is deferred until it does. Never blocks on
+  // files. May be called from any thread.
   void RequestSave() ABSL_LOCKS_EXCLUDED(run_.mutex);
-  // Blocks until the model is known and its variables have values. Errors: the failure of the run; Cancelled after
+  // Blocks until the model is known and its variables have values. Errors: the run's failure; Cancelled after
   // RequestStop.
   absl::Status AwaitModel();
   // Null before the model is known; afterwards it never changes.
@@ -79,7 +79,7 @@ class Chief {
 
   absl::Status Start();
   void StartBeats();
-  // Continues the history in the logdir. If that is not possible, logs why.
+  // Continues the history in the logdir. If that fails, logs the reason.
   void OpenJournal();
   // Begins a save if RequestSave was called.
   void SaveIfRequested(Training* training) ABSL_LOCKS_EXCLUDED(run_.mutex);

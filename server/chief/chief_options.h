@@ -24,13 +24,13 @@
 
 namespace lockstep {
 
-// The chief's process and machine. Tests and the simulation substitute their own.
+// The chief's process and machine. Tests and the simulation substitute fakes.
 struct ChiefMachine {
   Executor* executor = Executor::Threads();
   // Names of the machine and the program, for log messages.
   std::string host = HostName();
   v1::BuildInfo build = ThisBuildInfo();
-  // Draws ids of sessions and reads. They must not be predictable.
+  // Draws the ids of sessions and reads. They must be unpredictable.
   std::function<uint64_t()> draw_session_id = SystemRandom64;
   // Draws the id of a new run.
   std::function<uint64_t()> draw_run_id = SystemRandom64;
@@ -42,33 +42,33 @@ struct ChiefMachine {
 struct ChiefOptions : RunStorage {
   // CheckpointManager::Options::base_name.
   std::string checkpoint_basename = "model.ckpt";
-  // If true, there is an event file.
+  // If true, the chief writes an event file.
   bool write_events = true;
-  // If true, the run's history is kept in the logdir (RunJournal::kFileName), and continued by the next chief.
+  // If true, the chief keeps the run's history in the logdir (RunJournal::kFileName), and its successor continues it.
   bool write_journal = false;
-  // The directory of the event file. If empty, it is the logdir.
+  // The directory of the event file. If empty, the logdir is used.
   std::string summary_dir;
   // CheckpointManager::Options::keep_every.
   absl::Duration keep_checkpoint_every = absl::InfiniteDuration();
-  // Receives all summaries instead of the event file, in the order in which they arrive, on a separate thread. Its
-  // errors are logged. If null, summaries go to the event file.
+  // Receives all summaries instead of the event file, in order of arrival, on a separate thread. Its errors are logged.
+  // If null, summaries go to the event file.
   std::function<absl::Status(const v1::Summary& summary, int64_t global_step)> summary_writer;
   // RunSummaries::Options::writes_loss.
   bool writes_loss = true;
   // Validated, with defaults filled in.
   config::v1::RunSpec config;
   ChiefMachine machine;
-  // If the logdir's run has another learning rate, other optimizer settings, other clips or another batch size, it
-  // continues with the values in `config`, and the change is recorded. Settings that a program changed between steps
-  // since it was last started with this `config` are kept.
+  // If the logdir's run has a different learning rate, optimizer settings, clips or batch size, it continues with the
+  // values in `config`, and the change is recorded. Keeps the settings that a program has changed between steps since
+  // it was last started with this `config`.
   bool change_settings = false;
-  // If true, a run that begins in an empty logdir is meant to be new: workers that have served another run are refused,
+  // If true, a run that begins in an empty logdir is meant to be new: workers that have served another run are refused
   // and do not end this chief (run/run_identity.h).
   bool new_run = false;
-  // The generation of a chief that holds the logdir and is silent (PredecessorWatch). This chief replaces it.
+  // The generation of a silent chief that holds the logdir (PredecessorWatch). This chief replaces it.
   absl::optional<int64_t> replaces;
-  // The period in which the chief shows standbys that it runs, and finds out that one has replaced it. If zero, it does
-  // neither, and is never replaced.
+  // The period at which the chief shows standbys that it is running, and checks whether one has replaced it. If zero,
+  // it does neither, and is never replaced.
   absl::Duration beat_period;
   // If true, workers on this machine may share memory with the chief.
   bool share_memory = false;
@@ -77,20 +77,21 @@ struct ChiefOptions : RunStorage {
   bool followed = false;
   // RestoreOptions::initialize.
   std::function<absl::StatusOr<std::vector<AssignedValue>>(const v1::ModelSpec&)> initialize;
-  // Name of a program whose functions affect the weights. It is recorded, and while the run is unfinished no other
-  // program can resume it.
+  // Name of a program whose functions affect the weights. It is recorded, and no other program can resume the run while
+  // it is unfinished.
   std::string program;
-  // Makes the model that the program's workers will declare. Create calls it if the run continues from a good end,
-  // after which other variables may be trained. If null, or after an error, which is logged, the same are.
+  // Makes the model that the program's workers will declare. Create calls it if the run continues after it has
+  // finished, because the program may then train other variables. If null, or after an error, which is logged, the
+  // trained variables stay the same.
   std::function<absl::StatusOr<v1::ModelSpec>()> model;
-  // Called by Create after it has verified that the logdir belongs to this chief and to this run, and before the
-  // restore, which may take long. Create returns its errors.
+  // Called by Create after it has verified that the logdir belongs to this chief and this run, and before the restore,
+  // which may take a long time. Create returns its errors.
   std::function<absl::Status()> on_accepted;
-  // Receives the error of a checkpoint that was due by time or step, for which no caller waits. Called by the writing
+  // Receives the error of a checkpoint that was due by time or step and that no caller waits for. Called by the writing
   // thread, from Create to the destructor. If null, the error is only logged, and the next checkpoint is written when
   // it is due.
   std::function<void(absl::Status)> on_save_failed;
-  // The period of the checks of leases, timers and log lines. If zero, only calls of Housekeep check them (tests). When
+  // The period of the checks of leases, timers and log lines. If zero, only calls to Housekeep check them (tests). When
   // a worker hangs, its step may wait this much longer for its copy.
   absl::Duration housekeeping_period = absl::Milliseconds(10);
 };

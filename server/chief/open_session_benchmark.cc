@@ -1,5 +1,6 @@
-// Measures how long a heartbeat takes while workers join with a model of 100,000 variables: the run's model, or another
-// one. `longest_ms` is the longest heartbeat; `opened` counts the joins that were answered meanwhile.
+// Measures how long a heartbeat takes while workers join with a model of 100,000 variables, which is either the run's
+// model or a different one. `longest_ms` is the longest heartbeat; `opened` counts the joins that were answered
+// meanwhile.
 //   bazel run //server/chief:open_session_benchmark
 #include <algorithm>
 #include <atomic>

@@ -1,4 +1,4 @@
-// A chief and workers that have served another run.
+// Tests a chief with workers that have served another run.
 #include <string>
 
 #include "gmock/gmock.h"

@@ -12,7 +12,7 @@
 namespace lockstep {
 
 // Tracks the reads of the run's variables (ReadVariables in proto/lockstep/v1/chief.proto). All active reads share one
-// pinned step. Pure: the time comes in; the owner keeps the version of pinned_step() and no other, and draws ids.
+// pinned step. Pure: the caller passes the time. The owner draws the ids, and keeps only the version of pinned_step().
 //
 //   read      Begin                          Use                 End      Expire, unused for `expiry`
 //   unknown   reading                        Aborted             -        -
@@ -35,7 +35,7 @@ class ReadTable {
     size_t max_reads = 64;
     // Prevents a stream of short reads from cutting every longer one.
     absl::Duration grace = absl::Seconds(2);
-    // A read that was not continued for this long is removed.
+    // A read that has been unused for this long is removed.
     absl::Duration expiry = absl::Seconds(10);
   };
   enum class Choice {
@@ -47,7 +47,7 @@ class ReadTable {
   ReadTable() : ReadTable(Limits()) {}
   explicit ReadTable(const Limits& limits) : limits_(limits) {}
 
-  // Chooses the step of a new read while the global step is `current`.
+  // Chooses the step of a new read when the global step is `current`.
   Choice Choose(int64_t current, absl::Time now) const;
   // Begins a read of `step`, which Choose selected. `id` must be new (Knows).
   void Begin(uint64_t id, int64_t step, absl::Time now);

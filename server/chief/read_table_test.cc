@@ -81,7 +81,7 @@ TEST_F(ReadTableTest, AfterTheGraceAReadCutsThoseOfAnOlderStep) {
   EXPECT_TRUE(Use(3, 3).ok());
 }
 
-// The read that cut it began at that moment, so the grace period starts again.
+// The read that cut it began at that moment, so the grace period starts over.
 TEST_F(ReadTableTest, ARestartedReadGetsTheGraceAgain) {
   Begin(1, 5, 0);
   Begin(2, 9, 2);

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// The first changes are logged up to this number, and then every hundredth.
+// The first kLoggedChanges changes are logged, and then every hundredth.
 constexpr int64_t kLoggedChanges = 10;
 
 v1::GradientSettings GradientSettingsOf(const config::v1::RunSpec& spec, int64_t changes) {
@@ -37,7 +37,8 @@ absl::Status RunChanges::Assign(absl::Span<const AssignedValue> values, ChangedB
   const absl::StatusOr<int64_t> step = training->AwaitHeld();
   absl::Status status = step.status();
   if (status.ok()) {
-    // A concurrent assignment would save some of these values, and an end could come between the record and the values.
+    // Otherwise a concurrent assignment could save some of these values, and an end could be recorded between the
+    // record and the values.
     MutexLock one_at_a_time(&run_->change_mutex);
     status = training->Explain(AssignAt(*step, values, by, training));
   }
@@ -51,8 +52,8 @@ absl::Status RunChanges::AssignAt(int64_t step, absl::Span<const AssignedValue> 
   v1::RunRecord::Assignment assignment;
   assignment.set_step(step);
   for (const AssignedValue& value : values) assignment.add_variable(value.key);
-  // A checkpoint stores the number of its assignments, so the next incarnation drops an entry whose values are in no
-  // checkpoint.
+  // A checkpoint stores the number of its assignments, so the next incarnation drops an entry whose values are not in
+  // any checkpoint.
   const auto add = [assignment](v1::RunRecord* record) { AddAssignment(assignment, record); };
   if (by == ChangedBy::kHook) {
     run_->history.Note(add);
@@ -98,7 +99,7 @@ absl::Status RunChanges::ChangeSettings(const SettingsChange& change, ChangedBy 
   absl::Status status = step.status();
   if (status.ok()) {
     MutexLock one_at_a_time(&run_->change_mutex);
-    // Another change may have been made meanwhile.
+    // Another change may have been made in the meantime.
     absl::StatusOr<Plan> current =
         plan.before == run_->settings.spec() ? absl::StatusOr<Plan>(std::move(plan)) : PlanOf(change);
     status = current.ok() ? ChangeAt(*step, *current, by, training) : current.status();
@@ -116,7 +117,7 @@ void RunChanges::NoteProgramChange(const std::string& what) {
 absl::Status RunChanges::BeginChange() {
   MutexLock lock(&run_->mutex);
   while (run_->life.declaring() && !run_->life.stop_requested()) run_->changed.Wait(&run_->mutex);
-  // A chief that has lost its logdir stops too, but for another reason.
+  // A chief that has lost its logdir also stops, but for a different reason.
   RETURN_IF_ERROR(run_->life.CheckNotStopping());
   return run_->life.BeginDeclaration();
 }
@@ -124,7 +125,7 @@ absl::Status RunChanges::BeginChange() {
 absl::Status RunChanges::ChangeAt(int64_t step, const Plan& plan, ChangedBy by, Training* training) {
   // A repeated request changes nothing.
   if (plan.difference.empty()) {
-    // The first one may have failed to save the change, and stopped the run.
+    // The first request may have failed to save the change and stopped the run.
     RETURN_IF_ERROR(training->Explain(training->sync()->CheckHeld()));
     training->log()->CountChange(by, absl::nullopt);
     if (by == ChangedBy::kHook || !by_hook_) return absl::OkStatus();
@@ -142,7 +143,7 @@ absl::Status RunChanges::ChangeAt(int64_t step, const Plan& plan, ChangedBy by, 
 }
 
 absl::Status RunChanges::Make(int64_t step, const Plan& plan, ChangedBy by, Training* training) {
-  // A stop may have come since: what is not applied must not be recorded.
+  // The run may have been stopped since. A change that is not applied must not be recorded.
   RETURN_IF_ERROR(training->sync()->CheckHeld());
   RETURN_IF_ERROR(Record(step, plan, by, training));
   absl::optional<v1::GradientSettings> for_workers;

@@ -17,60 +17,61 @@
 
 namespace lockstep {
 
-// Changes a run between two steps: values of variables, and settings. Only if the run is followed. Thread-safe.
+// Changes values of variables, and settings, of a followed run between two steps. Thread-safe.
 class RunChanges {
  public:
   // `run` must outlive this.
   explicit RunChanges(RunState* run) : run_(run) {}
 
-  // Sets variables or optimizer state as soon as the step in progress is committed. The assignment is recorded, and a
-  // checkpoint of that step with the values is written, before the next tokens are issued. A hook's assignment waits
-  // for no file: the next checkpoint records it, and the hook repeats it if there is none. Only if the run is followed.
-  // Errors: those of VariableStore::Assign, of the file system, and of CommitLog::Await.
+  // Sets variables or optimizer state as soon as the step in progress is committed. Before the next tokens are issued,
+  // the assignment is recorded and a checkpoint of that step with the new values is written. A hook's assignment waits
+  // for no file: the next checkpoint records it, and the hook repeats it if there is none. Requires a followed run.
+  // Errors: those of VariableStore::Assign, the file system and CommitLog::Await.
   absl::Status Assign(absl::Span<const AssignedValue> values, ChangedBy by = ChangedBy::kProgram)
       ABSL_LOCKS_EXCLUDED(run_->change_mutex, run_->mutex);
   // Changes settings of the run as soon as the step in progress is committed. Recorded on disk like the values of
   // Assign. Workers receive the settings that they compute with in their next token. A program that restarts the run
-  // with its original configuration continues with the changed settings. Only if the run is followed. Errors:
-  // InvalidArgument names the setting that is wrong or cannot be changed; those of the file system, and of
+  // with its original configuration continues with the changed settings. Requires a followed run. Errors:
+  // InvalidArgument names the setting that is invalid or cannot be changed; those of the file system and
   // CommitLog::Await.
   absl::Status ChangeSettings(const SettingsChange& change, ChangedBy by = ChangedBy::kProgram)
       ABSL_LOCKS_EXCLUDED(run_->change_mutex, run_->mutex);
 
-  // Returns true if the run continues from a good end: the program may differ from the one that came there.
+  // Returns true if the run continues after it has finished, so that the program may differ from the one that finished
+  // it.
   bool MayChangeProgram() const { return run_->history.may_change_program(); }
-  // Before the first step: records such a difference, for display. The disk has it before the next checkpoint.
+  // Records such a difference, for display. Called before the first step. It is on disk before the next checkpoint.
   void NoteProgramChange(const std::string& what);
 
  private:
   absl::Status AssignAt(int64_t step, absl::Span<const AssignedValue> values, ChangedBy by, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Waits until no worker is declaring what the run lacks. None can until EndDeclaration.
+  // Waits until no worker is declaring what the run lacks, and blocks declarations until EndDeclaration.
   absl::Status BeginChange() ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // A change that was checked.
+  // A change that has been checked.
   struct Plan {
     std::shared_ptr<const config::v1::RunSpec> before;
     std::shared_ptr<const config::v1::RunSpec> after;
     SettingsDifference difference;
   };
-  // Plans the change of the current settings. Errors: InvalidArgument names the setting that is wrong or cannot be
+  // Plans the change of the current settings. Errors: InvalidArgument names the setting that is invalid or cannot be
   // changed.
   absl::StatusOr<Plan> PlanOf(const SettingsChange& change) const;
   absl::Status ChangeAt(int64_t step, const Plan& plan, ChangedBy by, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Records the change, and applies it.
+  // Records and applies the change.
   absl::Status Make(int64_t step, const Plan& plan, ChangedBy by, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Adds the change to the record, on disk unless a hook makes it.
+  // Adds the change to the record, on disk unless a hook makes the change.
   absl::Status Record(int64_t step, const Plan& plan, ChangedBy by, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Logs only some of the changes.
+  // Logs the change, unless there were many already.
   void NoteChange(int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
 
   RunState* const run_;
-  // True if a hook made the newest change of settings.
+  // True if a hook made the latest change of settings.
   bool by_hook_ ABSL_GUARDED_BY(run_->change_mutex) = false;
-  // The number of changes of settings in this incarnation.
+  // The number of settings changes in this incarnation.
   int64_t changes_ ABSL_GUARDED_BY(run_->change_mutex) = 0;
 };
 

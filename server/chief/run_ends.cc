@@ -31,17 +31,17 @@ absl::Status RunEnds::RequestFinish(const std::string& reason, const v1::Session
   {
     MutexLock lock(&run_->mutex);
     status = run_->life.CheckNotStopping();
-    // A program that leaves its loop because the run has failed does not end the run.
+    // A program that leaves its loop because the run has failed does not finish the run.
     if (status.ok()) status = run_->life.failure();
-    // The first request gives the reason, even if another caller carries it out.
+    // The first request provides the reason, even if another caller carries it out.
     if (run_->life.finish_request()->pending()) why = run_->life.finish_request()->reason();
   }
   const bool early = step < replicas->total_steps() || run_->history.in_doubt();
   const std::string recorded = ToUtf8(why, kMaxReasonBytes);
   if (status.ok() && early) status = run_->history.CheckOwned();
   if (status.ok() && early) status = run_->history.EndAt(step, recorded);
-  // If the end may have been recorded (Unknown), it is honored: before the last step is saved, Training::RecordEnd
-  // writes it again.
+  // If the end may have been recorded (Unknown), it is honored: Training::RecordEnd writes it again before the last
+  // step is saved.
   const bool ends = status.ok() || absl::IsUnknown(status);
   if (ends && last_state != nullptr) {
     run_->FindTraining()->log()->SetState(last_state->step(), {last_state->hook().begin(), last_state->hook().end()});
@@ -59,10 +59,10 @@ absl::Status RunEnds::SaveLast(Training* training) {
     MutexLock lock(&run_->mutex);
     failure = run_->life.failure();
   }
-  // After other failures the last step may be wrong: an audit found a difference, or a change was not recorded.
+  // After other failures the last step may be wrong: an audit found a mismatch, or a change was not recorded.
   if (!failure.ok() && !absl::IsInvalidArgument(failure)) return failure;
   const absl::Status saved = failure.ok() ? training->Save() : training->SaveIfFinite();
-  // The caller needs the failure; the error of its save is logged. A hanging disk must end the process.
+  // The caller needs the failure; the save's error is only logged. A hanging disk must still end the process.
   if (saved.ok() || (!failure.ok() && !absl::IsDeadlineExceeded(saved))) return failure;
   const std::string done = failure.ok() ? "training is done" : std::string(failure.message());
   return absl::Status(saved.code(), absl::StrCat(done, ", but the last step could not be saved: ", saved.message()));
@@ -122,7 +122,7 @@ bool RunEnds::Linger() {
 void RunEnds::AwaitGoodbyes(const SyncReplicas& replicas) {
   MutexLock lock(&run_->mutex);
   const absl::Time deadline = run_->options.clock->Now() + kGoodbyeLimit;
-  // Also waits for a worker that has just opened its session, and for the first worker that looks for a run that had
+  // Also waits for a worker that has just opened its session, and for the first worker to look for a run that had
   // already finished.
   while (!run_->sessions.AllHaveStreamed() || !replicas.idle()) {
     if (run_->options.clock->WaitUntil(&run_->changed, &run_->mutex, deadline)) return;

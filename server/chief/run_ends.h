@@ -20,23 +20,24 @@ class RunEnds {
 
   // Blocks until the run ends. Returns:
   //   OK: the last step is applied and saved, and the workers have been notified.
-  //   the run's error: the run failed. After a contribution that is not finite, the last step is saved too.
+  //   the run's error: the run failed. If a contribution was not finite, the last step is saved too.
   //   Cancelled: RequestStop was called. No further step is committed, and the last one was saved immediately; the
   //     message says where.
   //   a file system error: the last step could not be saved.
-  //   DeadlineExceeded: the disk has not taken the last step within checkpoint.stop_seconds of RequestStop. The caller
+  //   DeadlineExceeded: the disk has not stored the last step within checkpoint.stop_seconds of RequestStop. The caller
   //     must then exit the process, because the destructor would wait for the disk.
   //   FailedPrecondition: another chief has taken over the logdir, or a worker showed that it is the wrong one
   //     (run_identity.h). Nothing more is saved there.
   // Unless stopped, waits up to two seconds for workers to disconnect, then serves for cluster.linger_seconds so that
-  // workers which start after the end, good or not, learn the outcome; RequestStop ends that.
+  // workers that start after the run has finished or failed learn the outcome; RequestStop ends that.
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Makes Wait return. May be called from any thread. Only the first call counts.
   void RequestStop() ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Does the same unless the run is over. In that case the end is completed, including the wait for late workers.
+  // Like RequestStop, unless the run is over. In that case the run's end is completed, including the wait for late
+  // workers.
   void RequestStopUnlessOver() ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Finishes the run as soon as the step in progress is committed or no worker computes it; Wait then returns OK after
-  // the save. Records the end first, so that no later incarnation goes beyond it. Errors:
+  // Finishes the run as soon as the step in progress is committed, or as soon as no worker is computing it. Wait then
+  // returns OK after the save. Records the end first, so that no later incarnation trains past it. Errors:
   //   FailedPrecondition: the model is not known yet
   //   Cancelled: RequestStop was called
   //   the run's failure, if it has failed
@@ -44,10 +45,11 @@ class RunEnds {
   //   Unknown: the disk has not confirmed the record. This incarnation ends the run; another one may continue it,
   //     unless the record can be written before the last step is saved.
   // Records the first 1024 bytes of `reason`, as UTF-8. `last_state` is null unless the run is followed. It becomes the
-  // followers' state once the end is recorded, or may be, and before the last step is saved.
+  // followers' state once the end is, or may be, recorded, and before the last step is saved.
   absl::Status RequestFinish(const std::string& reason, const v1::SessionState* last_state = nullptr)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // The program adds no more summaries: ends the event file, unless another chief has taken over the logdir.
+  // Ends the event file because the program adds no more summaries. Does nothing if another chief has taken over the
+  // logdir.
   void EndFollowersEvents() ABSL_LOCKS_EXCLUDED(run_->mutex);
 
  private:
@@ -57,9 +59,9 @@ class RunEnds {
   // Completes a run that is over or has failed: saves, notifies the workers and lingers.
   absl::Status FinishRun(Training* training) ABSL_LOCKS_EXCLUDED(run_->mutex);
   void AwaitGoodbyes(const SyncReplicas& replicas) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Records that the run has finished, after all workers were notified.
+  // Records that the run has finished, after all workers have been notified.
   void NoteFinished() ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Continues to serve for cluster.linger_seconds. Returns false if that is zero, or if RequestStop ends it.
+  // Keeps serving for cluster.linger_seconds. Returns false if that is zero, or if RequestStop cuts it short.
   bool Linger() ABSL_LOCKS_EXCLUDED(run_->mutex);
 
   RunState* const run_;

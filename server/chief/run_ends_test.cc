@@ -38,8 +38,8 @@ class RunEndsTest : public ChiefFixture {
     ASSERT_TRUE(worker_->Send(frame).ok());
   }
 
-  // Waits for the end of a run that is over, while a worker starts every second. Expects each of them to learn of the
-  // end, for 30 seconds. Outputs the message that they receive.
+  // Waits for the end of a run that is over, while a new worker starts every second for 30 seconds. Expects each of
+  // them to learn of the end. Outputs the message that they receive.
   absl::Status EndWithLateWorkers(std::string* told) {
     absl::Status status = absl::UnknownError("still waiting");
     std::atomic<bool> ended{false};
@@ -248,7 +248,7 @@ TEST_F(RunEndsTest, ASlotsEndIsRecordedBeforeItsStep) {
     ASSERT_TRUE(worker_->Send(frame).ok());
     const absl::Status status = WaitForEnd();
     EXPECT_EQ(status.ok(), recorded) << status;
-    // An incarnation that begins at step 3 would not compute that slot again.
+    // An incarnation that starts at step 3 would not compute that slot again.
     EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), absl::StrCat("logdir/model.ckpt-", recorded ? 3 : 2));
     EXPECT_EQ(Record().has_end(), recorded);
     fs_.Heal();
@@ -312,7 +312,7 @@ TEST_F(RunEndsTest, TheInputsEndIsRecordedFirst) {
     worker_->Drain();
     std::this_thread::yield();
   }
-  // A chief that starts now has no workers that could repeat the end.
+  // A chief that starts now has no workers to repeat the end.
   EXPECT_EQ(Record().end().step(), 2);
   EXPECT_EQ(Record().end().reason(), "the input has ended");
   worker_.reset();
@@ -405,7 +405,7 @@ TEST_F(RunEndsTest, AStopWhoseSaveFailsSaysSo) {
 
 TEST_F(RunEndsTest, AStopTriesAgainWhatMayPass) {
   for (const bool passes : {true, false}) {
-    // The loop below advances the time regardless of how fast the checkpoint writer's thread is.
+    // Lets the loop below advance the time no matter how fast the checkpoint writer's thread is.
     config_.mutable_checkpoint()->set_stop_seconds(passes ? 1e9 : 30);
     logdir_ = absl::StrCat("logdir-", passes);
     worker_.reset();
@@ -455,7 +455,7 @@ TEST_F(RunEndsTest, AStopWhileTheEndIsBeingSavedIsBoundedToo) {
   hanging_.Release();
 }
 
-// The lock was removed because its owner seemed dead, or a network file system has lost it.
+// The lock was removed because its owner seemed dead, or a network file system lost it.
 TEST_F(RunEndsTest, EndsWhenAnotherChiefHasTakenOverItsLogdir) {
   ASSERT_TRUE(Start().ok());
   TrainAndSave(3);
@@ -503,7 +503,7 @@ TEST_F(RunEndsTest, WhatHooksCameToAtARestoredLastStepIsSaved) {
   EXPECT_EQ(chief_->training()->log()->restored().step(), 2);
   worker_ = Connect(OpenSession("worker-0")->session_id());
   ASSERT_TRUE(worker_->Ask().ok());
-  // A hook sees the update of the last step, and ends the run.
+  // A hook sees the update of the last step and ends the run.
   const v1::SessionState last = HookState(3);
   ASSERT_TRUE(chief_->ends()->RequestFinish("hook count", &last).ok());
   EXPECT_TRUE(WaitForEnd().ok());
@@ -517,7 +517,7 @@ TEST_F(RunEndsTest, AFollowerHearsThatTheLogdirIsLost) {
   worker_ = Connect(OpenSession("worker-0")->session_id());
   chief_->training()->sync()->SetLimit(SyncReplicas::Limiter::kFollower, StepMachine::kNoLimit);
   ASSERT_TRUE(worker_->Ask().ok());
-  TrainTo(3);  // step 0 may be saved already
+  TrainTo(3);  // step 0 may already be saved
   ASSERT_TRUE(WriteFileAtomically(&memory_, "logdir/generation", "7\n").ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(chief_->Save()));
   EXPECT_TRUE(absl::IsFailedPrecondition(chief_->ends()->Wait()));

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Returns null if no memory is shared, or the system does not support such memory.
+// Returns null if no memory is shared or the system does not support shared memory.
 std::unique_ptr<SharedMemory> NewSharedMemory(const ChiefOptions& options) {
   if (!options.share_memory || CompressionOf(options.config.compression()).any()) return nullptr;
   auto memory = SharedMemory::Create(1);
@@ -98,7 +98,7 @@ absl::Status RunState::StartModel(std::shared_ptr<const RunContract> declared, b
   begun = options.clock->Now();
   first_changes = settings.changes();
   parts_may_change = canary_may_change = !finished && options.followed && history.may_change_program();
-  // A stop may have been requested meanwhile.
+  // A stop may have been requested in the meantime.
   training->LimitSaves(life.stop_deadline());
   if (finished) {
     life.Finish();
@@ -123,7 +123,7 @@ void RunState::FillRecord(const RunContract& declared, v1::RunRecord* record) co
   filled.mutable_change()->Swap(record->mutable_change());
   filled.mutable_assignment()->Swap(record->mutable_assignment());
   filled.set_earlier_assignments(record->earlier_assignments());
-  // A worker may declare something after the end of the run.
+  // A worker may declare something after the run has ended.
   filled.set_finished(record->finished());
   if (record->has_finished_step()) filled.set_finished_step(record->finished_step());
   filled.mutable_program_change()->Swap(record->mutable_program_change());
@@ -138,9 +138,9 @@ absl::Status RunState::WriteRecord(const RunContract& declared) {
 }
 
 void RunState::ForgetDeclarations() {
-  // A change after a change leaves nothing to forget.
+  // An earlier change may have left nothing to forget.
   if (!contract->has_declarations()) return;
-  // After a good end, the declarations of the earlier program no longer apply.
+  // If the run had finished, the earlier program's declarations no longer apply.
   if (!parts_may_change && !canary_may_change) earlier = {contract, settings.changes()};
   contract = std::make_shared<const RunContract>(*contract, RunContract::Forgets::kPartsAndCanary);
 }

@@ -23,24 +23,25 @@
 
 namespace lockstep {
 
-// The state of one run, which the parts of a chief share: its settings and record, its phase and sessions and, once the
-// model is known, its training. Receives the events of the run. The parts (Sessions, RunEnds, RunChanges) lock the
-// mutexes themselves. Lock order: change_mutex, mutex. Thread-safe.
+// The state of one run, shared by the parts of a chief: settings and record, phase, sessions and, once the model is
+// known, its training. Receives the run's events. The parts (Sessions, RunEnds, RunChanges) lock the mutexes
+// themselves. Lock order: change_mutex, mutex. Thread-safe.
 struct RunState : public RunEvents {
   // `directory` is null without a logdir.
   RunState(ChiefOptions chief_options, std::unique_ptr<RunDirectory> directory);
 
   // Creates `training` for a model, from the newest checkpoint or from the seed, and writes the record. After an error,
-  // another worker may declare another model.
+  // another worker may declare a different model.
   absl::Status StartModel(std::shared_ptr<const RunContract> contract, bool changes_settings = false)
       ABSL_LOCKS_EXCLUDED(mutex);
   // Records the workers' declarations. The record keeps its configuration.
   absl::Status WriteRecord(const RunContract& contract) ABSL_LOCKS_EXCLUDED(mutex);
   // Null before the model is known; afterwards it never changes.
   Training* FindTraining() const ABSL_LOCKS_EXCLUDED(mutex);
-  // Before a change of settings that workers compute with: what they have declared held for the settings before it.
+  // Called before a change of settings that workers compute with, because their declarations hold only for the old
+  // settings.
   void ForgetDeclarations() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Returns what is known of the run with the settings after `changes` changes.
+  // Returns what is known about the run with the settings after `changes` changes.
   std::shared_ptr<const RunContract> ContractFor(int64_t changes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Removes sessions that have no stream and have expired.
   void ExpireSessions(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
@@ -55,21 +56,22 @@ struct RunState : public RunEvents {
   // Lets workers test whether they can map the chief's memory. Null if no memory is shared.
   const std::unique_ptr<SharedMemory> shared_memory;
 
-  // Held while an assignment, a change or an end is recorded and made, so that the record has them in order.
+  // Held while an assignment, a change or an end is recorded and applied, so that the record lists them in order.
   Mutex change_mutex;
   mutable Mutex mutex;
   CondVar changed;
   RunLife life ABSL_GUARDED_BY(mutex);
   SessionTable sessions ABSL_GUARDED_BY(mutex);
-  // After a good end the program may have other functions: the first worker to name the parts of its model, and the
-  // first to compute the canary, may declare others than the run's.
+  // After the run has finished, the program may use different functions: the first worker that names the parts of its
+  // model, and the first that computes the canary, may replace the run's declarations.
   bool parts_may_change ABSL_GUARDED_BY(mutex) = false;
   bool canary_may_change ABSL_GUARDED_BY(mutex) = false;
   // The time when `training` was created.
   absl::optional<absl::Time> begun ABSL_GUARDED_BY(mutex);
   // Null before the model is known, like `training`.
   std::shared_ptr<const RunContract> contract ABSL_GUARDED_BY(mutex);
-  // The contract with the newest declarations for settings that were changed since, and the number of changes before.
+  // The contract with the newest declarations for settings that have since changed, and the number of changes before
+  // it.
   struct EarlierContract {
     std::shared_ptr<const RunContract> contract;
     int64_t changes = -1;

@@ -15,21 +15,21 @@
 
 namespace lockstep {
 
-// The sessions of one incarnation of a chief: the worker of each session, and when it was last used. Pure: the time
-// comes in; the owner, which knows the sessions' streams, removes idle sessions.
+// The sessions of one incarnation of a chief: the worker of each session, and when it was last used. Pure: the caller
+// passes the time. The owner, which knows the sessions' streams, removes idle sessions.
 //
 //   session    Open            Use         MarkStreamed  Remove
 //   unknown    opened          Aborted     Aborted       false
 //   opened     the same, used  used        streamed      unknown
 //   streamed   the same, used  used        streamed      unknown
 //
-// Use, UseChecked and MarkStreamed also return Aborted in another generation, and PermissionDenied for a session that
-// another peer has opened, and then change nothing.
+// Use, UseChecked and MarkStreamed return Aborted for a different generation, and PermissionDenied for a session that
+// another peer has opened. In both cases they change nothing.
 class SessionTable {
  public:
   struct Limits {
     size_t max_sessions = 4096;
-    // A session that was not used for this long is idle.
+    // A session that has not been used for this long is idle.
     absl::Duration expiry = absl::Seconds(60);
   };
   enum class Outcome {
@@ -48,19 +48,19 @@ class SessionTable {
   SessionTable(int64_t generation, const Limits& limits) : generation_(generation), limits_(limits) {}
 
   // Opens the session of a worker's incarnation: the existing one, or a new one with id `fresh_id`. 0 is never an id.
-  // The worker has the settings after `changes` changes. `peer` is the identity that the worker has proved; empty if
-  // none is asked for.
+  // The worker has the settings after `changes` changes. `peer` is the identity that the worker has proved; it is empty
+  // if no proof is required.
   Opened Open(const WorkerIdentity& worker, uint64_t incarnation, uint64_t fresh_id, absl::Time now,
               int64_t changes = 0, absl::string_view peer = "");
   absl::optional<uint64_t> Find(absl::string_view worker, uint64_t incarnation) const;
-  // Notes that the worker has computed the run's canary. Ignored for an unknown session.
+  // Records that the worker has computed the run's canary. Ignored for an unknown session.
   void MarkChecked(uint64_t id);
   bool IsChecked(uint64_t id) const;
   absl::Status Use(uint64_t id, int64_t generation, absl::Time now, absl::string_view peer = "");
   // Like Use, for calls that take part in the run. Returns FailedPrecondition if the session's worker has not computed
   // the canary.
   absl::Status UseChecked(uint64_t id, int64_t generation, absl::Time now, absl::string_view peer = "");
-  // Notes that the session has, or had, a stream.
+  // Records that the session has, or had, a stream.
   absl::Status MarkStreamed(uint64_t id, int64_t generation, absl::Time now, absl::string_view peer = "");
   bool Remove(uint64_t id);
 
@@ -72,7 +72,7 @@ class SessionTable {
   bool AllHaveStreamed() const;
   // Returns the last `changes` passed to Open; 0 for an unknown session.
   int64_t ChangesOf(uint64_t id) const;
-  // Returns true if `peer` has opened the session.
+  // Returns true if `peer` opened the session.
   bool IsOf(uint64_t id, absl::string_view peer) const;
   // Returns an empty identity for an unknown session.
   WorkerIdentity WorkerOf(uint64_t id) const;

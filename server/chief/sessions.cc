@@ -19,7 +19,7 @@
 namespace lockstep {
 namespace {
 
-// Maximum bytes of each string that a session keeps.
+// Maximum length of each string that a session keeps, in bytes.
 constexpr size_t kMaxName = 256;
 // Limits of a reply with values for the canary.
 constexpr int64_t kMaxCanaryElements = (1 << 20) / sizeof(float);
@@ -33,7 +33,7 @@ absl::Status CheckSize(const char* what, const std::string& text) {
       absl::StrCat("the worker's ", what, " has ", text.size(), " bytes; at most ", kMaxName, " are allowed"));
 }
 
-// Names are shown in logs and in terminals, which would take some characters for commands.
+// Names are shown in logs and in terminals, which would interpret some characters as commands.
 absl::Status CheckName(const char* what, const std::string& name) {
   RETURN_IF_ERROR(CheckSize(what, name));
   if (std::none_of(name.begin(), name.end(), IsControl)) return absl::OkStatus();
@@ -120,7 +120,7 @@ absl::Status Sessions::Agree(const v1::OpenSessionRequest& request, int64_t chan
                                              " changes, the run had ", newest));
     }
     contract = run_->ContractFor(changes);
-    // The run's declarations are those of the newest settings.
+    // The run's declarations apply to the newest settings.
     declares = changes == newest && (contract == nullptr || contract->Lacks(request) || run_->parts_may_change ||
                                      (run_->canary_may_change && request.canary_digest_size() > 0));
     RETURN_IF_ERROR(declares ? run_->life.BeginDeclaration() : run_->life.CheckOpen());
@@ -296,7 +296,7 @@ absl::StatusOr<v1::RequestEndReply> Sessions::RequestFinishBy(const std::string&
   std::string reason = request.reason();
   std::replace_if(reason.begin(), reason.end(), IsControl, ' ');  // it may have several lines
   MutexLock lock(&run_->mutex);
-  // An operator may come before the first worker. There is nothing to record then, and the request would be dropped.
+  // An operator may call before the first worker. There is nothing to record then, and the request would be dropped.
   if (run_->training == nullptr) return absl::UnavailableError("the chief does not know the model yet");
   run_->life.RequestFinish(absl::StrCat(peer, " asked for it", reason.empty() ? "" : ": ", reason));
   run_->changed.SignalAll();

@@ -21,9 +21,8 @@ class Sessions {
   // `run` must outlive this.
   explicit Sessions(RunState* run) : run_(run) {}
 
-  // The calls of ChiefService (proto/lockstep/v1/chief.proto). `peer` is the identity that the caller has proved; a
-  // session is for the one that has opened it alone, and others get PermissionDenied. It is empty if the chief asks for
-  // none.
+  // The calls of ChiefService (proto/lockstep/v1/chief.proto). `peer` is the identity that the caller has proved, or
+  // empty if the chief requires no proof. Only the peer that opened a session may use it; others get PermissionDenied.
   v1::GetRunSpecReply GetRunSpec() const;
   // The first call may take long (initial values, restore); concurrent callers get Unavailable meanwhile.
   absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request, const std::string& peer = {})
@@ -33,11 +32,11 @@ class Sessions {
       ABSL_LOCKS_EXCLUDED(run_->mutex);
   absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request, const std::string& peer = {})
       ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Notes the request; RunEnds::Wait carries it out. Returns FailedPrecondition for a session whose worker has not
+  // Records the request; RunEnds::Wait carries it out. Returns FailedPrecondition for a session whose worker has not
   // computed the canary.
   absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest& request, const std::string& peer = {})
       ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Like RequestFinish, for an operator, which needs no session.
+  // Like RequestFinish, but for operators. They need no session.
   absl::StatusOr<v1::RequestEndReply> RequestFinishBy(const std::string& peer, const v1::RequestEndRequest& request)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
   absl::StatusOr<v1::AddSummaryReply> AddSummary(const v1::AddSummaryRequest& request, const std::string& peer = {})
@@ -49,36 +48,37 @@ class Sessions {
   bool shares_memory() const { return run_->shared_memory != nullptr; }
   // Opens the Step stream of a session; see SyncReplicas::Connect. Errors: Aborted for an unknown session or an old
   // generation; FailedPrecondition if its worker has not computed the canary. `address` is where the stream comes from,
-  // for people (WorkerStatus.address).
+  // for display (WorkerStatus.address).
   absl::StatusOr<std::shared_ptr<StepConnection>> OpenStep(uint64_t session_id, int64_t generation,
                                                            ValuePath value_path, std::shared_ptr<StepListener> listener,
                                                            const std::string& peer = {}, std::string address = {})
       ABSL_LOCKS_EXCLUDED(run_->mutex);
 
  private:
-  // Returns OK if the caller's model and data are the run's; the first caller declares them for the run. A caller that
-  // has the settings after `changes` changes, and not the newest, is compared with what is known of those, and gets the
-  // newest with its first token: otherwise no worker could join a run whose program changes settings at every step.
-  // Aborted if this incarnation does not know them. Compares without a lock, because a model may be large.
+  // Returns OK if the caller's model and data match the run's; the first caller declares them for the run. A caller
+  // with older settings (`changes`) is compared with the declarations for those settings, and gets the newest settings
+  // with its first token. Otherwise no worker could join a run whose program changes settings at every step. Returns
+  // Aborted if this incarnation does not know those declarations. Compares without a lock, because a model may be
+  // large.
   absl::Status Agree(const v1::OpenSessionRequest& request, int64_t changes) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Records what the run does not yet know from the request.
   absl::Status Declare(std::shared_ptr<const RunContract> known, const v1::OpenSessionRequest& request)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // If the program of the request may have other functions and does not agree with `known`, records that and returns
-  // what remains of `known`. Otherwise returns `known`, or the error of RunContract::Check.
+  // If the request's program may use different functions and does not agree with `known`, records that and returns what
+  // remains of `known`. Otherwise returns `known`, or the error of RunContract::Check.
   absl::StatusOr<std::shared_ptr<const RunContract>> AdoptFunctions(std::shared_ptr<const RunContract> known,
                                                                     const v1::OpenSessionRequest& request)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Returns OK if the caller has served no other run. Otherwise FailedPrecondition, or, if that run shows that the
-  // chief has the wrong logdir, Unavailable after abandoning this one.
+  // Returns OK if the caller has served no other run. Returns Unavailable and abandons this run if the other one shows
+  // that the chief has the wrong logdir. Otherwise returns FailedPrecondition.
   absl::Status CheckRun(const v1::OpenSessionRequest& request) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Abandons this run, because the worker has served a run that should continue here.
   absl::Status AbandonFor(const v1::OpenSessionRequest& request) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Reports that the caller is refused (kRefused), and removes its session if it has no stream.
   void Refuse(const v1::OpenSessionRequest& request, const absl::Status& why, const std::string& peer)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Calls RunHistory::CheckOwned before a worker's declaration is recorded. Returns Unavailable if the logdir is lost:
-  // the worker did nothing wrong, and will find the chief that has the logdir.
+  // Calls RunHistory::CheckOwned before a worker's declaration is recorded. Returns Unavailable if the logdir is lost,
+  // because the worker did nothing wrong and will find the chief that has the logdir.
   absl::Status CheckOwnedForWorker() ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Returns the caller's session, creating it if needed. Errors: Unavailable if there are too many; PermissionDenied if
   // another peer has opened it.

@@ -277,7 +277,7 @@ TEST_F(SessionsTest, AnOlderRecordTakesFirstWorkersData) {
   ASSERT_TRUE(WriteFileAtomically(&memory_, "logdir/lockstep.textproto", text).ok());
   ASSERT_TRUE(Start().ok());
 
-  // A worker with another model declares nothing, and neither does a declaration that cannot be recorded.
+  // A worker with a different model declares nothing, and neither does a declaration that cannot be recorded.
   v1::ModelSpec other = FrameModel();
   other.mutable_variables(2)->set_shape(0, 65541);
   data_ = Data(1, 1);
@@ -334,7 +334,7 @@ TEST_F(SessionsTest, FunctionsMayDifferAfterAGoodEnd) {
   EXPECT_TRUE(absl::IsFailedPrecondition(OpenSession("a").status())) << "the first worker of this life decides";
   ASSERT_EQ(Record().program_change_size(), 1);
   EXPECT_EQ(Record().program_change(0).step(), 10);
-  // Killed before a step, it may change back.
+  // If the chief is killed before a step, the program may change back.
   ASSERT_TRUE(Restart().ok());
   ASSERT_TRUE(OpenSession("a").ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(OpenSession("b", FrameModel(), 1, 2).status()));
@@ -353,7 +353,7 @@ TEST_F(SessionsTest, ClipsPerSlotNeedAWorkerThatApplies) {
   EXPECT_TRUE(chief_->sessions()->OpenSession(request).ok());
 }
 
-// Settings may change at every step: no worker would ever have the newest.
+// If settings change at every step, no worker ever has the newest.
 TEST_F(SessionsTest, AWorkerMayJoinWithEarlierSettings) {
   followed_ = true;
   config_.clear_input();
@@ -399,8 +399,8 @@ TEST_F(SessionsTest, AWrongFirstModelLeavesTheRunToTheNextWorker) {
 }
 
 TEST_F(SessionsTest, RefusesAModelBeyondTheControlGroup) {
-  // Beside the 64 MiB of the process, the limit is enough for two versions of variables and optimizer state, but not
-  // for a third version while one is saved.
+  // In addition to the 64 MiB of the process, the limit is enough for two versions of variables and optimizer state,
+  // but not for a third one while a checkpoint is saved.
   for (const std::string directory : {"/proc/self", "/sys/fs/cgroup/run"}) {
     ASSERT_TRUE(memory_.CreateDirectory(directory).ok());
   }

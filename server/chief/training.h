@@ -30,13 +30,13 @@
 
 namespace lockstep {
 
-// A run whose model is known: its variables, the steps that change them, its checkpoints and its events. Life cycle:
-// Create, then serve workers through sync(). The destructor waits for the disk. Thread-safe.
+// A run whose model is known: its variables, the steps that change them, its checkpoints and its events. After Create,
+// it serves workers through sync(). The destructor waits for the disk. Thread-safe.
 class Training : private RunEvents {
  public:
   struct Options {
     const ChiefOptions* chief = nullptr;
-    // The run's current settings: the chief's options with the recorded changes.
+    // The run's current settings: the chief's options plus the recorded changes.
     config::v1::RunSpec config;
     RunHistory* history = nullptr;
     // Receives all events except kRoom, and every committed step.
@@ -59,7 +59,7 @@ class Training : private RunEvents {
   // Adds a summary to the event file; does nothing without one. Never blocks on files. Errors: as for
   // RunSummaries::Add.
   absl::Status AddSummary(v1::Summary summary, int64_t step) { return summaries_.Add(std::move(summary), step); }
-  // Called between two steps. Sets the number of examples of each later (step, slot).
+  // Sets the number of examples of each later (step, slot). Called between two steps.
   void SetBatchSize(int64_t batch_size);
   // Returns the prefix of the newest checkpoint; empty if there is none.
   std::string checkpoint() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -69,23 +69,23 @@ class Training : private RunEvents {
   // Begins a save if one is due by time. Never blocks on files.
   void SaveIfDue() ABSL_LOCKS_EXCLUDED(mutex_);
   // Begins an immediate save of the last committed step, unless it is already saved. Never blocks on files. Returns
-  // false if the disk must first take an earlier step; the caller should retry.
+  // false if the disk must store an earlier step first; the caller should retry.
   bool BeginSave() ABSL_LOCKS_EXCLUDED(mutex_);
   // Saves the last committed step immediately and blocks until that is done. Returns OK if it is already saved, or
   // without a logdir. Writes the run's first checkpoint first if it is still pending. Errors: those of the file system;
   // DeadlineExceeded if LimitSaves ends the wait.
   absl::Status Save() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Does the same for a run that failed because of a contribution that is not finite. If a value of the last step is
-  // not finite either, reports that and saves nothing.
+  // Like Save, for a run that failed because a contribution was not finite. If a value of the last step is not finite
+  // either, reports that and saves nothing.
   absl::Status SaveIfFinite() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Saves the step again, after its variables were set.
+  // Saves the step again after its variables were set.
   absl::Status SaveAgain() ABSL_LOCKS_EXCLUDED(mutex_);
   // Sets the deadline of all current and future waits for the disk.
   void LimitSaves(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
   // Stops the steps and saves the last one, with retries after temporary errors until the deadline of LimitSaves.
   // Returns Cancelled, with the location, if it is saved; otherwise the error.
   absl::Status Stop() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Blocks until the run is held, and returns the global step. Call it after SyncReplicas::HoldForChange, if the run is
+  // Blocks until the run is held, and returns the global step. Call it after SyncReplicas::HoldForChange if the run is
   // followed. Errors: as for CommitLog::Await.
   absl::StatusOr<int64_t> AwaitHeld();
   // Returns the status of a change between two steps, with Cancelled replaced by the reason for the stop.
@@ -94,39 +94,39 @@ class Training : private RunEvents {
   void Abandon(const absl::Status& why);
   // Ends a run that cannot continue, and reports kFailed.
   void Fail(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Called when the run has ended: writes its events and, unless it is followed, ends the event file.
+  // Writes the run's events when it has ended. Ends the event file unless the run is followed.
   void EndEvents();
-  // The follower adds no more summaries: ends the event file.
+  // Ends the event file because the follower adds no more summaries.
   void EndFollowersEvents();
 
  private:
   Training(Options options, RestoredVariables restored, std::unique_ptr<EventQueue> events);
 
   void CreateReads(absl::Status memory);
-  // If the order of arrival is recorded, or was recorded before: begins this incarnation's file.
+  // Begins this incarnation's file if the order of arrival is recorded, or was recorded before.
   absl::Status CreateArrivalLog();
   absl::Status CreateSaver(absl::optional<std::string> restored);
   SyncReplicas::Options SyncOptions();
   void OnEvent(const RunEvent& event) override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnCommitted(const CommittedStep& committed) override ABSL_LOCKS_EXCLUDED(mutex_);
-  // Keeps the metrics of a step for the status, unless those of a later one are known.
+  // Keeps the metrics of a step for the status, unless metrics of a later step are known.
   void KeepMetrics(int64_t step, const std::vector<StepMetric>& metrics) ABSL_LOCKS_EXCLUDED(mutex_);
-  // If workers read streams, adds the number of contributions by result to the summaries of the step.
+  // Adds the number of contributions by result to the step's summaries, if workers read streams.
   void AddContributionCounts(int64_t step, bool last);
   void OnSnapshot(VariableSnapshot snapshot) override { SaveSoon(std::move(snapshot)); }
   // Waits until the summaries contain every committed step.
   void AwaitCommitsTold();
   void EndLog(absl::Status why);
   absl::Status AwaitEndOfLog();
-  // With checkpoint.every_steps, every multiple is saved: steps wait if the disk has not taken an earlier one.
+  // With checkpoint.every_steps, every multiple is saved: steps wait if the disk has not stored an earlier one.
   bool saves_all() const { return options_.config.checkpoint().every_steps() > 0; }
   void SaveSoon(VariableSnapshot snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
   // Replaces a checkpoint of the same step.
   absl::Status SaveOver(VariableSnapshot snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
   void NoteSnapshot(const VariableSnapshot& snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Saves unless the disk has not yet taken an earlier snapshot, which is new enough.
+  // Saves unless the disk is still storing an earlier snapshot, which is new enough.
   void SaveIfRoom();
-  // Records that the run ends at this step, so that no later incarnation goes beyond it, or waits for workers to reach
+  // Records that the run ends at this step, so that no later incarnation trains past it or waits for workers to reach
   // it again.
   absl::Status RecordEnd(int64_t step);
   absl::Status SaveUntilDeadline() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -134,7 +134,7 @@ class Training : private RunEvents {
   const Options options_;
   mutable Mutex mutex_;
   SaveSchedule schedule_ ABSL_GUARDED_BY(mutex_);
-  // The last step with metrics, and these.
+  // The last step that has metrics, and those metrics.
   int64_t metrics_step_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<StepMetric> metrics_ ABSL_GUARDED_BY(mutex_);
 

@@ -48,12 +48,12 @@ class HeldSaves : public Executor {
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// Simulates a chief thread that gets no processor time, by blocking in a call of this listener.
+// Simulates a chief thread that gets no processor time, by blocking in a call to this listener.
 class HeldListener : public StepListener {
  public:
   explicit HeldListener(std::shared_ptr<StepListener> to) : to_(std::move(to)) {}
 
-  // Blocks the next call of OnReplyReady.
+  // Blocks the next call to OnReplyReady.
   void Hold() {
     MutexLock lock(&mutex_);
     state_ = State::kHolds;
@@ -129,7 +129,7 @@ TEST_F(TrainingTest, SavesOnRequestAndContinues) {
   AwaitCheckpoint(0);
   chief_->Housekeep();
   AwaitCheckpoint(3);
-  chief_->RequestSave();  // step 3 is saved already
+  chief_->RequestSave();  // step 3 is already saved
   chief_->Housekeep();
   TrainTo(5);
   chief_->RequestSave();
@@ -187,11 +187,11 @@ TEST_F(TrainingTest, ARequestedSaveReplacesNoneThatIsDue) {
     chief_->RequestSave();
     chief_->Housekeep();
   };
-  request();  // it is being written
+  request();  // the step is being written
   TrainTo(3);
   request();
   TrainTo(4);
-  request();  // 3 waits
+  request();  // step 3 waits
   hanging_.Release();
   for (int64_t step = 5; step <= 10; ++step) {
     TrainTo(step);
@@ -337,7 +337,7 @@ TEST_F(TrainingTest, AHungCheckpointHoldsOnlyLaterSteps) {
   hanging_.Hang("model.ckpt-2");
   TrainTo(2);
   hanging_.AwaitHanging();
-  TrainTo(6);  // 4 waits, and 6 would take its place
+  TrainTo(6);  // step 4 waits, and step 6 would replace it
   chief_->Housekeep();
   EXPECT_EQ(chief_->GetStatus().global_step(), 6);
   EXPECT_TRUE(OpenSession("worker-0").ok());
@@ -355,7 +355,7 @@ TEST_F(TrainingTest, DestructionWritesWaitingStepsFirst) {
   hanging_.Hang("model.ckpt-2");
   TrainTo(2);
   hanging_.AwaitHanging();
-  TrainTo(6);  // 4 waits for 2, and 6 for 4
+  TrainTo(6);  // step 4 waits for step 2, and step 6 for step 4
   worker_.reset();
   std::thread disk([&] {
     clock_.AwaitWaiters(1);  // the chief's end waits for the disk

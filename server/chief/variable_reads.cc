@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Parts are cut at multiples of kCut bytes, so that no element is split. A reply's part has at least kLeastPart bytes,
+// Parts are cut at multiples of kCut bytes, so that no element is split. Each part has at least kLeastPart bytes,
 // unless the variable ends earlier.
 constexpr int64_t kCut = 8;
 constexpr int64_t kLeastPart = 64 << 10;

@@ -25,16 +25,16 @@
 
 namespace lockstep {
 
-// Answers ReadVariables (proto/lockstep/v1/chief.proto). The shell around ReadTable: keeps the snapshot that the table
-// pins, one at any time, and copies parts of it into replies. Copies nothing else: a snapshot is a reference.
+// Answers ReadVariables (proto/lockstep/v1/chief.proto). The shell around ReadTable: keeps the one snapshot that the
+// table pins, and copies parts of it into replies. Taking a snapshot copies nothing, because it is a reference.
 // Thread-safe. Lock order: mutex_ is held while a snapshot is taken.
 class VariableReads {
  public:
   struct Options {
     Clock* clock = nullptr;
-    // Draws the id of a read, which must not be predictable.
+    // Draws the id of a read, which must be unpredictable.
     std::function<uint64_t()> draw_id = SystemRandom64;
-    // Return the global step, and the state at it. Every snapshot has the same entries.
+    // Return the global step and the state at it. Every snapshot has the same entries.
     std::function<int64_t()> step;
     std::function<VariableSnapshot()> take_snapshot;
     // If not OK, memory cannot hold a version for reads, and every read returns this error.
@@ -56,8 +56,8 @@ class VariableReads {
   absl::optional<int64_t> pinned_step() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // The entries that one request reads, and the offset in bytes, over all of them, at which each one ends. A position
-  // in a read is such an offset.
+  // The entries that one request reads. Each has its end offset in bytes, counted over all of them. A position in a
+  // read is such an offset.
   struct Selection {
     std::vector<size_t> entries;
     std::vector<int64_t> ends;
@@ -73,11 +73,11 @@ class VariableReads {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Sets entries_, by_key_ and all_ on the first read.
   void LearnEntries() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Adds the parts from `position` on; without values if `snapshot` is null.
+  // Adds the parts starting at `position`; without values if `snapshot` is null.
   absl::Status Fill(const Selection& selection, int64_t position, const VariableSnapshot* snapshot,
                     v1::ReadVariablesReply* reply) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Expire(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Releases the selections and the snapshot that no read needs.
+  // Releases selections and the snapshot once no read needs them.
   void DropUnread() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Options options_;
@@ -86,7 +86,7 @@ class VariableReads {
   // The snapshot of table_.pinned_step().
   absl::optional<VariableSnapshot> pinned_ ABSL_GUARDED_BY(mutex_);
   std::map<uint64_t, std::shared_ptr<const Selection>> selections_ ABSL_GUARDED_BY(mutex_);
-  // All readable entries, since the first read.
+  // All readable entries. Empty before the first read.
   std::vector<SnapshotEntry> entries_ ABSL_GUARDED_BY(mutex_);
   absl::flat_hash_map<absl::string_view, size_t> by_key_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const Selection> all_ ABSL_GUARDED_BY(mutex_);

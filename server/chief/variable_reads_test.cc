@@ -22,14 +22,14 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// "w" has 6 elements, "mean" 2, "big" 40,000: with its momentum, 5 parts of 64 KiB.
+// "w" has 6 elements, "mean" 2, and "big" 40,000, which with its momentum take 5 parts of 64 KiB.
 constexpr char kModel[] = R"(
   variables { name: "w" shape: 2 shape: 3 dtype: DT_FLOAT trainable: true initializer { normal { stddev: 1 } } }
   variables { name: "mean" shape: 2 dtype: DT_FLOAT }
   variables { name: "big" shape: 40000 dtype: DT_FLOAT trainable: true initializer { normal { stddev: 1 } } }
 )";
 
-// A variable as it was read.
+// A variable as read.
 struct Received {
   std::string name;
   v1::DataType dtype;
@@ -83,7 +83,7 @@ class VariableReadsTest : public ::testing::Test {
     request.set_position(last.next_position());
     return reads_->Read(request);
   }
-  // Reads to the end of a read that began with `reply`.
+  // Reads the rest of a read that began with `reply`.
   std::vector<Received> Rest(v1::ReadVariablesReply reply) {
     std::vector<Received> received;
     for (const int64_t step = reply.step();;) {
@@ -102,7 +102,7 @@ class VariableReadsTest : public ::testing::Test {
       reply = *std::move(next);
     }
   }
-  // Returns the variables as a checkpoint of the store holds them.
+  // Returns the variables as stored in a checkpoint of the store.
   std::vector<Received> Saved() {
     const std::string prefix = absl::StrCat("d/model.ckpt-", store_->step());
     auto writer = BundleWriter::Create(&fs_, prefix).value();

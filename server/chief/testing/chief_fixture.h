@@ -32,7 +32,7 @@
 
 namespace lockstep {
 
-// A chief in memory, with one worker and its files.
+// A chief in memory, with one worker and the chief's files.
 class ChiefFixture : public ::testing::Test {
  protected:
   ChiefFixture() {
@@ -72,7 +72,7 @@ class ChiefFixture : public ::testing::Test {
     chief_ = *std::move(chief);
     return absl::OkStatus();
   }
-  // Restarts the chief as after kill -9.
+  // Restarts the chief as if after kill -9.
   absl::Status Restart() {
     worker_.reset();
     chief_.reset();
@@ -101,7 +101,7 @@ class ChiefFixture : public ::testing::Test {
     hook->set_state(absl::StrCat(step));
     return state;
   }
-  // Returns the step of the hooks' state that a checkpoint would hold now; 0 if there is none.
+  // Returns the step of the hook state that a checkpoint would store now; 0 if there is none.
   int64_t FollowersStep() {
     v1::SessionState state;
     EXPECT_TRUE(state.ParseFromString(chief_->training()->log()->Serialize()));
@@ -125,7 +125,7 @@ class ChiefFixture : public ::testing::Test {
           .value();
     });
   }
-  // Trains with one worker, whose stream stays open, until the global step is `step`.
+  // Trains until the global step is `step`, with one worker whose stream stays open.
   void TrainTo(int64_t step) {
     if (worker_ == nullptr) {
       worker_ = Connect(OpenSession("worker-0")->session_id());
@@ -182,10 +182,10 @@ class ChiefFixture : public ::testing::Test {
   bool followed_ = false;
   bool share_memory_ = false;
   config::v1::RunSpec config_;
-  // The newest session id: 1, 2, ... in each incarnation of the chief.
+  // The latest session id: 1, 2, ... in each incarnation of the chief.
   uint64_t last_session_ = 0;
   std::function<uint64_t()> draw_session_id_ = [this] { return ++last_session_; };
-  // The number that was last drawn for a run id: 1, 2, ...
+  // The last number drawn for a run id: 1, 2, ...
   uint64_t last_run_ = 0;
   bool new_run_ = false;
   // The run and step that workers report as served.
