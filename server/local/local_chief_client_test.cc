@@ -132,7 +132,7 @@ TEST_F(LocalChiefClientTest, AnotherThreadCancelsTheWaitForAToken) {
   Start("");
   const auto first = Open(1), second = Open(2);
   ASSERT_TRUE(first->AwaitToken().ok());
-  // The only slot is taken. The second worker may get it again as a backup, and then waits.
+  // The only slot is taken. The second worker may get a backup copy of it, and then waits.
   absl::Status waited;
   std::thread waiter([&] {
     auto assignment = second->AwaitToken();

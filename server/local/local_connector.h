@@ -8,10 +8,10 @@
 
 namespace lockstep {
 
-// Connects to the chief of this process, the master ''. Returns InvalidArgument for any other master. Thread-safe.
+// Connects to this process's chief, the master ''. Returns InvalidArgument for any other master. Thread-safe.
 class LocalConnector : public Connector {
  public:
-  // `chief` must outlive this and its clients.
+  // `chief` must outlive this object and its clients.
   explicit LocalConnector(Chief* chief) : chief_(chief) {}
 
   absl::StatusOr<std::unique_ptr<ChiefClient>> Connect(const MasterAddress& address) override;

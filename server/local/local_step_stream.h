@@ -22,10 +22,10 @@ class LocalStepStream : public StepStream {
   static absl::StatusOr<std::unique_ptr<StepStream>> Open(Chief* chief, const ChiefClient::StepOptions& options);
   ~LocalStepStream() override;
 
-  // Gradients are summed as they arrive, whole.
+  // Gradients are summed whole, as they arrive.
   FrameSizes sizes() const override { return FrameSizes(); }
   absl::Status Send(const StepFrame& frame) override;
-  // Does nothing: no frame is ever pending.
+  // Does nothing, because no frame is ever pending.
   absl::Status Poll(Receiver*) override { return absl::OkStatus(); }
   absl::StatusOr<bool> Receive(Receiver* receiver) override;
   void Drain() override {}
@@ -45,7 +45,7 @@ class LocalStepStream : public StepStream {
   const bool sparse_;
   const std::shared_ptr<AutoResetEvent> event_;
   const std::shared_ptr<StepConnection> connection_;
-  absl::Status status_;  // the reason why it was closed
+  absl::Status status_;  // why the stream was closed
 };
 
 }  // namespace lockstep
