@@ -1,4 +1,4 @@
-// The chief of a run; `lockstep chief --help` says what it does.
+// The main program of a chief; see `lockstep chief --help`.
 #include <errno.h>
 #include <unistd.h>
 
@@ -100,7 +100,7 @@ std::string ListenAddress(const Flags& flags) {
   return std::string(absl::StripPrefix(flags.listen.value_or(kDefaultListen), "grpc://"));
 }
 
-// Fills in options from TF_CONFIG that no flag sets.
+// Fills in options that no flag sets from TF_CONFIG.
 absl::Status ReadTfConfig(Flags* flags) {
   if (flags->listen) return absl::OkStatus();
   ASSIGN_OR_RETURN(const TfConfig config, TfConfigOfEnvironment());
@@ -137,7 +137,7 @@ ChiefHost::Options HostOptions(const Flags& flags, const config::v1::RunSpec& co
   return options;
 }
 
-// Stops a chief when stdin ends. Its thread stays in the read of stdin, which no call ends, and outlives it.
+// Stops a chief when stdin ends. Its thread outlives it, blocked in a read of stdin that cannot be interrupted.
 class InputWatch {
  public:
   // `host` must outlive this.
@@ -187,7 +187,7 @@ absl::Status Serve(ChiefHost* host) {
   absl::Status status = host->Wait();
   host->MarkEnd(status);
   if (absl::IsDeadlineExceeded(status)) {
-    // Destroying anything now would wait for the disk too.
+    // Destroying anything now would also wait for the disk.
     LOG(ERROR) << "chief: " << status.message();
     std::_Exit(host->ExitCode(status));
   }

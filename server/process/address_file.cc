@@ -30,7 +30,7 @@ bool IsEveryAddress(absl::string_view host) {
   return inet_pton(AF_INET6, std::string(host).c_str(), &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6);
 }
 
-// Removes a scheme that a listening address may have, but a master string must not.
+// Removes a scheme that a listening address may have, but a master string may not.
 absl::string_view WithoutScheme(absl::string_view listening) {
   for (const absl::string_view scheme : {"dns:///", "dns:", "ipv4:", "ipv6:"}) {
     if (absl::ConsumePrefix(&listening, scheme)) break;

@@ -11,52 +11,52 @@
 
 namespace lockstep {
 
-// Returns the master string by which peers reach a chief that listens on `listening`, an address in gRPC's spelling
-// with a port: grpc://HOST:PORT or the unix socket. HOST comes from `advertise`, which is "HOST" or "HOST:PORT",
-// optionally after grpc://. If that is empty, HOST is the host of `listening`, or `machine` if the chief listens on
-// every address of the machine. `advertise` may also be a unix socket, for workers of this machine alone, which is the
-// result then. Returns InvalidArgument if there is no such string.
+// Returns the master string, grpc://HOST:PORT or a unix socket, by which peers reach a chief that listens on
+// `listening`, an address with a port as gRPC spells it. HOST comes from `advertise`, which is "HOST" or "HOST:PORT",
+// optionally after grpc://. If that is empty, HOST is the host of `listening`, or `machine` if the chief listens on all
+// addresses of the machine. `advertise` may also be a unix socket, which is then returned, and only workers on this
+// machine can use it. Returns InvalidArgument if there is no such string.
 absl::StatusOr<std::string> AdvertisedMaster(absl::string_view listening, absl::string_view advertise,
                                              absl::string_view machine);
 
 // A chief's side of the master "file:PATH" (common/cluster/address_file.h), which lets the chief move: each incarnation
-// writes its address to the file, and the last one writes that the run is over. Life cycle: Prepare, then PutBack or
-// Write and End. Not thread-safe.
+// writes its address to the file, and the last one writes that the run is over. Call Prepare first, and then either
+// PutBack, or Write and End. Not thread-safe.
 class AddressFile {
  public:
   struct Options {
-    // Must outlive this.
+    // Must outlive this object.
     FileSystem* fs = nullptr;
     // If empty, there is no file, and all methods do nothing.
     std::string path;
     std::string advertise;
-    // The addresses that the chief will listen on, separated by commas. Port 0 takes any free port.
+    // The addresses that the chief will listen on, separated by commas. Port 0 selects any free port.
     std::string listen = "127.0.0.1:0";
     // This machine's name.
     std::string machine;
   };
 
-  // Errors: InvalidArgument for options that contradict each other, an address that no peer could reach, or a file in a
-  // directory that does not exist. These would otherwise fail only after the chief listens.
+  // Errors: InvalidArgument for contradictory options, an address that no peer could reach, or a file in a directory
+  // that does not exist. Otherwise, these would fail only after the chief listens.
   static absl::StatusOr<AddressFile> Create(Options options);
 
-  // Called when the chief owns the run, before a restore that may take long: removes an earlier incarnation's mark that
-  // the run is over, so that workers wait for this one. Keeps the address of an earlier incarnation, because no process
-  // listens there.
+  // Removes an earlier incarnation's mark that the run is over, so that workers wait for this one. Called when the
+  // chief owns the run, before a restore that may take long. Keeps the address of an earlier incarnation, because no
+  // process listens there.
   absl::Status Prepare();
-  // Called if the chief does not start: restores the mark that Prepare removed, unless the file exists again.
+  // Restores the mark that Prepare removed, unless the file exists again. Called if the chief does not start.
   absl::Status PutBack();
-  // Called when the chief listens on `listening`.
+  // Writes the address. Called when the chief listens on `listening`.
   absl::Status Write(absl::string_view listening);
-  // Called with the result of RunEnds::Wait. Marks a run that is over, whether done or permanently failed. The address
-  // of a run that may be resumed stays.
+  // Marks a run that is over, whether done or permanently failed. Keeps the address of a run that may be resumed.
+  // Called with the result of RunEnds::Wait.
   absl::Status End(const absl::Status& run);
 
  private:
   explicit AddressFile(Options options) : options_(std::move(options)) {}
 
   Options options_;
-  // The mark that Prepare removed, until Write.
+  // The mark that Prepare removed; empty after Write.
   std::string mark_;
 };
 

@@ -38,8 +38,8 @@ ServeFunction ServeOverGrpc(const ServeOptions& serve) {
 ChiefHost::ChiefHost(Options options) : options_(std::move(options)) {
   options_.chief.on_accepted = [this] { return address_file_->Prepare(); };
   if (!options_.watch_signals) return;
-  // While a chief is being created, as during the restore of a large checkpoint, everything worth saving is already on
-  // disk.
+  // While a chief is being created, for example during the restore of a large checkpoint, everything worth saving is
+  // already on disk.
   const absl::Duration limit = absl::Seconds(options_.chief.config.checkpoint().stop_seconds()) + kEndingLimit;
   TerminationWatch::Options watch;
   watch.on_stop = [this] { RequestStop(); };
@@ -57,7 +57,7 @@ ChiefHost::~ChiefHost() {
     MutexLock lock(&mutex_);
     running_ = nullptr;
   }
-  // Without the lock: otherwise a second Ctrl-C would also wait for the files.
+  // Does not hold the lock, because otherwise a second Ctrl-C would also wait for the files.
   if (disk_hangs_) {
     (void)chief_.release();
   } else {
@@ -142,7 +142,7 @@ absl::StatusOr<std::unique_ptr<Chief>> ChiefHost::CreateChief() {
     auto chief = Chief::Create(options_.chief);
     const absl::Status& status = chief.status();
     const bool late = absl::IsFailedPrecondition(status) && ExitCodeOf(status) == kExitRetryable;
-    // A disk that is full or fails leaves the silent chief its lock.
+    // If the disk is full or failing, the silent chief still has its lock.
     const bool disk = absl::IsResourceExhausted(status) || absl::IsInternal(status);
     const bool kept = options_.chief.replaces && disk && RunDirectory::IsHeld(options_.chief.fs, options_.chief.logdir);
     if (!options_.standby || !(late || kept)) return chief;
@@ -209,7 +209,7 @@ int ChiefHost::ExitCode(const absl::Status& status) const {
   if (chief_ != nullptr || status.ok() || absl::IsCancelled(status)) return ExitCodeOf(status);
   // The chief could not be created. An I/O error may be temporary.
   if (absl::IsInternal(status)) return kExitRetryable;
-  // Another chief holds the logdir, and may end.
+  // Another chief holds the logdir, but may end.
   if (absl::IsFailedPrecondition(status) && ExitCodeOf(status) == kExitRetryable) return kExitRetryable;
   return absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status) ? kExitBadConfiguration : kExitFailed;
 }

@@ -35,32 +35,32 @@ struct ServeOptions {
   ServeSecurity security;
 };
 
-// Returns a function that serves over gRPC. Its errors: Unavailable if an address cannot be bound; InvalidArgument for
-// a wrong `security`.
+// Returns a function that serves over gRPC. Errors of that function: Unavailable if an address cannot be bound;
+// InvalidArgument for invalid `security`.
 ServeFunction ServeOverGrpc(const ServeOptions& options = {});
 
-// Runs a chief in a process, from the first watch for signals to the exit code: its server, and the files with its
+// Runs a chief in a process, from the first watch for signals to the exit code: its server, and the files that hold its
 // address. A stop signal makes the chief save and end, whatever it is doing; a save signal makes it save and continue.
-// Life cycle: construct it before any other thread starts, so that all threads block the signals; Create; Serve, if
-// other processes will connect; Wait; MarkEnd; destroy it, which stops the server and waits for the files, unless the
-// disk hangs. For one thread.
+// Construct it before any other thread starts, so that all threads block the signals. Then call Create; Serve, if other
+// processes will connect; Wait; and MarkEnd. The destructor stops the server and, unless the disk hangs, waits for the
+// files. For use by one thread.
 class ChiefHost {
  public:
   struct Options {
     Chief::Options chief;
-    // The maximum wait for another chief of the same logdir that is still saving and ending.
+    // The maximum time to wait for another chief of the same logdir that is still saving and ending.
     absl::Duration predecessor_limit;
-    // If true, Create waits without limit while another chief of the logdir runs, and replaces it once it is silent for
-    // the lease of the configuration.
+    // If true, Create waits without limit while another chief of the logdir is running, and replaces it once it has
+    // been silent for the configured lease.
     bool standby = false;
     // If false, no signals are watched, and the owner calls RequestStop.
     bool watch_signals = true;
-    // The addresses that Serve listens on, separated by commas. Port 0 takes any free port.
+    // The addresses that Serve listens on, separated by commas. Port 0 selects any free port.
     std::string listen;
     ServeFunction serve;
     // ServeOptions::security of `serve`, which Create checks.
     ServeSecurity security;
-    // The file to which the port is written. If empty, it is not written.
+    // The file to write the port to. If empty, the port is not written.
     std::string port_file;
     // AddressFile::Options::path and advertise.
     std::string address_file;
@@ -73,28 +73,28 @@ class ChiefHost {
   // Errors: as for CheckServeSecurity, AddressFile::Create and Chief::Create; Cancelled if a signal arrived before
   // there was a chief; InvalidArgument for a standby without a logdir.
   absl::Status Create() ABSL_LOCKS_EXCLUDED(mutex_);
-  // After Create.
+  // Valid after Create.
   Chief* chief() const { return chief_.get(); }
   // Serves the chief, and writes its address to the port file and the address file. After Create.
   absl::Status Serve();
-  // The result of Serve; empty before.
+  // The result of Serve. Empty before that.
   const ServedChief& served() const { return served_; }
-  // Calls RunEnds::Wait. If the disk hangs, returns DeadlineExceeded (IsDiskHang); then exit the process, and destroy
-  // no object that may write.
+  // Calls RunEnds::Wait. Returns DeadlineExceeded (IsDiskHang) if the disk hangs. In that case exit the process, and do
+  // not destroy any object that may write.
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(mutex_);
-  // `run` is the result of Wait. If the run is over, writes that to the address file. Only the first call has an
-  // effect, because the file may belong to the next chief later.
+  // Writes to the address file that the run is over, if it is. `run` is the result of Wait. Only the first call has an
+  // effect, because later the file may belong to the next chief.
   void MarkEnd(const absl::Status& run);
   // Handles the first stop signal. May be called from any thread before the destructor.
   void RequestStop() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Stops the run as a signal does, unless it is over. For a failure of the process. May be called from any thread
-  // before the destructor.
+  // Stops the run as a signal does, unless the run is over. Meant for failures of the process. May be called from any
+  // thread before the destructor.
   void StopRun() ABSL_LOCKS_EXCLUDED(mutex_);
   // Handles SIGUSR1 and SIGUSR2: calls Chief::RequestSave as soon as there is a chief. May be called from any thread
   // before the destructor.
   void RequestSave() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Logs that the run is over, at which step, and why if that is not its last. After an OK Wait.
+  // Logs that the run is over, at which step, and the reason if it ended early. Call it after Wait has returned OK.
   void LogFinish() const;
   // Returns the first stop signal; 0 if there was none or none is watched.
   int stop_signal() const { return watch_ ? watch_->stop_signal() : 0; }
@@ -104,20 +104,20 @@ class ChiefHost {
   int ExitCode(const absl::Status& status) const;
 
  private:
-  // Blocks until no chief holds the logdir, the limit has passed, or a stop is requested. If a chief still holds it,
-  // Chief::Create reports that.
+  // Blocks until no chief holds the logdir, the limit has passed, or a stop is requested. If a chief still holds the
+  // logdir, Chief::Create reports that.
   void AwaitPredecessor() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Blocks until no chief holds the logdir, or the one that does is silent, or a stop is requested. Sets
+  // Blocks until no chief holds the logdir, the chief that does is silent, or a stop is requested. Sets
   // options_.chief.replaces.
   void StandBy() ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits kPredecessorPeriod. Returns false if a stop is requested.
   bool Pause() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Calls Chief::Create once there is no other chief. A standby tries again if another one was faster, or if the disk
-  // kept it from replacing a silent chief.
+  // Calls Chief::Create once there is no other chief. A standby retries if another one was faster, or if the disk
+  // prevented it from replacing a silent chief.
   absl::StatusOr<std::unique_ptr<Chief>> CreateChief() ABSL_LOCKS_EXCLUDED(mutex_);
 
   Options options_;
-  // True if the disk has not taken the last step in time.
+  // True if the disk has not stored the last step in time.
   bool disk_hangs_ = false;
   Mutex mutex_;
   CondVar stop_;

@@ -68,13 +68,13 @@ TEST_F(ChiefHostTest, ASignalStopsTheChief) {
   EXPECT_EQ(host.ExitCode(status), kExitTerminated);
 }
 
-// A stop arrives while, for example, a large checkpoint is restored: there is nothing to save.
+// There is nothing to save if a stop arrives during, for example, the restore of a large checkpoint.
 TEST_F(ChiefHostTest, AStopBeforeThereIsAChiefLosesNothing) {
   const auto stop_while_the_disk_hangs = [this] {
     HangingFileSystem hanging(&memory_);
     hanging.Hang("logdir");
     options_.chief.fs = &hanging;
-    // The watch ends the process immediately.
+    // Makes the watch end the process immediately.
     options_.chief.config.mutable_checkpoint()->set_stop_seconds(-absl::ToDoubleSeconds(kEndingLimit));
     ChiefHost host(options_);
     const auto stopping = Executor::Threads()->Start("stop", [&hanging] {
@@ -260,7 +260,7 @@ TEST_F(ChiefHostTest, AStandbyNeedsALogdir) {
   EXPECT_EQ(host.ExitCode(created), kExitBadConfiguration);
 }
 
-// A frozen chief that wakes writes nothing, and ends as soon as it would show that it runs.
+// A frozen chief that wakes up writes nothing, and ends at its next beat.
 TEST_F(ChiefHostTest, AReplacedChiefEnds) {
   options_.chief.beat_period = absl::Seconds(1);
   options_.watch_signals = false;

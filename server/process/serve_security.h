@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// The peers that a chief serves over TCP. Over unix sockets it serves processes of its own user, and root's. A value.
+// The peers that a chief serves over TCP. Over unix sockets, it serves processes of its own user and of root. A value.
 struct ServeSecurity {
   // The chief's TlsDirectory. If empty, TCP connections are in plain text, and every peer that reaches the port is
   // trusted.
@@ -28,9 +28,9 @@ struct ServeSecurity {
   std::vector<std::string> ToWords() const;
 };
 
-// Returns OK if a chief that listens at `addresses`, separated by commas, may start with this: the files are right at
-// `now`, and there is TLS, or `insecure`, or no address but unix sockets and loopback. InvalidArgument names the file
-// or the address, and the flags that help. May ask a name server.
+// Returns OK if a chief that listens on `addresses`, separated by commas, may start with this configuration: its files
+// are valid at `now`, and it uses TLS, sets `insecure`, or has only unix socket and loopback addresses. InvalidArgument
+// names the file or the address, and the flags that help. May query a name server.
 absl::Status CheckServeSecurity(FileSystem* fs, const ServeSecurity& security, absl::string_view addresses,
                                 absl::Time now);
 
