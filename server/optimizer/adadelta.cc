@@ -3,8 +3,8 @@
 //   update = sqrt(u + epsilon) / sqrt(a + epsilon) * g
 //   value -= update * rate
 //   u = u * rho + update * update * (1 - rho)
-// The slots "Adadelta" (a) and "Adadelta_1" (u) start at 0. TensorFlow multiplies by an approximate reciprocal
-// root, whose last bit depends on the processor; here the root and the division are rounded correctly.
+// The slots "Adadelta" (a) and "Adadelta_1" (u) start at 0. TensorFlow multiplies by an approximate reciprocal root,
+// whose last bit depends on the processor; here the root and the division are correctly rounded.
 #include "lockstep/server/optimizer/rules.h"
 #include "lockstep/server/optimizer/update_arrays.h"
 

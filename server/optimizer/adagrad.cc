@@ -2,7 +2,7 @@
 //   a += g * g
 //   value -= g * rate / sqrt(a)
 // The accumulator is the slot "Adagrad". TensorFlow multiplies by an approximate reciprocal root, whose last bit
-// depends on the processor; here the root and the division are rounded correctly.
+// depends on the processor; here the root and the division are correctly rounded.
 #include "lockstep/server/optimizer/rules.h"
 #include "lockstep/server/optimizer/update_arrays.h"
 

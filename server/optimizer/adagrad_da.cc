@@ -1,10 +1,10 @@
 // Adagrad with dual averaging, TensorFlow's ApplyAdagradDA (training_ops.cc, AdagradDAOptimizer; Duchi et al. 2011),
-// T being the global step after the update:
+// where T is the global step after the update:
 //   s += g
 //   a += g * g
 //   value = -sign(s) * rate * max(|s| - l1 * T, 0) / (l2 * T * rate + sqrt(a))
 // The slots are "AdagradDA" (s, starts at 0) and "AdagradDA_1" (a). The first update replaces the initial value; at
-// rate 0 every value is 0.
+// rate 0, every value becomes 0.
 #include "lockstep/server/optimizer/rules.h"
 #include "lockstep/server/optimizer/update_arrays.h"
 

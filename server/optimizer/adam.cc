@@ -3,19 +3,19 @@
 //   m += (g - m) * (1 - beta1)
 //   v += (g * g - v) * (1 - beta2)
 //   value -= m * alpha / (sqrt(v) + epsilon)
-// The slots "Adam" (m) and "Adam_1" (v) start at 0. The powers start at beta1 and beta2, are multiplied by them
-// after each step, in float, and are kept with the variables.
+// The slots "Adam" (m) and "Adam_1" (v) start at 0. The powers start at beta1 and beta2, are multiplied by them after
+// each step, in float, and are kept with the variables.
 //
-// AdamW (weight_decay > 0; Loshchilov and Hutter 2017, in the order of Keras's AdamW and torch.optim.AdamW): before the
-// lines above
+// AdamW (weight_decay > 0; Loshchilov and Hutter 2017, in the order of Keras's AdamW and torch.optim.AdamW) first
+// computes
 //   value -= value * weight_decay * rate
 //
-// epsilon_on_corrected (torch/optim/adam.py, the algorithm of Kingma and Ba): the divisor is
-// sqrt(v / (1 - beta2_power)) + epsilon and the factor rate / (1 - beta1_power). It is computed as above with
-// epsilon * sqrt(1 - beta2_power) in place of epsilon.
+// With epsilon_on_corrected (torch/optim/adam.py, the algorithm of Kingma and Ba), the divisor is sqrt(v / (1 -
+// beta2_power)) + epsilon and the factor is rate / (1 - beta1_power). This is computed as above, with epsilon * sqrt(1
+// - beta2_power) in place of epsilon.
 //
-// amsgrad (Reddi et al. 2018, as torch.optim.Adam): the slot "Adam_2", which starts at 0, keeps the largest v so far
-// and takes the place of v in the last line.
+// With amsgrad (Reddi et al. 2018, as in torch.optim.Adam), the slot "Adam_2", which starts at 0, keeps the largest v
+// so far and replaces v in the last line.
 #include <cmath>
 
 #include "lockstep/server/optimizer/rules.h"

@@ -1,11 +1,11 @@
-// FTRL-Proximal, TensorFlow's ApplyFtrl (training_ops.cc, FtrlOptimizer; McMahan et al. 2013), p =
+// FTRL-Proximal, TensorFlow's ApplyFtrl (training_ops.cc, FtrlOptimizer; McMahan et al. 2013), where p =
 // -learning_rate_power:
 //   a' = a + g * g
 //   linear += g - (a'^p - a^p) / rate * value
 //   value = (sign(linear) * l1 - linear) / (a'^p / rate + 2 * l2)   when |linear| > l1, else 0
 //   a = a'
 // The slots are "Ftrl" (a) and "Ftrl_1" (linear, starts at 0). p = 1/2 is computed as a square root.
-// The limit of the formula for rate -> 0 is no change; TensorFlow divides by zero there.
+// At rate 0, nothing changes, which is the limit of the formula for rate -> 0. TensorFlow divides by zero there.
 #include <cmath>
 #include <cstring>
 

@@ -40,8 +40,8 @@ double CosineRate(double initial, double alpha, double fraction, double factor) 
   return initial * ((1 - alpha) * 0.5 * factor * (1 + portable::Cos(M_PI * fraction)) + alpha);
 }
 
-// The index of the period that contains `fraction` (in lengths of the first period), and the part of it that has
-// passed.
+// The index of the period that contains `fraction`, which is measured in lengths of the first period, and the part of
+// that period that has passed.
 struct Period {
   double index;
   double passed;

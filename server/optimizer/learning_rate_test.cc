@@ -20,7 +20,7 @@ config::v1::LearningRate Config(const std::string& text) {
   return config;
 }
 
-// Compares every schedule of a file of tests/golden; adds their number and that of their rates.
+// Compares every schedule in a file of tests/golden. Adds the number of schedules and rates to the outputs.
 void ExpectGolden(const std::string& name, int* schedules, int* rates) {
   std::ifstream file("tests/golden/" + name);
   config::v1::LearningRate config;

@@ -4,9 +4,9 @@
 //   value -= g * rate + a * momentum * rate        Nesterov
 // The accumulator starts at 0 and is the slot "Momentum".
 //
-// As in torch.optim.SGD (torch/optim/sgd.py), with weight_decay g + value * weight_decay takes the place of g, and with
+// As in torch.optim.SGD (torch/optim/sgd.py), with weight_decay, g + value * weight_decay replaces g, and with
 // dampening
-//   a = a * momentum + g * (1 - dampening)         after the update to global step 1, which adds g as it is
+//   a = a * momentum + g * (1 - dampening)         except for the first update, which adds g unchanged
 #include "lockstep/server/optimizer/rules.h"
 #include "lockstep/server/optimizer/update_arrays.h"
 

@@ -2,8 +2,8 @@
 // (python/training/moving_averages.py, ExponentialMovingAverage):
 //   average -= (average - value) * (1 - d)
 //   d = decay, or with num_updates min(decay, (1 + n) / (10 + n))
-// `value` is the one after the update and n its global step. The average begins with the variable's first value and is
-// the last slot, "ExponentialMovingAverage".
+// `value` is the value after the update, and n is the global step after it. The average starts at the variable's first
+// value and is the last slot, "ExponentialMovingAverage".
 #include <algorithm>
 #include <utility>
 

@@ -23,8 +23,8 @@ std::unique_ptr<Optimizer> Make(const std::string& text) {
 // A variable of two elements under an optimizer whose last state is the average.
 class MovingAverageTest : public ::testing::Test {
  protected:
-  // Makes one update that gives the variable these values, regardless of the average, by a rate of 1 and a suitable
-  // gradient.
+  // Makes one update that sets the variable to these values, regardless of the average, by using a rate of 1 and a
+  // suitable gradient.
   void UpdateTo(Optimizer* optimizer, std::vector<float> values) {
     optimizer->BeginStep(1);
     optimizer->SetGlobalStep(++step_);
@@ -41,7 +41,7 @@ class MovingAverageTest : public ::testing::Test {
   std::vector<float> average_ = {10, 11};
 };
 
-// EMA-01, EMA-04: moving_averages_test of TensorFlow, with its numbers.
+// EMA-01, EMA-04: TensorFlow's moving_averages_test, with its numbers.
 TEST_F(MovingAverageTest, MovesByOneLessTheDecay) {
   const auto optimizer = Make("sgd {} moving_average { decay: 0.25 }");
   UpdateTo(optimizer.get(), {1, 2});
@@ -50,7 +50,7 @@ TEST_F(MovingAverageTest, MovesByOneLessTheDecay) {
   EXPECT_THAT(average_, ElementsAre(FloatEq(1.5625f), FloatEq(2.5625f)));
 }
 
-// EMA-02: with the number of updates d = min(decay, (1 + n) / (10 + n)).
+// EMA-02: with the number of updates, d = min(decay, (1 + n) / (10 + n)).
 TEST_F(MovingAverageTest, MovesFasterAtFirstByUpdateCount) {
   const auto optimizer = Make("sgd {} moving_average { decay: 0.25 num_updates: true }");
   UpdateTo(optimizer.get(), {1, 2});  // d = 2 / 11

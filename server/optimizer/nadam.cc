@@ -1,4 +1,4 @@
-// NAdam, torch.optim.NAdam (torch/optim/nadam.py; Dozat 2016), t being the number of the update, from 1:
+// NAdam, torch.optim.NAdam (torch/optim/nadam.py; Dozat 2016), where t is the number of the update, starting at 1:
 //   mu(t) = beta1 * (1 - 0.96 ^ (t * momentum_decay) / 2)
 //   product = mu(1) * ... * mu(t)
 //   m += (g - m) * (1 - beta1)
@@ -7,8 +7,9 @@
 //   value -= g * rate * (1 - mu(t)) / (1 - product) / denominator
 //   value -= m * rate * mu(t + 1) / (1 - product * mu(t + 1)) / denominator
 // Both changes are computed as one, with the numerator and the denominator multiplied by sqrt(1 - beta2 ^ t).
-// With weight_decay, g + value * weight_decay takes the place of g; if it is decoupled, value -= value * weight_decay *
-// rate precedes the lines above instead.
+// With weight_decay, g + value * weight_decay replaces g. If it is decoupled,
+//   value -= value * weight_decay * rate
+// precedes the lines above instead.
 //
 // The slots "Nadam" (m) and "Nadam_1" (v) start at 0. The powers of the next update, beta2 ^ t and 0.96 ^ (t *
 // momentum_decay), and the product before it are kept with the variables.

@@ -13,44 +13,45 @@
 
 namespace lockstep {
 
-// A scalar that an optimizer keeps in addition to the variables. As in TensorFlow, a checkpoint holds it under its own
-// name: Adam's beta1_power and beta2_power.
+// A scalar that an optimizer keeps in addition to the variables, such as Adam's beta1_power and beta2_power. As in
+// TensorFlow, a checkpoint stores it under its own name.
 struct OptimizerScalar {
   std::string name;
   float value = 0;
 };
 
-// An update rule, applied element by element: an element's new value depends only on its old value, its gradient, its
-// slots and the numbers of the step, so several threads may update variables in pieces and in any order. The formulas
-// are those of TensorFlow's training ops (tensorflow/core/kernels/training_ops.cc) and of PyTorch, in float. Several
-// threads may call Apply() between BeginStep() and EndStep(); otherwise not thread-safe.
+// An update rule that is applied element by element: an element's new value depends only on its old value, its
+// gradient, its slots and the numbers of the step, so several threads may update variables in pieces and in any order.
+// The formulas come from TensorFlow's training ops (tensorflow/core/kernels/training_ops.cc) and from PyTorch, and are
+// computed in float. Several threads may call Apply() between BeginStep() and EndStep(); otherwise not thread-safe.
 class Optimizer {
  public:
-  // Makes the configuration's rule, without its groups (optimizer_groups.h). Errors: InvalidArgument names the field
+  // Creates the configuration's rule, without its groups (optimizer_groups.h). Errors: InvalidArgument names the field
   // that is out of range.
   static absl::StatusOr<std::unique_ptr<Optimizer>> Create(const config::v1::OptimizerConfig& config);
 
   virtual ~Optimizer() = default;
 
-  // A per-element state array, whose key in a checkpoint is "<variable>/<name>".
+  // A per-element state array. Its key in a checkpoint is "<variable>/<name>".
   struct State {
     std::string name;     // "Momentum", "Adam", "Adam_1", ...
     float initial_value;  // of every element
-    // True if it starts with the variable's own first value instead.
+    // True if the state starts with the variable's own first value instead.
     bool starts_at_value = false;
   };
   virtual absl::Span<const State> state() const = 0;
 
-  // Computes the numbers that Apply uses for the next update from that step's learning rate.
+  // Computes the numbers that Apply uses for the next update from that update's learning rate.
   virtual void BeginStep(float learning_rate) = 0;
   // Sets the global step after the next update. Call after BeginStep.
   virtual void SetGlobalStep(int64_t) {}
-  // Completes the update: beta powers advance.
+  // Completes the update and advances the beta powers.
   virtual void EndStep() {}
 
-  // Updates n elements. The rule's gradient is gradient[i] / gradient_divisor (a sum over slots and their number), one
-  // float division. Pointers need no alignment. `*_out` may equal the input of the same kind, and `value_out` may equal
-  // the gradient, but they must not overlap otherwise. state_in[k] and state_out[k] are the arrays of state()[k].
+  // Updates n elements. The rule's gradient is gradient[i] / gradient_divisor (a sum over slots divided by their
+  // number), one float division. Pointers need no alignment. `*_out` may equal the input of the same kind, and
+  // `value_out` may equal the gradient, but they must not overlap otherwise. state_in[k] and state_out[k] are the
+  // arrays of state()[k].
   virtual void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
                      absl::Span<const float* const> state_in, absl::Span<float* const> state_out) const = 0;
 
@@ -59,8 +60,8 @@ class Optimizer {
   virtual void RestoreScalars(absl::Span<const OptimizerScalar> scalars) {}
 };
 
-// Returns InvalidArgument if the second optimizer keeps other state than the first, because its kind differs or a
-// setting that changes the state does.
+// Returns InvalidArgument if the second optimizer keeps different state than the first, because it is of a different
+// kind or has a different setting that affects the state.
 absl::Status CheckSameState(const Optimizer& before, const Optimizer& after);
 
 }  // namespace lockstep

@@ -20,14 +20,14 @@ namespace {
 
 std::string FieldOf(int group) { return absl::StrCat("optimizer.group[", group, "]"); }
 
-// The trained variables of a layout, as an expression finds them.
+// Returns the trained variables of a layout in the form that expressions search.
 v1::ModelSpec ModelOf(const ParameterLayout& layout) {
   v1::ModelSpec model;
   for (const auto& variable : layout.variables()) *model.add_variables() = variable.spec;
   return model;
 }
 
-// Gives the scalars of several rules names that differ.
+// Makes the names of several rules' scalars unique.
 class ScalarNames {
  public:
   std::string Next(const std::string& name) {

@@ -16,9 +16,9 @@
 
 namespace lockstep {
 
-// The optimizers of a run's trained variables with their learning rates: group 0 has the rule of OptimizerConfig and
-// the variables that no `group` matches, group i + 1 has the rule and the variables of group[i]. Life cycle: for each
-// step BeginStep, then RuleOf's Apply for every segment, then EndStep. Several threads may call const methods between
+// The optimizers of a run's trained variables, with their learning rates. Group 0 has the rule of OptimizerConfig and
+// the variables that no `group` matches; group i + 1 has the rule and the variables of group[i]. For each step, call
+// BeginStep, then RuleOf's Apply for every segment, then EndStep. Several threads may call const methods between
 // BeginStep and EndStep; otherwise not thread-safe.
 class OptimizerGroups {
  public:
@@ -31,27 +31,27 @@ class OptimizerGroups {
   // The group of a trained variable.
   size_t GroupOf(int variable) const { return group_of_[variable]; }
   const Optimizer& RuleOf(int variable) const { return *groups_[group_of_[variable]].rule; }
-  // The states of each variable of the layout; a variable that is not trained has none.
+  // The states of each variable in the layout. An untrained variable has none.
   std::vector<std::vector<Optimizer::State>> StatesOfVariables() const;
 
-  // clip.mean_by_global_norm over the variables of a group that has a clip; the variables of all other groups together
-  // have that of group 0. Returns 0 if a norm is not limited.
+  // Returns clip.mean_by_global_norm for the variables of a group that has a clip. The variables of all other groups
+  // share the limit of group 0. Returns 0 if a norm is not limited.
   float MeanLimit(size_t group) const { return groups_[group].mean_limit; }
-  // The group whose limit holds for the variables of `group`: itself, or 0.
+  // Returns the group whose limit applies to the variables of `group`: either `group` or 0.
   size_t ClipGroupOf(size_t group) const { return groups_[group].has_clip ? group : 0; }
   bool ClipsMeans() const;
 
   // Begins the update from `step` to step + 1, with each group's learning rate of that step.
   void BeginStep(int64_t step);
   void EndStep();
-  // The learning rate of a group in the update that began last.
+  // The learning rate of a group in the latest update.
   float learning_rate(size_t group = 0) const { return groups_[group].rate; }
-  // The name of a registered schedule whose rate in that update is not finite.
+  // Returns the name of a registered schedule whose rate in that update is not finite.
   absl::optional<std::string> FindNonFiniteRate() const;
 
-  // Return and restore the scalars of all rules. If rules have scalars of the same name, those after the first have a
-  // number appended, as TensorFlow names several optimizers' variables: beta1_power, beta1_power_1. A group without a
-  // rule of its own shares those of group 0.
+  // Return and restore the scalars of all rules. If several rules have a scalar of the same name, all but the first get
+  // a number appended, as in TensorFlow's names for the variables of several optimizers: beta1_power, beta1_power_1. A
+  // group without its own rule shares the scalars of group 0.
   std::vector<OptimizerScalar> scalars() const;
   void RestoreScalars(absl::Span<const OptimizerScalar> scalars);
 
@@ -62,17 +62,17 @@ class OptimizerGroups {
     float rate_factor = 1;
     bool has_clip = false;
     float mean_limit = 0;
-    // The group whose scalars the rule has: itself, or 0.
+    // The group whose scalars the rule uses: this group or 0.
     size_t scalars_of = 0;
     bool has_variables = false;
-    float rate = 0;  // of the update that began last
+    float rate = 0;  // of the latest update
   };
 
   OptimizerGroups() = default;
   absl::Status AddGroup(const config::v1::OptimizerConfig& config, int index);
-  // Assigns the variables of group[index], which must not be in a group yet.
+  // Assigns the variables of group[index]. They must not be in a group yet.
   absl::Status AddVariables(const config::v1::OptimizerConfig& config, int index, const ParameterLayout& layout);
-  // Returns true if a variable's rule has the scalars of `group`.
+  // Returns true if a variable's rule uses the scalars of `group`.
   bool HasScalars(size_t group) const;
 
   std::vector<Group> groups_;
@@ -80,7 +80,7 @@ class OptimizerGroups {
   std::vector<bool> trained_;     // by variable
 };
 
-// Returns InvalidArgument if the optimizers after a change keep other state of a variable than before.
+// Returns InvalidArgument if the optimizers after a change keep different state for a variable than before.
 absl::Status CheckSameState(const OptimizerGroups& before, const OptimizerGroups& after);
 // Compares the optimizers of two configurations, or returns the error of an invalid one. Their groups must have the
 // same variables and rules of the same kind.

@@ -38,7 +38,7 @@ uint32_t Bits(float x) {
   return bits;
 }
 
-// A variable and its slots, to which an optimizer is applied in place.
+// A variable and its slots. An optimizer is applied to it in place.
 struct State {
   State(const Optimizer& optimizer, std::vector<float> initial) : value(std::move(initial)) {
     for (const auto& slot : optimizer.state()) slots.emplace_back(value.size(), slot.initial_value);
@@ -101,14 +101,14 @@ Golden ReadGolden(const std::string& name) {
   return golden;
 }
 
-// TensorFlow approximates rsqrt and pow, and Keras's Lion rounds elsewhere, so these rules agree closely and all others
-// to the bit.
+// Returns false for rules that agree only closely: TensorFlow approximates rsqrt and pow, and Keras's Lion rounds in
+// different places.
 bool IsBitEqual(const config::v1::OptimizerConfig& config) {
   return !config.has_adagrad() && !config.has_adadelta() && !config.has_proximal_adagrad() && !config.has_lion() &&
          !(config.has_ftrl() && config.ftrl().has_learning_rate_power());
 }
 
-// `tolerance` is relative to the larger of 1 and the expected number; 0 stands for equal bits.
+// `tolerance` is relative to the larger of 1 and the expected number; 0 requires equal bits.
 void ExpectSame(const std::vector<float>& ours, const std::vector<float>& theirs, double tolerance,
                 const std::string& what) {
   ASSERT_EQ(ours.size(), theirs.size()) << what;
@@ -199,7 +199,7 @@ const char* const kEveryRule[] = {
     "lion { weight_decay: 0.01 }",
 };
 
-// A random variable and gradient, and slots as in the middle of a training.
+// A random variable, gradient and slots, as in the middle of training.
 struct Problem {
   explicit Problem(size_t n, size_t slot_count) : gradient(n), value(n), slots(slot_count, std::vector<float>(n)) {
     Philox(1, 1).FillNormal(absl::MakeSpan(gradient));
@@ -215,7 +215,7 @@ struct Problem {
   std::vector<std::vector<float>> slots;
 };
 
-// A copy whose first element is `shift` floats after an aligned address.
+// A copy whose first element is `shift` floats past an aligned address.
 class Shifted {
  public:
   Shifted(const std::vector<float>& values, size_t shift) : memory_(values.size() + 32), shift_(shift) {
@@ -267,7 +267,7 @@ TEST(OptimizerTest, BitsDoNotDependOnSplitOrAlignment) {
     auto optimizer = Make(rule);
     optimizer->BeginStep(0.07f);
     const Problem problem(1003, optimizer->state().size());
-    // With one element at a time, no vector instruction is used.
+    // With one element at a time, no vector instructions are used.
     const std::vector<float> expected = ApplyInPieces(*optimizer, problem, 1, 0, Place::kElsewhere);
     for (const size_t piece : {1003, 1, 7, 8, 13, 64, 500}) {
       for (size_t shift = 0; shift < 16; shift += 3) {

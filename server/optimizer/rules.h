@@ -22,7 +22,7 @@ std::unique_ptr<Optimizer> CreateProximalAdagrad(const config::v1::OptimizerConf
 std::unique_ptr<Optimizer> CreateAdagradDa(const config::v1::OptimizerConfig::AdagradDa& config);
 std::unique_ptr<Optimizer> CreateNadam(const config::v1::OptimizerConfig::Nadam& config);
 std::unique_ptr<Optimizer> CreateLion(const config::v1::OptimizerConfig::Lion& config);
-// Wraps `rule` and keeps averages of its results.
+// Wraps `rule` and keeps moving averages of the values that it computes.
 std::unique_ptr<Optimizer> CreateMovingAverage(const config::v1::OptimizerConfig::MovingAverage& config,
                                                std::unique_ptr<Optimizer> rule);
 

@@ -13,23 +13,23 @@
 
 namespace lockstep {
 
-// Returns the learning rate of the update that takes the global step from `step` to step + 1; `initial` is that of the
-// configuration. A pure function: the weights depend on it, and a restarted chief calls it for the same steps again.
-// Warmup and a group's rate_factor multiply its result.
+// Returns the learning rate of the update that takes the global step from `step` to step + 1. `initial` is the
+// configured rate. Must be a pure function: the weights depend on it, and a restarted chief calls it again for the same
+// steps. Its result is multiplied by the warmup and a group's rate_factor.
 using ScheduleFunction = std::function<double(int64_t step, double initial)>;
 
-// Registers the function under `name`, for LearningRate.registered. Thread-safe. AlreadyExists for a name in use,
-// InvalidArgument for an empty one.
+// Registers the function under `name`, for LearningRate.registered. Thread-safe. Returns AlreadyExists for a name in
+// use, InvalidArgument for an empty one.
 absl::Status RegisterSchedule(absl::string_view name, ScheduleFunction schedule);
 
-// Returns the function. NotFound lists the registered names. Thread-safe.
+// Returns the function. A NotFound error lists the registered names. Thread-safe.
 absl::StatusOr<ScheduleFunction> FindSchedule(absl::string_view name);
 
 // Returns the registered names, sorted. Thread-safe.
 std::vector<std::string> RegisteredSchedules();
 
-// Use it at namespace scope of a source file whose library has alwayslink = True, in the program of the chief. A
-// duplicate name ends the program:
+// Use it at namespace scope of a source file whose library has alwayslink = True, in the chief's program. A duplicate
+// name ends the program:
 //   REGISTER_SCHEDULE("halved", [](int64_t step, double initial) { return initial / (1 + step / 1000); });
 #define REGISTER_SCHEDULE(name, ...) LOCKSTEP_REGISTERED_(::lockstep::RegisterSchedule(name, __VA_ARGS__))
 

@@ -1,6 +1,6 @@
 // Gradient descent, TensorFlow's ApplyGradientDescent (training_ops.cc, GradientDescentOptimizer):
 //   value -= g * rate
-// With weight_decay, as torch.optim.SGD (torch/optim/sgd.py): g + value * weight_decay takes the place of g.
+// With weight_decay, as in torch.optim.SGD (torch/optim/sgd.py), g + value * weight_decay replaces g.
 #include "lockstep/server/optimizer/rules.h"
 #include "lockstep/server/optimizer/update_arrays.h"
 

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// The arguments of Optimizer::Apply, as kernels take them.
+// Converts the arguments of Optimizer::Apply to the form that kernels take.
 inline UpdateArrays MakeUpdateArrays(int64_t n, const float* gradient, float gradient_divisor, const float* value_in,
                                      float* value_out, absl::Span<const float* const> state_in,
                                      absl::Span<float* const> state_out) {
