@@ -15,14 +15,14 @@ namespace lockstep {
 // The keys of a run's state in a checkpoint. Variables and the optimizer's scalars have their own names as keys;
 // kGlobalStepKey is in common/checkpoint.
 
-// The key of an optimizer slot of a variable, as TensorFlow names it: "hidden1/kernel/Adam".
+// Returns the key of an optimizer slot of a variable, as TensorFlow names it: "hidden1/kernel/Adam".
 std::string OptimizerStateKey(absl::string_view variable, absl::string_view slot);
-// The key of the gradient estimate of one of a step's slots: "hidden1/kernel/GradientEstimate_0".
+// Returns the key of the gradient estimate of one of a step's slots: "hidden1/kernel/GradientEstimate_0".
 std::string GradientEstimateKey(absl::string_view variable, int64_t slot);
 
 // Returns InvalidArgument if a checkpoint cannot hold the name of a variable, or if the name is already a key of the
-// checkpoint: global_step, a scalar of an optimizer, or a slot or one of `estimates` estimates of another variable,
-// which the error also names.
+// checkpoint: global_step, a scalar of an optimizer, or a slot or one of `estimates` estimates of another variable. In
+// the last case, the error also names that variable.
 absl::Status CheckCheckpointKeys(const ParameterLayout& layout, const OptimizerGroups& optimizers, int64_t estimates);
 
 }  // namespace lockstep

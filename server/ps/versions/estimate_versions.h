@@ -16,10 +16,10 @@
 namespace lockstep {
 
 // The estimates of the slots' gradients, to which top-k compression adds differences: the version at the last committed
-// step, shared by all readers, and, during an update, the next one. Life cycle: Clear or Restore; then for every step
-// BeginUpdate, AddToEstimate for every trainable segment and slot, Commit. Thread-safety: AddToEstimate may run on
-// several threads for different segments or slots, in parallel with current(). All other methods are for one thread at
-// a time, and not during those calls.
+// step, shared by all readers, and, during an update, the next one. Call Clear or Restore first; then, for every step,
+// BeginUpdate, AddToEstimate for every trainable segment and slot, and Commit. AddToEstimate may run on several threads
+// for different segments or slots, in parallel with current(). All other methods are for one thread at a time, and not
+// during those calls.
 class EstimateVersions {
  public:
   // Does not allocate memory yet. `num_slots` is 0 without top-k compression.
@@ -31,7 +31,7 @@ class EstimateVersions {
   // `may_lack`, estimates that the reader lacks are zero. Errors: as for CheckStoredVariable.
   absl::Status Restore(const BundleReader& reader, std::vector<BundleReader::Place>* places, bool may_lack = false);
 
-  // Allocates the next version, not initialized.
+  // Allocates the next version without initializing it.
   void BeginUpdate();
   // Writes a segment of the next estimate of a slot's gradient, the current one plus `differences`, and returns it.
   const float* AddToEstimate(const ParameterLayout::Segment& segment, int64_t slot, absl::string_view differences);

@@ -7,9 +7,9 @@
 namespace lockstep {
 namespace {
 
-// Less memory is pre-faulted in less time than one disk access takes.
+// Pre-faulting less memory than this takes less time than one disk access.
 constexpr size_t kLittle = 16 << 20;
-// The size of one call. During a call, threads that map memory wait, and so do threads that start.
+// The size of one call. During a call, threads that map memory or start must wait.
 constexpr size_t kPiece = kHugePage;
 constexpr size_t kPage = 4096;
 
@@ -49,7 +49,7 @@ void Prefault::Await() {
 void Prefault::Run() {
   for (const auto& buffer : buffers_) {
     for (size_t at = 0; at < buffer->size() && !ending_.load(std::memory_order_relaxed); at += kPiece) {
-      // Only a hint: the remaining pages are provided when they are written to.
+      // This is only a hint: the remaining pages are provided when they are written to.
       buffer->Populate(at, std::min(kPiece, buffer->size() - at));
     }
   }

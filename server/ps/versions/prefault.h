@@ -11,7 +11,7 @@
 namespace lockstep {
 
 // Pre-faults fresh buffers, in order, so that writers do not wait for the kernel to provide memory. Large amounts are
-// pre-faulted on a separate thread while the buffers are in use. The destructor ends that early. Not thread-safe.
+// pre-faulted on a separate thread while the buffers are in use. The destructor stops that early. Not thread-safe.
 class Prefault {
  public:
   // No thread may use `buffers` before the constructor returns.

@@ -17,8 +17,8 @@ namespace lockstep {
 // Returns the shape of a variable that ParameterLayout::Create accepted.
 Shape ShapeOf(const v1::VariableSpec& spec);
 
-// Returns the destination for reading `key`, the variable's values or an array of the same shape, into `out`, which has
-// room for all elements. Errors: as for CheckStoredVariable.
+// Returns the destination for reading `key`, the variable's values or an array of the same shape, into `out`, which
+// must have room for all elements. Errors: as for CheckStoredVariable.
 absl::StatusOr<BundleReader::Place> PlaceOf(const BundleReader& reader, std::string key,
                                             const ParameterLayout::Variable& variable, float* out);
 
