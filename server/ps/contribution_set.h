@@ -32,7 +32,7 @@ class SlotTree {
   struct Memory {
     // Room for one partial sum of all the segment's floats. May be null.
     float* home = nullptr;
-    // Buffers for the other partial sums, of at least as many floats. If null, they are allocated individually.
+    // Buffers of at least as many floats for the other partial sums. If null, they are allocated individually.
     BufferPool* pool = nullptr;
   };
 
@@ -55,11 +55,11 @@ class SlotTree {
   struct Result {
     Outcome outcome = Outcome::kCovered;
     // For kComplete, the sum over all slots. Valid until the next call or, if the block was the whole tree, as long as
-    // `content`.
+    // `content` is valid.
     const float* sum = nullptr;
   };
 
-  // Returns true if Add would change nothing.
+  // Returns true if Add would not change anything.
   bool Covers(const SlotBlock& block) const;
 
   // Adds the sum over `block`, a node of the tree: elements [first, first + elements) of `content`. A larger block
@@ -69,7 +69,7 @@ class SlotTree {
   // The number of partial sums in memory.
   size_t num_sums() const { return nodes_.size(); }
 
-  // Frees the memory; the tree stays complete.
+  // Frees the memory. The tree stays complete.
   void ReleaseMemory();
 
  private:
@@ -86,16 +86,16 @@ class SlotTree {
   const int64_t elements_;
   Memory memory_;
   const v1::DataType type_;
-  // Complete nodes. None is inside another, and none is the sibling of another.
+  // Complete nodes. None is inside another one, and no two are siblings.
   std::vector<Node> nodes_;
   bool complete_ = false;
 };
 
 // All contributions to one step. Sums gradients segment by segment as their pieces arrive (SlotTree), and applies the
-// optimizer to a segment as soon as its sum is complete, or to all after the last sum if the store holds them. Accepts
-// each (step, slot) once, from its first sender. The first partial sum of a segment is stored in the memory of its next
-// values. Contributions must have passed a ContributionChecker. Thread-safe; pieces of different segments are processed
-// in parallel. `store` must have begun the update and must outlive this.
+// optimizer to a segment as soon as its sum is complete, or to all segments after the last sum if the store holds them.
+// Accepts each (step, slot) once, from its first sender. The first partial sum of a segment is stored in the memory for
+// the segment's next values. Contributions must have passed a ContributionChecker. Thread-safe; pieces of different
+// segments are processed in parallel. `store` must have begun the update and must outlive this object.
 class ContributionSet {
  public:
   struct Options {
@@ -108,7 +108,7 @@ class ContributionSet {
   ContributionSet(VariableStore* store, int64_t slots, const Options& options);
   ContributionSet(VariableStore* store, int64_t slots) : ContributionSet(store, slots, Options()) {}
 
-  // Empties the set for another update, which the store has begun. No other thread may use the set.
+  // Empties the set for another update, which the store must have begun. No other thread may use the set meanwhile.
   void Restart() ABSL_LOCKS_EXCLUDED(mutex_);
   // Frees the memory of partial sums.
   void ReleaseMemory() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -117,19 +117,19 @@ class ContributionSet {
   // that is not finite is not an error; see FindNonFinite.
   void AddReports(absl::Span<const v1::SlotReport> reports) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Adds a piece of the sum over `block`, whose slots have all reported. A sparse piece belongs to one slot. Returns
-  // true if any of it was new. A segment whose sum is not finite is not applied; see FindNonFinite.
+  // Adds a piece of the sum over `block`, whose slots must all have reported. A sparse piece belongs to one slot.
+  // Returns true if any of it was new. A segment whose sum is not finite is not applied; see FindNonFinite.
   bool AddPiece(const SlotBlock& block, const StepPiece& piece) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // True if every trainable segment was applied. Every slot has reported by then.
+  // True if every trainable segment was applied. By then, every slot has reported.
   bool complete() const { return segments_left_.load(std::memory_order_acquire) == 0; }
 
   struct NonFinite {
     std::string what;              // "loss", "update of mean", "gradient of w"
     absl::optional<int64_t> slot;  // absent for a gradient and for a mean
   };
-  // Finds a NaN or an infinity among the contributions to `block`, or weights of all slots that give no mean. A set
-  // with such a gradient never becomes complete, unless it skips.
+  // Finds a NaN or an infinity among the contributions to `block`, or slot weights that allow no mean. A set with such
+  // a gradient never becomes complete, unless skips_non_finite is set.
   absl::optional<NonFinite> FindNonFinite(const SlotBlock& block) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The segments whose new values are final, in the order in which they became final.
@@ -139,9 +139,9 @@ class ContributionSet {
   }
   size_t num_finished_segments() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Results of a complete set: the mean loss over the slots in slot order, weighted as the slots are, whether a slot
-  // requested the end of the run, the segments in the order in which they became final, the slots' summaries
-  // (serialized) and metrics in slot order, without empty ones, and the update values [slot][update op].
+  // Results of a complete set: the mean loss, weighted and summed in slot order; whether a slot requested the end of
+  // the run; the segments in the order in which they became final; the slots' summaries (serialized) and metrics in
+  // slot order, without empty ones; and the update values [slot][update op].
   double MeanLoss() const ABSL_LOCKS_EXCLUDED(mutex_);
   bool stop() const ABSL_LOCKS_EXCLUDED(mutex_);
   void TakeFinishedSegments(std::vector<int>* segments) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -168,16 +168,17 @@ class ContributionSet {
     std::string summary;
     std::string metrics;
     std::vector<std::vector<float>> updates;
-    // The first update op with a value that is not finite; -1 for none.
+    // The first update op with a value that is not finite; -1 if there is none.
     int non_finite_update = -1;
   };
 
   bool AddSparsePiece(const StepPiece& piece) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Handles a result of the segment's tree: applies a complete sum. Returns true if the segment is final.
+  // Handles a result of the segment's tree by applying a complete sum. Returns true if the segment is final.
   bool Apply(int index, const SlotTree::Result& result, Segment* segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(segment->mutex);
   // Returns the sum of the slots' weights in slot order, in double.
   double TotalWeight() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Called without locks after a segment was applied, or held by the store, which then applies all after the last one.
+  // Called without locks after a segment was applied, or after its sum was completed if the store holds segments. In
+  // the latter case, the last call applies all of them.
   void NoteApplied(int index) ABSL_LOCKS_EXCLUDED(mutex_);
   void NoteHeld() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -186,19 +187,19 @@ class ContributionSet {
   const int64_t slots_;
   const bool skips_non_finite_;
   const bool applies_sum_;
-  // By segment. Null for segments of non-trainable variables.
+  // By segment. Null for segments of untrained variables.
   std::vector<std::unique_ptr<Segment>> segments_;
   std::atomic<int> segments_left_;
-  // Segments without a complete sum, if the store holds them.
+  // Number of segments without a complete sum, if the store holds segments.
   std::atomic<int> sums_left_;
-  // TotalWeight once every slot has reported, which is before its gradients come. Until then the number of slots. 1
-  // with Options::applies_sum.
+  // TotalWeight once every slot has reported, which happens before the gradients arrive. Until then, the number of
+  // slots. With Options::applies_sum, 1.
   std::atomic<float> divisor_;
-  // True if every slot has reported and TotalWeight is 0 or too large, so that the loss, at least, has no mean.
+  // True if every slot has reported and TotalWeight is 0 or too large, so that at least the loss has no mean.
   std::atomic<bool> has_no_mean_{false};
   // A variable whose gradient is not finite; -1 if there is none.
   std::atomic<int> non_finite_variable_{-1};
-  // May be locked while a segment's mutex is held, not the other way around.
+  // May be locked while a segment's mutex is held, but not the other way around.
   mutable Mutex mutex_;
   std::vector<Slot> reports_ ABSL_GUARDED_BY(mutex_);
   int64_t reports_left_ ABSL_GUARDED_BY(mutex_);

@@ -75,7 +75,7 @@ class ContributionSetTest : public ::testing::Test {
   std::vector<float> gradient_;
 };
 
-// Returns `count` differences of `value`, from element 0 on.
+// Returns differences of `value` for the first `count` elements.
 std::string Differences(uint16_t count, float value) {
   std::string bytes;
   for (uint16_t i = 0; i < count; ++i) bytes.append(reinterpret_cast<const char*>(&i), sizeof(i));
@@ -97,7 +97,7 @@ TEST(SparseContributionSetTest, SumsEstimatesOfTheDifferences) {
   Compression compression;
   compression.top_k = 0.5;
   const auto store = NewStore(compression, 2);
-  // Step 0: slot 0 sends 2, slot 1 sends 4; step 1: slot 0 sends nothing, slot 1 sends 1.
+  // In step 0, slot 0 sends 2 and slot 1 sends 4. In step 1, slot 0 sends nothing and slot 1 sends 1.
   const float sent[2][2] = {{2, 4}, {0, 1}};
   float estimates[2] = {0, 0}, expected = 0;
   for (const auto& step : sent) {
@@ -112,7 +112,7 @@ TEST(SparseContributionSetTest, SumsEstimatesOfTheDifferences) {
       for (const auto& place : std::vector<std::pair<int64_t, int64_t>>{{0, 0}, {2, 0}, {2, kSegment}}) {
         const StepPiece piece = SparsePiece(place.first, place.second, slot, bytes[1 - slot]);
         EXPECT_TRUE(set.AddPiece({slot, 1}, piece));
-        // A duplicate, and a duplicate with other values, are dropped.
+        // Duplicates are dropped, even if their values differ.
         const std::string lie = Differences(1, 100);
         EXPECT_FALSE(set.AddPiece({slot, 1}, SparsePiece(place.first, place.second, slot, lie)));
       }
@@ -313,7 +313,7 @@ TEST_F(ContributionSetTest, EveryOrderOfBlocksGivesTheSameValues) {
     store->BeginUpdate();
     ContributionSet set(store.get(), 4);
     for (const SlotBlock& block : order) {
-      // The sum over the block of gradients of ones.
+      // If all gradients are ones, the sum over the block is its number of slots.
       gradient_.assign(gradient_.size(), static_cast<float>(block.count));
       Contribute(&set, block);
     }
@@ -373,7 +373,7 @@ TEST_F(ContributionSetTest, NamesTheNonFiniteUpdate) {
 }
 
 TEST_F(ContributionSetTest, AGradientThatIsNotFiniteIsNotApplied) {
-  // Tests every position within a vector of lanes, and the remainder after the last vector.
+  // Tests every kind of position: within a vector of lanes, and in the remainder after the last vector.
   for (const int64_t place : {int64_t{0}, int64_t{7}, int64_t{31}, kSegment - 1, kSegment + 3}) {
     const auto store = NewStore();
     store->BeginUpdate();

@@ -58,7 +58,7 @@ double TruncatedAt(const Philox& philox, uint64_t i, uint64_t n) {
 }
 
 void FillTruncatedNormal(const Philox& philox, double mean, double stddev, absl::Span<float> out) {
-  // Draws the first pairs of many blocks together: one number of nearly every pair is in range.
+  // Draws the first pairs of many blocks together, because nearly every pair has a number in range.
   uint32_t blocks[4 * kNormalPairs], words[2 * kNormalPairs];
   double first[kNormalPairs], second[kNormalPairs];
   for (size_t begin = 0; begin < out.size(); begin += kNormalPairs) {
@@ -74,7 +74,7 @@ void FillTruncatedNormal(const Philox& philox, double mean, double stddev, absl:
   }
 }
 
-// Glorot with fan = fan_in + fan_out, He with fan = fan_in.
+// Fills with Glorot's scaling if fan = fan_in + fan_out, and with He's if fan = fan_in.
 void FillScaled(const Philox& philox, bool normal, double fan, absl::Span<float> out) {
   if (normal) {
     FillTruncatedNormal(philox, 0, std::sqrt(2 / fan), out);

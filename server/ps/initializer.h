@@ -9,10 +9,10 @@
 
 namespace lockstep {
 
-// Fills `out` (the variable's elements, row-major) with initial values, which depend only on the run's seed and the
-// variable's name, shape and initializer, and are the same on every machine. Fans are those of TensorFlow's variance
-// scaling: in and out for [in, out], times h * w for a convolution kernel [h, w, in, out]. The initializer must be
-// valid (ValidateInitializer).
+// Fills `out` (the variable's elements, row-major) with initial values. They depend only on the run's seed and the
+// variable's name, shape and initializer, and are the same on every machine. Fans are computed as in TensorFlow's
+// variance scaling: in and out for [in, out], times h * w for a convolution kernel [h, w, in, out]. The initializer
+// must be valid (ValidateInitializer).
 void InitializeVariable(const v1::VariableSpec& variable, uint64_t seed, absl::Span<float> out);
 
 }  // namespace lockstep

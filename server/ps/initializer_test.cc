@@ -89,7 +89,7 @@ TEST(InitializerTest, TruncatedNormalIsWithinTwoDeviations) {
   const auto values = Initialize({400000}, "truncated_normal { mean: -1 stddev: 0.25 }");
   const Moments moments(values);
   EXPECT_NEAR(moments.mean, -1, 0.003);
-  // The standard deviation of a normal distribution truncated at two: 0.87962566.
+  // 0.87962566 is the standard deviation of a normal distribution truncated at 2.
   EXPECT_NEAR(moments.stddev, 0.25 * 0.87962566, 0.002);
   EXPECT_GE(moments.min, -1.5f);
   EXPECT_LE(moments.max, -0.5f);
@@ -140,7 +140,7 @@ TEST(InitializerTest, DependsOnSeedAndNameAlone) {
   }
 }
 
-// These bits are part of a run's definition: a change makes every published hash of weights obsolete.
+// These bits are part of a run's definition: any change makes all published hashes of weights obsolete.
 TEST(InitializerTest, BitsAreTheSameInEveryRelease) {
   const std::pair<const char*, uint64_t> cases[] = {
       {"uniform { min: -0.05 max: 0.05 }", 0xcfe091705bbd3bb7},

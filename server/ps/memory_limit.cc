@@ -16,11 +16,11 @@ namespace lockstep {
 namespace {
 
 constexpr char kMembership[] = "/proc/self/cgroup";
-// Upper bound of the size of these files.
+// Upper bound on the size of these files.
 constexpr uint64_t kMaxBytes = 64 << 10;
 
-// Returns the contents, or nothing if the file does not exist. Kernel files do not report their size, so they are read
-// byte by byte to the end.
+// Returns the contents, or an empty string if the file does not exist. Kernel files do not report their size, so they
+// are read byte by byte to the end.
 std::string ReadKernelFile(FileSystem* fs, const std::string& path) {
   std::string text;
   const auto file = fs->NewRandomAccessFile(path);

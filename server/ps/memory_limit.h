@@ -20,8 +20,8 @@ uint64_t PhysicalMemory();
 
 // Returns the minimum of `physical_bytes` and the limits of this process's control groups and their ancestors:
 // memory.max of version 2, and memory.limit_in_bytes of version 1, below /sys/fs/cgroup as mounted by systemd and
-// containers. Groups that are invisible (hidden by a container's namespace) or set to "max" do not limit anything.
-// Reads /proc/self/cgroup. `fs` is the machine's file system, except in tests.
+// containers. Ignores groups that are invisible (hidden by a container's namespace) or set to "max". Reads
+// /proc/self/cgroup. `fs` is the machine's file system, except in tests.
 MemoryLimit FindMemoryLimit(FileSystem* fs, uint64_t physical_bytes);
 
 }  // namespace lockstep

@@ -65,7 +65,7 @@ TEST_F(MemoryLimitTest, OfAGroupOfVersion1) {
   Expect(6000000, "/sys/fs/cgroup/memory/docker/ab/memory.limit_in_bytes");
 }
 
-// Only the container's own group is mounted, so the path that the process has outside does not exist.
+// Only the container's own group is mounted, so the process's path on the host does not exist.
 TEST_F(MemoryLimitTest, OfAVersion1GroupWithAnUnseenPath) {
   Write("/proc/self/cgroup", "5:memory:/docker/ab\n");
   Write("/sys/fs/cgroup/memory/memory.limit_in_bytes", "7000000\n");

@@ -9,9 +9,9 @@
 
 namespace lockstep {
 
-// The number of metrics of a step; others are ignored.
+// Maximum number of metrics of a step. Others are ignored.
 constexpr size_t kMaxStepMetrics = 32;
-// The longest name of a metric, in bytes; metrics with longer ones are ignored.
+// Maximum length of a metric's name, in bytes. Metrics with longer names are ignored.
 constexpr size_t kMaxMetricName = 200;
 
 // The metrics of one slot (SlotReport.metrics).
@@ -26,9 +26,9 @@ struct StepMetric {
   double mean = 0;
 };
 
-// Returns the weighted mean of each metric over the slots that report it, added in the order of the slots. The metrics
-// have the order in which they first appear. A metric is absent if all slots that report it have the weight 0. Ignores
-// values that are not scalars, slots whose bytes are not a Summary, and metrics beyond the two limits.
+// Returns the weighted mean of each metric over the slots that report it, summed in slot order. The metrics are in
+// order of first appearance. A metric is absent if all slots that report it have weight 0. Ignores values that are not
+// scalars, slots whose bytes are not a Summary, and metrics beyond the two limits.
 std::vector<StepMetric> FoldMetrics(absl::Span<const SlotMetrics> slots);
 
 }  // namespace lockstep

@@ -16,8 +16,8 @@ struct UpdateNorms {
   double ratio() const { return weights > 0 ? change / weights : 0; }
 };
 
-// Computes the norms of an update, segment by segment. Only reads values, so it does not change a bit of them. The
-// result does not depend on the order of the segments. Different segments may be added in parallel.
+// Computes the norms of an update, segment by segment. Only reads values, so it never changes them. The result does not
+// depend on the order of the segments. Different segments may be added in parallel.
 class UpdateNormSums {
  public:
   explicit UpdateNormSums(int segments) : segments_(segments) {}
@@ -29,9 +29,9 @@ class UpdateNormSums {
   // each trainable segment.
   void AddGradient(int segment, int64_t n, const float* sum, float divisor);
   void AddChange(int segment, int64_t n, const float* before, const float* after);
-  // The square of the norm of a segment's gradient.
+  // Returns the squared norm of a segment's gradient.
   double GradientSquares(int segment) const { return squares_[segment].gradient; }
-  // The norms over the segments that were added since Begin, summed in the order of the segments.
+  // Returns the norms over the segments added since Begin, summed in segment order.
   UpdateNorms Total() const;
 
  private:
