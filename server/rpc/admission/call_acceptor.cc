@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// A call that ends before any message of it is read. Owns itself.
+// A call that ends before any of its messages is read. Owns itself.
 class RefusedCall final : public CompletionTag {
  public:
   RefusedCall(std::unique_ptr<IncomingCall> call, const absl::Status& why) : call_(std::move(call)) {
@@ -33,7 +33,7 @@ void CallAcceptor::Accept() {
 
 void CallAcceptor::OnEvent(bool ok) {
   std::unique_ptr<IncomingCall> call = std::move(next_);
-  if (!ok) return;  // the server shuts down
+  if (!ok) return;  // the server is shutting down
   Accept();
   const absl::Status admitted = admit_ ? admit_(call.get()) : absl::OkStatus();
   const auto handler = handlers_.find(call->context.method());

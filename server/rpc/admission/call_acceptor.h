@@ -15,20 +15,20 @@
 
 namespace lockstep {
 
-// Waits for calls and hands each to the handler of its method; other calls end with UNIMPLEMENTED. Generated services
-// would read the message of a unary call before the handler runs. One event at a time.
+// Waits for calls and hands each one to the handler of its method; calls to other methods end with UNIMPLEMENTED.
+// Generated services would read the message of a unary call before the handler runs. Handles one event at a time.
 class CallAcceptor final : public CompletionTag {
  public:
   using Handler = std::function<void(std::unique_ptr<IncomingCall>)>;
-  // Sets the peer of a call. A call for which it returns an error ends with that.
+  // Sets the peer of a call. If it returns an error, the call ends with that error.
   using Admission = std::function<absl::Status(IncomingCall*)>;
 
-  // `handlers` by method, "/lockstep.v1.ChiefService/Step". Without `admit` every call is admitted. All arguments must
-  // outlive this, and this the server.
+  // `handlers` are keyed by method, "/lockstep.v1.ChiefService/Step". Without `admit`, every call is admitted. All
+  // arguments must outlive this object, which must outlive the server.
   CallAcceptor(grpc::AsyncGenericService* service, grpc::ServerCompletionQueue* queue, InFlightCalls* living,
                std::map<std::string, Handler> handlers, Admission admit = nullptr);
 
-  // Waits for the next call, whose event waits for the call after it.
+  // Waits for the next call. Its event starts the wait for the call after it.
   void Accept();
 
   void OnEvent(bool ok) override;

@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// Returns all values of a property, one after the other.
+// Returns all values of a property, concatenated.
 std::string PropertyOf(const grpc::AuthContext& context, const char* name) {
   std::string text;
   for (const grpc::string_ref& value : context.FindPropertyValues(name)) text.append(value.data(), value.size());

@@ -16,24 +16,25 @@
 
 namespace lockstep {
 
-// Listens for a server and bounds its connections: gRPC takes any number, and never accepts again once the process has
-// had no descriptor left for one. The kernel gives out the lowest free descriptor, so a connection whose descriptor is
-// not below a bound shows that all below are taken; it is closed immediately. The descriptors above the bound serve the
-// process's files. A unix socket takes connections of this process's user and root alone. Life: Listen binds, Start
-// accepts; the destructor stops and waits for `take`. For one thread.
+// Listens for a server and bounds its connections. gRPC accepts any number of connections, and never accepts again once
+// the process has run out of descriptors. The kernel assigns the lowest free descriptor, so a connection whose
+// descriptor is not below a bound shows that all below it are taken; it is closed immediately. The descriptors above
+// the bound are left for the process's files. A unix socket accepts connections only from this process's user and root.
+// Listen binds, and Start accepts. The destructor stops and waits for `take`. For use by one thread.
 class ConnectionListener {
  public:
-  // Receives a connection, which is non-blocking, and the socket that accepted it. Called on the listener's thread.
+  // Receives a non-blocking connection and the socket that accepted it. Called on the listener's thread.
   using Take = std::function<void(int listener, int connection)>;
 
-  // `addresses`: "host:port" (port 0: any), "unix:/path", "unix-abstract:name". Unavailable names the first that cannot
-  // be bound. The path of a server that is gone is taken over; the path of a live server is in use.
+  // `addresses` are "host:port" (with port 0, any free port), "unix:/path" or "unix-abstract:name". Unavailable names
+  // the first one that cannot be bound. The path of a server that is gone is taken over; the path of a live server is
+  // in use.
   static absl::StatusOr<std::unique_ptr<ConnectionListener>> Listen(const std::vector<std::string>& addresses);
   ~ConnectionListener();
 
-  // The port of the first "host:port"; 0 when there is none.
+  // The port of the first "host:port"; 0 if there is none.
   int port() const { return port_; }
-  // Must be called once. Only descriptors below `bound` are given to `take`, which owns them.
+  // Must be called once. Only descriptors below `bound` are passed to `take`, which owns them.
   void Start(int bound, Take take, Executor* executor = Executor::Threads());
 
   // Returns the bound that leaves enough descriptors for files in a process that may have `limit` descriptors.
@@ -52,13 +53,13 @@ class ConnectionListener {
   absl::Status BindUnix(absl::string_view address);
   absl::Status BindTcp(absl::string_view address);
   void Loop();
-  // Accepts all pending connections of a socket. Returns false if the process has no descriptor for one.
+  // Accepts all pending connections of a socket. Returns false if the process has run out of descriptors.
   bool AcceptAll(int listener);
 
   std::vector<int> listeners_;
   std::vector<UnixSocket> unix_sockets_;  // removed at the end
   int port_ = 0;
-  int stop_ = -1;  // readable when the thread has to end
+  int stop_ = -1;  // readable when the thread must end
   int bound_ = 0;
   Take take_;
   std::unique_ptr<Thread> thread_;

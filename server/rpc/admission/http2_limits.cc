@@ -14,8 +14,8 @@
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/server/rpc/admission/library_calls.h"
 
-// Functions of libgrpc.so.29. The library calls them through its symbol table, where a definition in the program
-// precedes the library's own. The definitions below call the library's.
+// Functions of libgrpc.so.29. The library calls them through its symbol table, where a definition in the program takes
+// precedence over the library's own. The definitions below call the library's functions.
 #define BEGIN_FRAME                                                                                        \
   "_ZN9grpc_core11HPackParser10BeginFrameEP19grpc_metadata_batchjNS0_8BoundaryENS0_8PriorityENS0_7LogInfo" \
   "E"
@@ -43,13 +43,14 @@ bool IsGrpcWithoutLimits() {
   return is;
 }
 
-// Returns the library's function. Returns null if it has none of this name, or precedes the program.
+// Returns the library's function, or null if the library has no function of this name or precedes the program.
 template <typename Function>
 Function* Original(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-// Counts the streams of server connections. The address of its map of streams identifies a connection. Thread-safe.
+// Counts the streams of server connections. A connection is identified by the address of its map of streams.
+// Thread-safe.
 class LivingStreams {
  public:
   static LivingStreams& Get() {
@@ -63,7 +64,7 @@ class LivingStreams {
     ++count_of_[connection];
   }
 
-  // Does nothing if the stream is a client's.
+  // Does nothing if the stream belongs to a client.
   void Remove(const void* stream) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     const auto found = connection_of_.find(stream);
@@ -89,10 +90,10 @@ class LivingStreams {
 };
 
 // The connection whose frame this thread parses. gRPC compares the number of streams with its limit and then constructs
-// the stream, without anything of another connection in between.
+// the stream, and does nothing for another connection in between.
 thread_local const void* parsed_connection = nullptr;
 
-// True while this thread parses what a connection has received.
+// True while this thread parses data that a connection has received.
 thread_local bool is_parsing = false;
 
 }  // namespace
@@ -118,9 +119,9 @@ void ConstructStream(void* stream, void* connection, void* references, const voi
 void DestroyStream(void* stream) __asm__(STREAM_DESTRUCTOR);
 void AddPingStrike(void* connection) __asm__(ADD_PING_STRIKE);
 
-// gRPC calls this for each frame with headers. It applies `limit` to this frame alone; `limit` is 16 MiB until the peer
-// confirms the server's settings. A frame that is not the last of its headers is parsed as if it were, with no room for
-// a header: a whole header in it, or the beginning of one, is an error of the connection.
+// gRPC calls this for each frame with headers. gRPC applies `limit` to each frame separately; `limit` is 16 MiB until
+// the peer confirms the server's settings. A frame that does not end its headers is parsed as if it did, with no room
+// for a header, so that a whole header in it, or the beginning of one, is an error of the connection.
 void BeginFrame(void* parser, void* headers, uint32_t limit, uint8_t boundary, uint8_t priority, FrameInfo info) {
   static auto* const original = Original<decltype(BeginFrame)>(BEGIN_FRAME);
   if (IsGrpcWithoutLimits() && !info.is_client) {
@@ -130,8 +131,8 @@ void BeginFrame(void* parser, void* headers, uint32_t limit, uint8_t boundary, u
   original(parser, headers, limit, boundary, priority, info);
 }
 
-// gRPC compares the number of streams with its limit. For a full connection this reports a number above any limit, so
-// that its next request is an error of the connection. Outside the parser it reports the true number: when memory is
+// gRPC compares the number of streams with its limit. For a full connection, this reports a number above any limit, so
+// that the next request is an error of the connection. Outside the parser, it reports the true number: when memory is
 // short, gRPC cancels one of the streams if there are any, and would take one from an empty map.
 size_t StreamMapSize(void* map) {
   static auto* const original = Original<decltype(StreamMapSize)>(STREAM_MAP_SIZE);
@@ -153,8 +154,8 @@ void DestroyStream(void* stream) {
 }
 
 // gRPC calls this for each ping that arrives too early. The third one closes the connection, but only after gRPC has
-// parsed the bytes it has read, and each further one adds to the connection's error: 3 MB of pings take 64 MB. A later
-// connection may have the same address, so some of the further ones count as well.
+// parsed the bytes it has read, and each additional one adds to the connection's error: 3 MB of pings take 64 MB. A
+// later connection may have the same address, so some of the additional ones count as well.
 void AddPingStrike(void* connection) {
   static auto* const original = Original<decltype(AddPingStrike)>(ADD_PING_STRIKE);
   thread_local const void* struck_connection = nullptr;
@@ -179,8 +180,8 @@ absl::Status CheckHttp2Limits() {
                                       {STREAM_DESTRUCTOR, reinterpret_cast<void*>(&DestroyStream)},
                                       {ADD_PING_STRIKE, reinterpret_cast<void*>(&AddPingStrike)}};
   for (const Replacement& each : replacements) {
-    // The linker has to export the definition, and to search it before the library, which must have the function and
-    // must not be linked so that it always calls its own.
+    // The linker must export the definition and search it before the library. The library must have the function, and
+    // must not be linked such that it always calls its own.
     const bool is_found = dlsym(RTLD_DEFAULT, each.name) == each.definition;
     void* const original = dlsym(RTLD_NEXT, each.name);
     if (is_found && original != nullptr && LibraryCalls(each.name, original, each.definition)) continue;

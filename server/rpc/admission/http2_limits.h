@@ -5,15 +5,17 @@
 
 namespace lockstep {
 
-// Limits of HTTP/2 servers that gRPC 1.51 lacks. It counts the headers of each frame from zero, allows 16 MiB in a
-// frame until the peer confirms its settings, and does not count a call that the peer has reset: a few bytes from a
-// peer can take a megabyte (CVE-2023-33953, CVE-2023-44487). A connection that exceeds a limit ends. The limits hold
-// for every server of the process, with and without TLS, and cost nothing per message. http2_limits.cc replaces six
-// functions of gRPC's shared library, as the dynamic linker allows (docs/decisions/0014-limits-inside-grpc.md).
+// Limits for HTTP/2 servers that gRPC 1.51 lacks. gRPC counts the headers of each frame separately, allows 16 MiB in a
+// frame until the peer confirms its settings, and does not count calls that the peer has reset, so a few bytes from a
+// peer can take up a megabyte (CVE-2023-33953, CVE-2023-44487). A connection that exceeds a limit ends. The limits
+// apply to every server of the process, with and without TLS, and cost nothing per message. http2_limits.cc replaces
+// six functions of gRPC's shared library, as the dynamic linker allows (docs/decisions/0014-limits-inside-grpc.md).
 //
-// The headers of a request must come in one frame. Each counts 32 bytes more than its name and value, as in HTTP/2.
+// The headers of a request must arrive in one frame. Each header counts 32 bytes more than its name and value, as in
+// HTTP/2.
 constexpr int kMaxHeaderBytes = 8192;
-// Calls that gRPC holds for a connection: those in progress, and those that have ended but are not yet destroyed.
+// Maximum number of calls that gRPC holds for a connection: those in progress, and those that have ended but are not
+// yet destroyed.
 constexpr int kMaxLivingCallsPerConnection = 256;
 // While gRPC holds more than kManyLivingCalls for all connections together, a connection may have only this many.
 constexpr int kManyLivingCalls = 1024;

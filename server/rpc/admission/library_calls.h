@@ -4,8 +4,8 @@
 namespace lockstep {
 
 // Returns true if the shared library that defines `original` calls the function `name` through its symbol table, and
-// the dynamic linker has not yet filled in any function but `definition`. A library that was linked with -Bsymbolic or
-// -Bsymbolic-functions calls its own function whatever precedes it.
+// the dynamic linker has not bound it to any function other than `definition`. A library linked with -Bsymbolic or
+// -Bsymbolic-functions always calls its own function.
 bool LibraryCalls(const char* name, void* original, void* definition);
 
 }  // namespace lockstep

@@ -43,7 +43,7 @@ absl::Status CheckUnix(absl::string_view address) {
   return Wrong(address, absl::StrCat("there is no directory ", directory));
 }
 
-// Returns true if this is an address of this machine, or may be: port 0 is free at any address.
+// Returns true if this is, or may be, an address of this machine. Port 0 is free at any address.
 bool MayBind(const addrinfo& info) {
   const int socket = ::socket(info.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (socket < 0) return true;
@@ -58,7 +58,7 @@ absl::Status CheckHost(absl::string_view address, const std::string& host) {
   hints.ai_flags = AI_PASSIVE;
   addrinfo* found = nullptr;
   const int failed = getaddrinfo(host.c_str(), "0", &hints, &found);
-  // The name server may answer the next time.
+  // The name server may answer next time.
   if (failed == EAI_AGAIN || failed == EAI_SYSTEM || failed == EAI_MEMORY) return absl::OkStatus();
   if (failed != 0) return Wrong(address, absl::StrCat("the host ", host, " is unknown"));
   const auto free_found = absl::MakeCleanup([found] { freeaddrinfo(found); });

@@ -15,17 +15,17 @@ struct ListenAddress {
   std::string host;
   std::string port;
 };
-// InvalidArgument when there is no port.
+// Returns InvalidArgument if there is no port.
 absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view address);
 
-// Checks for errors that would occur at every attempt to listen at the addresses, which are separated by commas.
-// InvalidArgument names the first one that has no port or a port beyond 65535, whose host is unknown or another
-// machine, or whose socket's directory does not exist. A port that is in use is not such an error, as it may be free a
-// moment later. May ask a name server.
+// Checks for errors that would occur at every attempt to listen on the addresses, which are separated by commas.
+// InvalidArgument names the first one that has no port or a port above 65535, whose host is unknown or on another
+// machine, or whose socket's directory does not exist. A port in use is not such an error, because it may soon be free.
+// May query a name server.
 absl::Status CheckListenAddresses(absl::string_view addresses);
 
 // Returns true if no other machine can reach a server at this address: a unix socket, or a host whose addresses are all
-// loopback. May ask a name server.
+// loopback. May query a name server.
 bool IsLocalAddress(absl::string_view address);
 
 }  // namespace lockstep

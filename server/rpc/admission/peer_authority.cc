@@ -14,14 +14,14 @@
 namespace lockstep {
 namespace {
 
-// More certificates than a chief has connections.
+// This exceeds the number of a chief's connections.
 constexpr size_t kMostVerdicts = 8192;
-// Peers can cause any number of refusals.
+// Peers can cause any number of refusals, so they are logged at most this often.
 constexpr absl::Duration kLogPeriod = absl::Seconds(1);
-// Precedes a token in its header. No certificate in PEM begins with it.
+// Precedes a token in its header. No PEM certificate begins with it.
 constexpr absl::string_view kBearer = "Bearer ";
 
-// Returns the contents of a file that may be absent.
+// Returns the contents of a file, or an empty string if there is none.
 std::string ContentsOf(FileSystem* fs, const std::string& path) { return ReadFile(fs, path).value_or(std::string()); }
 
 }  // namespace
@@ -80,7 +80,7 @@ PeerAuthority::Verdict PeerAuthority::VerdictOn(absl::string_view certificate) {
   }
   Verdict verdict = Judge(*trust, certificate);
   MutexLock lock(&mutex_);
-  if (trust != trust_) return verdict;  // the files have changed meanwhile
+  if (trust != trust_) return verdict;  // the files have changed in the meantime
   if (verdicts_.size() >= kMostVerdicts) verdicts_.clear();
   verdicts_[key] = verdict;
   return verdict;
@@ -174,10 +174,10 @@ void PeerAuthority::FollowFiles() {
     files_ = files;
   }
   const auto trust = ReadTrust();
-  // Files in the middle of their replacement change nothing.
+  // Files that are being replaced change nothing.
   if (!trust.ok()) {
     LOG_EVERY_N(WARNING, 60) << "chief: keeps the certificates that it has: " << trust.status().message();
-    // An error of the file system may pass without any change of the files, so look again.
+    // An error of the file system may go away without any change of the files, so they are checked again.
     MutexLock lock(&mutex_);
     files_.clear();
     return;
@@ -193,7 +193,7 @@ void PeerAuthority::EndUntrustedCalls() {
     MutexLock lock(&mutex_);
     watched.swap(watched_);
   }
-  // The calls of one certificate stand next to each other.
+  // The calls of one certificate are adjacent.
   std::string certificate;
   absl::Status status;
   for (auto entry = watched.begin(); entry != watched.end();) {

@@ -23,50 +23,50 @@
 namespace lockstep {
 
 // Decides which peers a chief serves: identifies each peer, and checks that its role may make the call
-// (access_table.h). Follows the files of the TlsDirectory and of the tokens while they change. A certificate counts
-// until it expires, is revoked, or its authority is no longer trusted, also within a connection: a lasting call then
-// ends within Options::period. Without a directory every peer is served. Life cycle: Create; Sweep must be called
-// often. Thread-safe.
+// (access_table.h). Rereads the files of the TlsDirectory and of the tokens when they change. A certificate is valid
+// until it expires, is revoked, or its authority is no longer trusted. This also applies within a connection: a lasting
+// call then ends within Options::period. Without a directory, every peer is served. Sweep must be called often.
+// Thread-safe.
 class PeerAuthority {
  public:
   struct Options {
     TlsDirectory directory{""};
-    // Tokens for viewers (token_file.h). If empty, there are none.
+    // File with tokens for viewers (token_file.h). If empty, there are none.
     std::string token_file;
-    // Time between two looks at the files.
+    // Time between two checks of the files.
     absl::Duration period = absl::Seconds(1);
-    // Both must outlive this.
+    // Both must outlive this object.
     FileSystem* fs = FileSystem::Real();
     Clock* clock = Clock::Real();
   };
   // The evidence of a peer's identity: its connection and the headers of its call.
   struct Evidence {
-    // False over a unix socket, which the chief's own user alone can reach.
+    // False over a unix socket, which only the chief's own user can reach.
     bool over_tls = false;
-    // The certificates that the peer has shown, in PEM; empty if it has shown none.
+    // The certificates that the peer presented, in PEM; empty if there are none.
     absl::string_view certificate;
     // The value of the header "authorization"; empty if it is absent.
     absl::string_view authorization;
   };
 
-  // InvalidArgument names a file of the directory or of the tokens and what is wrong with it.
+  // InvalidArgument names a file of the directory or of the tokens, and the error in it.
   static absl::StatusOr<std::unique_ptr<PeerAuthority>> Create(const Options& options);
 
   // Returns true without a directory.
   bool trusts_all() const { return options_.directory.empty(); }
-  // Returns the peer, if it may call `method`. Unauthenticated if an anonymous peer may not call it, or if the
-  // certificate or token no longer counts; PermissionDenied if the peer's role may not call it.
+  // Returns the peer if it may call `method`. Errors: Unauthenticated if an anonymous peer may not call it, or if the
+  // certificate or token is no longer valid; PermissionDenied if the peer's role may not call it.
   absl::StatusOr<CallPeer> Admit(const Evidence& evidence, absl::string_view method) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Adds a call that lasts; it ends when its peer's certificate or token no longer counts.
+  // Adds a lasting call, which ends when its peer's certificate or token is no longer valid.
   void Watch(const CallPeer& peer, std::weak_ptr<RevocableCall> call) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Looks at the files, if `period` has passed, and ends the calls whose peers are no longer trusted.
+  // Checks the files if `period` has passed, and ends the calls whose peers are no longer trusted.
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   // The contents of the files.
   struct Trust {
     TrustedAuthorities authorities;
-    // The run of the chief's own certificate; empty if it names none.
+    // The run that the chief's own certificate names; empty if it names none.
     std::string run;
     std::vector<std::string> tokens;
   };
@@ -82,9 +82,9 @@ class PeerAuthority {
 
   absl::StatusOr<std::shared_ptr<const Trust>> ReadTrust() const;
   Verdict Judge(const Trust& trust, absl::string_view certificate) const;
-  // Returns the verdict on a certificate; most have been judged before.
+  // Returns the verdict on a certificate. Most certificates have been judged before.
   Verdict VerdictOn(absl::string_view certificate) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns OK while CallPeer::certificate counts.
+  // Returns OK while CallPeer::certificate is valid.
   absl::Status CheckProof(const std::string& proof) ABSL_LOCKS_EXCLUDED(mutex_);
   CallPeer PeerOf(const Evidence& evidence, Verdict* verdict) ABSL_LOCKS_EXCLUDED(mutex_);
   void FollowFiles() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -95,7 +95,7 @@ class PeerAuthority {
   Mutex mutex_;
   // Null without a directory.
   std::shared_ptr<const Trust> trust_ ABSL_GUARDED_BY(mutex_);
-  // The verdicts of `trust_`, by the certificates.
+  // Verdicts based on `trust_`, by certificate.
   std::unordered_map<std::string, Verdict> verdicts_ ABSL_GUARDED_BY(mutex_);
   // The lasting calls, by CallPeer::certificate.
   std::multimap<std::string, std::weak_ptr<RevocableCall>> watched_ ABSL_GUARDED_BY(mutex_);

@@ -14,8 +14,8 @@
 
 namespace lockstep {
 
-// Answers OpenSession on a few separate threads, since making or restoring a model takes time. The bytes of the pending
-// requests are bounded; beyond the bound a call is refused. The destructor answers all requests that were accepted.
+// Answers OpenSession on a few separate threads, because creating or restoring a model takes time. The total size of
+// pending requests is bounded; calls beyond the bound are refused. The destructor answers all accepted requests.
 // Thread-safe.
 class SessionOpener {
  public:
@@ -23,10 +23,11 @@ class SessionOpener {
   using Open =
       std::function<absl::StatusOr<v1::OpenSessionReply>(const v1::OpenSessionRequest&, const std::string& peer)>;
   struct Options {
-    // The limit of one request. Parsed, a model may take several times its bytes: variables have short names.
+    // The limit of one request. A parsed model may take several times as much memory, because variables have short
+    // names.
     size_t max_request_bytes = 8 << 20;
-    // The limit of all requests; each counts for its bytes and a little more. A thousand workers may join at the same
-    // time.
+    // The limit of all requests together. Each counts for its bytes and a little more. A thousand workers may join at
+    // the same time.
     size_t max_bytes = 32 << 20;
     int threads = 4;
     Executor* executor = Executor::Threads();

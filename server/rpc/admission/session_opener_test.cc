@@ -47,7 +47,7 @@ class Gate {
   int most_inside_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// The answers, in the order of arrival.
+// The answers, in order of arrival.
 class Answers {
  public:
   UnaryCall::Done Next() {
