@@ -10,10 +10,10 @@ namespace lockstep {
 // The peer that makes a call. A value.
 struct CallPeer {
   PeerRole role = PeerRole::kLocal;
-  // The identity that sessions are bound to: the URI of the certificate, or "local", "token" or "anonymous" at a chief
-  // with TLS. Empty at a chief without TLS, whose peers are not distinguished.
+  // The identity that sessions are bound to. For a chief with TLS, it is the URI of the certificate, or "local",
+  // "token" or "anonymous". It is empty for a chief without TLS, which does not distinguish its peers.
   std::string name;
-  // The peer's proof: its certificates in PEM, or the header with its token; empty without either.
+  // The peer's proof: its certificates in PEM, or the header with its token. Empty if it has neither.
   std::string certificate;
 };
 

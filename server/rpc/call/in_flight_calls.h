@@ -6,10 +6,10 @@
 namespace lockstep {
 
 // Counts the existing calls of a server, including those that wait for a client. A completion queue must not be shut
-// down before they are gone: an operation on a queue that is shut down aborts the process. Thread-safe.
+// down while any exist, because an operation on a queue that is shut down aborts the process. Thread-safe.
 class InFlightCalls {
  public:
-  // Counts a call while it exists.
+  // Counts a call as long as it exists.
   class Member {
    public:
     explicit Member(InFlightCalls* living) : living_(living) { living_->Change(+1); }

@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// A call that a client has begun: its method is known, and its messages are not read yet, so that the handler of the
-// method decides how much of them to read. Must be destroyed when no operation is pending.
+// A call that a client has begun. Its method is known, but its messages have not been read yet, so that the method's
+// handler decides how much of them to read. Must be destroyed when no operation is pending.
 struct IncomingCall {
   explicit IncomingCall(InFlightCalls* living) : member(living) {}
 

@@ -5,11 +5,11 @@
 
 namespace lockstep {
 
-// A call that lasts, and may have to end because its peer is no longer trusted.
+// A lasting call that may have to end because its peer is no longer trusted.
 class RevocableCall {
  public:
   virtual ~RevocableCall() = default;
-  // Ends the call with this status. Called on any thread; the call may have ended already.
+  // Ends the call with this status. Called on any thread; the call may already have ended.
   virtual void OnRevoked(const absl::Status& why) = 0;
 };
 

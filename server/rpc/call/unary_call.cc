@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// Another thread waits for events while a longer message is parsed (CompletionTag).
+// While a longer message is parsed, another thread waits for events (CompletionTag).
 constexpr size_t kLongMessageBytes = 32 << 10;
 
 }  // namespace

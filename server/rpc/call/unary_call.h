@@ -21,8 +21,8 @@
 
 namespace lockstep {
 
-// A unary call on the server's completion queue. Owns itself until the answer is sent. Threads: one at a time, either
-// the thread of the operation that has ended or the handler's thread; OnEvicted on any thread.
+// A unary call on the server's completion queue. Owns itself until the answer is sent. Used by one thread at a time:
+// either the thread of the operation that has ended or the handler's thread. OnEvicted may be called on any thread.
 class UnaryCall final : public CompletionTag, public EvictableCall, public std::enable_shared_from_this<UnaryCall> {
  public:
   // Called with the bytes of the reply, or with an error.
@@ -30,12 +30,13 @@ class UnaryCall final : public CompletionTag, public EvictableCall, public std::
   struct Method {
     // Longer requests are refused.
     size_t max_bytes = 4096;
-    // Calls done once, now or later and on any thread, but before the queue is shut down. Must not block. `peer` is
-    // the caller.
+    // Calls done once, immediately or later and on any thread, but before the queue is shut down. Must not block.
+    // `peer` is the caller.
     std::function<void(std::string request, const CallPeer& peer, Done done)> handler;
-    // done may be called late; meanwhile the call does not count as unauthenticated.
+    // True if done may be called late. Meanwhile the call does not count as unauthenticated.
     bool lasting = false;
-    // The handler copies as much data as a long message has, so another thread waits for events meanwhile.
+    // True if the handler copies as much data as a long message has, so that another thread should wait for events
+    // meanwhile.
     bool long_reply = false;
   };
 
@@ -61,15 +62,16 @@ class UnaryCall final : public CompletionTag, public EvictableCall, public std::
   UnauthenticatedCalls* const unauthenticated_calls_;
   grpc::ByteBuffer message_;
   State state_ = State::kReading;
-  std::shared_ptr<UnaryCall> self_;  // while an operation is pending or the handler works
+  std::shared_ptr<UnaryCall> self_;  // set while an operation is pending or the handler works
 };
 
-// Returns the method with its handler on a thread of `pool`, which must end after the calls. Calls that wait for the
-// thread do not count as unauthenticated, however long they wait; beyond `most` of them a call is refused with
+// Returns a method that runs the handler on a thread of `pool`, which must outlive the calls. Calls that wait for a
+// thread do not count as unauthenticated, however long they wait. If more than `most` wait, a call is refused with
 // Unavailable.
 UnaryCall::Method OnPool(UnaryCall::Method method, ThreadPool* pool, size_t most);
 
-// Parses a request of a few KiB, whose memory is bounded accordingly. Internal if the bytes are not such a request.
+// Parses a request of a few KiB and bounds its memory accordingly. Returns Internal if the bytes are not such a
+// request.
 template <typename Request>
 absl::Status ParseRequest(const std::string& bytes, uint64_t limit, Request* request) {
   const absl::Status status = ParseBounded(bytes, limit, request);
@@ -94,7 +96,7 @@ UnaryCall::Method ServePeer(std::function<absl::StatusOr<Reply>(const Request&, 
   return method;
 }
 
-// Like ServePeer, for a method to which the caller does not matter.
+// Like ServePeer, for a method that does not depend on the caller.
 template <typename Request, typename Reply>
 UnaryCall::Method Serve(std::function<absl::StatusOr<Reply>(const Request&)> implementation,
                         size_t max_bytes = UnaryCall::Method().max_bytes) {

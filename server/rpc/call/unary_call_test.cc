@@ -41,7 +41,7 @@ UnauthenticatedCalls::Options AtMost(size_t most) {
 
 class UnaryCallTest : public ::testing::Test {
  protected:
-  // Methods must be added before the server is started by its first use.
+  // Adds a method. All methods must be added before the first use starts the server.
   void Add(const std::string& name, UnaryCall::Method method) { methods_[name] = std::move(method); }
   LoopbackServer& server() {
     if (server_ == nullptr) {

@@ -16,13 +16,13 @@ namespace lockstep {
 class EvictableCall {
  public:
   virtual ~EvictableCall() = default;
-  // Ends the call, because there are too many. Called on any thread; the call may have left already.
+  // Ends the call, because there are too many. Called on any thread; the call may already have left.
   virtual void OnEvicted() = 0;
 };
 
-// The unauthenticated calls of a server. The memory of their messages is bounded by their number, since an honest call
-// is short: calls that stay beyond `patience` end, oldest first, while there are more than `most`. A thousand workers
-// that join in one moment are all served; a thousand calls that wait are not. Thread-safe.
+// The unauthenticated calls of a server. Limiting their number bounds the memory of their messages. While there are
+// more than `most`, calls older than `patience` end, oldest first, because an honest call is short. A thousand workers
+// that join at once are all served; a thousand idle calls are not. Thread-safe.
 class UnauthenticatedCalls {
  public:
   struct Options {
@@ -38,7 +38,7 @@ class UnauthenticatedCalls {
   void Enter(std::shared_ptr<EvictableCall> call) ABSL_LOCKS_EXCLUDED(mutex_);
   // Removes a call, if it is present.
   void Leave(const EvictableCall* call) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Evicts calls that have become too old; must be called regularly.
+  // Evicts calls that have become too old. Must be called regularly.
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex_) { EvictExcess(); }
 
  private:
@@ -52,7 +52,7 @@ class UnauthenticatedCalls {
 
   const Options options_;
   Mutex mutex_;
-  // Calls in the order of entering.
+  // Calls in the order in which they entered.
   Entries calls_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<const EvictableCall*, Entries::iterator> places_ ABSL_GUARDED_BY(mutex_);
 };
