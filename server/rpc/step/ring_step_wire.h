@@ -16,19 +16,19 @@
 namespace lockstep {
 
 // Transports messages through a ring (RingEndpoint) shared with a worker on this machine. A read ends on the ring's own
-// thread; a write ends within Write if the ring has room for it, otherwise on that thread. Stop must be called, and
-// ends the thread. Does not notice the death of the worker. Thread-safe.
+// thread; a write ends within Write if the ring has room for it, otherwise on that thread. Stop must be called to end
+// the thread. Does not notice the death of the worker. Thread-safe.
 class RingStepWire : public StepWire {
  public:
   struct Options {
     std::unique_ptr<RingEndpoint> ring;  // attached
     CompletionTag* read = nullptr;
     CompletionTag* written = nullptr;
-    // Called at most once, on any thread, if the worker's memory is inconsistent; nothing is received or sent
-    // afterwards.
+    // Called at most once, on any thread, if the worker's memory is inconsistent. Nothing is received or sent after
+    // that.
     std::function<void(const absl::Status&)> on_broken;
     Executor* executor = nullptr;
-    // The object that contains this one; kept until Stop has ended the thread.
+    // The object that contains this one. It is kept alive until Stop has ended the thread.
     std::shared_ptr<const void> owner;
   };
   // Errors: ResourceExhausted if there is no thread left.
@@ -36,7 +36,7 @@ class RingStepWire : public StepWire {
 
   void Read(grpc::ByteBuffer* message) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Write(const grpc::ByteBuffer& message) override ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends all transport: pending operations fail, and so do later ones.
+  // Ends all transport: pending and later operations fail.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// A few numbers and the name of some memory.
+// Enough for a few numbers and the name of shared memory.
 constexpr size_t kMaxFirstFrameBytes = 4096;
 
 }  // namespace
@@ -46,7 +46,7 @@ absl::Status StepFrameReceiver::Decode(const grpc::ByteBuffer& message, Decoded<
 
 absl::StatusOr<std::shared_ptr<StepConnection>> StepFrameReceiver::Connect(const StepFrame& first,
                                                                            std::shared_ptr<StepListener> listener) {
-  // Check the session before carrying out anything that the frame requests.
+  // Check the session before doing anything that the frame requests.
   RETURN_IF_ERROR(chief_->sessions()->CheckSession(first.session_id, first.generation, peer_));
   if (first.gradient_memory && chief_->sessions()->shares_memory()) {
     const absl::Status mapped = memory_.Map(*first.gradient_memory);

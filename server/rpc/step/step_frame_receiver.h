@@ -17,15 +17,15 @@
 
 namespace lockstep {
 
-// The memory that a worker on the same machine shares with the chief, and that holds its gradients. Empty at first.
-// Checks all data from the worker, like any peer's. Thread-compatible.
+// The memory that a worker on the same machine shares with the chief, and that holds the worker's gradients. Initially
+// empty. Checks all data from the worker, as for any peer. Thread-compatible.
 class WorkerMemory {
  public:
   // Errors: as for SharedMemory::Map, in which case there is no memory.
   absl::Status Map(const v1::SharedMemoryHandle& handle);
 
-  // Sets the gradients of `frame` that are in this memory to point to it. Errors: InvalidArgument if they are outside
-  // of it.
+  // Makes the gradients of `frame` that are in this memory point to it. Errors: InvalidArgument if they are outside of
+  // it.
   absl::Status FindGradients(StepFrame* frame) const;
 
   bool exists() const { return memory_ != nullptr; }
@@ -37,11 +37,12 @@ class WorkerMemory {
 };
 
 // The receiving end of one Step stream: decodes messages and delivers frames to its StepConnection. The sender is
-// unknown until Connect, so the first message must be small. Life cycle: Decode and Connect the first message, then
-// Decode and Deliver each message, including the first. An error ends the stream. For one thread at a time.
+// unknown until Connect, so the first message must be small. Decode and Connect the first message, then Decode and
+// Deliver each message, including the first. An error ends the stream. For use by one thread at a time.
 class StepFrameReceiver {
  public:
-  // `chief` must outlive this. `peer` is the identity that the sender has proved, `address` where it is (Sessions).
+  // `chief` must outlive this object. `peer` is the identity that the sender has proved, and `address` is where it is
+  // (Sessions).
   explicit StepFrameReceiver(Chief* chief, std::string peer = {}, std::string address = {})
       : chief_(chief), peer_(std::move(peer)), address_(std::move(address)) {}
 
@@ -50,15 +51,15 @@ class StepFrameReceiver {
   // Opens the connection of the session that the first frame names. Errors: as for Sessions::OpenStep.
   absl::StatusOr<std::shared_ptr<StepConnection>> Connect(const StepFrame& first,
                                                           std::shared_ptr<StepListener> listener);
-  // Delivers a frame. `waits` as in StepConnection::OnFrame. Errors: as there, and InvalidArgument for gradients
-  // outside the worker's memory.
+  // Delivers a frame. `waits` is set as in StepConnection::OnFrame. Errors: as for OnFrame, and InvalidArgument for
+  // gradients outside the worker's memory.
   absl::Status Deliver(StepFrame* frame, bool* waits);
 
   bool connected() const { return connection_ != nullptr; }
   // True if the worker's memory is mapped.
   bool shares_memory() const { return memory_.exists(); }
-  // The amount of data to process for `message`: its bytes, and the worker's memory, which may contain the gradients of
-  // a short message.
+  // The amount of data to process for `message`: its bytes, plus the size of the worker's memory, which may contain the
+  // gradients of a short message.
   size_t WorkBytes(const grpc::ByteBuffer& message) const;
 
  private:
@@ -66,7 +67,7 @@ class StepFrameReceiver {
   const std::string peer_;
   const std::string address_;
   std::shared_ptr<StepConnection> connection_;
-  StepFrameLimits limits_;  // for the first frame, then the connection's
+  StepFrameLimits limits_;  // for the first frame; afterwards the connection's limits
   WorkerMemory memory_;
 };
 

@@ -7,12 +7,12 @@
 
 namespace lockstep {
 
-// Transports the messages of a Step stream, on the server. One read and one write may be pending at a time; each ends
+// Transports the messages of a Step stream on the server. One read and one write may be pending at a time. Each ends
 // with an event of its tag, which is not ok if the stream has ended.
 class StepWire {
  public:
   virtual ~StepWire() = default;
-  // Begins a read, which fills `message`.
+  // Begins a read into `message`.
   virtual void Read(grpc::ByteBuffer* message) = 0;
   virtual void Write(const grpc::ByteBuffer& message) = 0;
 };
@@ -20,7 +20,7 @@ class StepWire {
 // Transports messages over the gRPC stream itself. Its completion queue delivers the events.
 class GrpcStepWire : public StepWire {
  public:
-  // `call` and the tags must outlive this.
+  // `call` and the tags must outlive this object.
   GrpcStepWire(IncomingCall* call, CompletionTag* read, CompletionTag* written)
       : call_(call), read_(read), written_(written) {}
 
