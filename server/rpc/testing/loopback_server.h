@@ -16,14 +16,14 @@
 
 namespace lockstep {
 
-// A server of given methods on one completion queue, and a channel to it, without a socket. For one thread.
+// A server of the given methods on one completion queue, and a channel to it, without a socket. For use by one thread.
 class LoopbackServer {
  public:
   explicit LoopbackServer(std::map<std::string, CallAcceptor::Handler> handlers);
   ~LoopbackServer();
 
   std::shared_ptr<grpc::Channel> channel() const { return channel_; }
-  // A unary call whose request and reply are bytes.
+  // Makes a unary call whose request and reply are bytes.
   grpc::Status Call(const std::string& method, const std::string& request, std::string* reply);
 
  private:
@@ -36,7 +36,7 @@ class LoopbackServer {
   std::shared_ptr<grpc::Channel> channel_;
 };
 
-// A client's end of a stream of bytes, one operation at a time; each returns when it has ended.
+// A client's end of a stream of bytes. Each operation blocks until it has ended.
 class LoopbackStream {
  public:
   LoopbackStream(std::shared_ptr<grpc::Channel> channel, const std::string& method);
