@@ -140,14 +140,14 @@ void WatchCall::Send(const std::string& common, absl::Time now) {
       written_at_ = now;
     }
   }
-  // A write that the client does not take ends in no other way.
+  // Only cancelling ends a write that the client does not read.
   late ? call_->context.TryCancel() : Write(common);
 }
 
 void WatchCall::Write(const std::string& common) {
   v1::WatchRunReply news;
   options_.chief->FillNews(times_, &cursor_, &news);
-  // Two serialized messages one after the other are one that has the fields of both.
+  // Two concatenated serialized messages parse as one message with the fields of both.
   const grpc::Slice parts[2] = {grpc::Slice(common), grpc::Slice(news.SerializeAsString())};
   reply_ = grpc::ByteBuffer(parts, 2);
   call_->stream.Write(reply_, this);

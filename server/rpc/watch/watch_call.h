@@ -27,8 +27,8 @@ namespace lockstep {
 
 class WatchCall;
 
-// The calls of WatchRun: sends each a reply when it begins, and then in every period. What all have in common is
-// computed once in a period, and only while there is a call. Thread-safe.
+// The WatchRun calls. Sends each one a reply when it begins, and then once per period. The common part is computed once
+// per period, and only while there is a call. Thread-safe.
 class Watchers {
  public:
   struct Options {
@@ -37,30 +37,30 @@ class Watchers {
     Executor* executor = nullptr;
     Clock* clock = Clock::Real();
     absl::Duration period = absl::Seconds(1);
-    // A call that takes no reply for this long is cancelled.
+    // A call that accepts no reply for this long is cancelled.
     absl::Duration patience = absl::Minutes(1);
     size_t most = 64;
-    // Called with each call, which it revokes when the peer is no longer trusted; may be empty.
+    // Called with each call. Revokes the call when its peer is no longer trusted. May be empty.
     std::function<void(const CallPeer&, std::weak_ptr<RevocableCall>)> watch_peer;
   };
 
   explicit Watchers(const Options& options);
 
   void Start(std::unique_ptr<IncomingCall> call);
-  // Sends all calls a last reply, so that watchers learn the end of the run, ends them, and from now on each new one.
-  // Blocks until they are finished, for at most kEndLimit. Call it before the server shuts down.
+  // Sends all calls a last reply, so that watchers learn of the run's end, and ends them. From now on, also ends each
+  // new call. Blocks until they have finished, but for at most kEndLimit. Call it before the server shuts down.
   static constexpr absl::Duration kEndLimit = absl::Milliseconds(500);
   void End() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   friend class WatchCall;
 
-  // Returns Unavailable if there are too many, or after End.
+  // Returns Unavailable if there are too many calls, or after End.
   absl::Status Enter(const std::shared_ptr<WatchCall>& call) ABSL_LOCKS_EXCLUDED(mutex_);
   void Leave(const std::shared_ptr<WatchCall>& call) ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::shared_ptr<WatchCall>> Calls() ABSL_LOCKS_EXCLUDED(mutex_);
   void SendAll() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the serialized parts of a reply that are the same for all.
+  // Returns the serialized part of a reply that is the same for all calls.
   std::string CommonPart() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
@@ -68,10 +68,10 @@ class Watchers {
   std::set<std::shared_ptr<WatchCall>> calls_ ABSL_GUARDED_BY(mutex_);
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
   CondVar left_;
-  PeriodicTask task_;  // the last member: it uses the others
+  PeriodicTask task_;  // the last member, because it uses the others
 };
 
-// A call of WatchRun. Owns itself until it is finished. While no operation is pending, it waits for the watchers' next
+// A WatchRun call. Owns itself until it has finished. While no operation is pending, it waits for the watchers' next
 // period. Thread-safe.
 class WatchCall final : public CompletionTag,
                         public EvictableCall,
@@ -82,20 +82,20 @@ class WatchCall final : public CompletionTag,
       : call_(std::move(call)), watchers_(watchers), options_(watchers->options_) {}
 
   void Begin() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sends a reply with the common part, unless the one before was not taken yet.
+  // Sends a reply with the common part, unless the client has not read the previous one yet.
   void Send(const std::string& common, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sends a last reply, unless one is being sent, and ends the call after it.
+  // Sends a last reply, unless one is being sent, and then ends the call.
   void End(const std::string& common, absl::Time now, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
   void OnEvent(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
-  // The first reply has the whole history. The Step streams must not wait for it.
+  // True because the first reply has the whole history, and the Step streams must not wait for it.
   bool IsLong() const override { return true; }
   void OnEvicted() override { call_->context.TryCancel(); }
-  // The next write fails.
+  // Makes the next write fail.
   void OnRevoked(const absl::Status&) override { call_->context.TryCancel(); }
 
  private:
-  // kIdle: no operation is pending. The thread that leaves kIdle starts the next operation.
+  // kIdle means that no operation is pending. The thread that leaves kIdle starts the next operation.
   enum class State { kReading, kIdle, kWriting, kFinishing };
 
   void OnRequest(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -115,7 +115,7 @@ class WatchCall final : public CompletionTag,
   // The status with which the call ends after the pending write; OK if it continues.
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
   absl::Time written_at_ ABSL_GUARDED_BY(mutex_);
-  // Reset when the call is finished.
+  // Reset when the call has finished.
   std::shared_ptr<WatchCall> self_ ABSL_GUARDED_BY(mutex_);
 };
 
