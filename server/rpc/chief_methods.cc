@@ -21,7 +21,7 @@ std::string ChiefMethod(absl::string_view method) {
   return absl::StrCat("/", v1::ChiefService::service_full_name(), "/", method);
 }
 
-// A server that answers is healthy: a chief that does not know its model yet waits for a worker to bring it.
+// A server that answers is healthy. A chief that does not know its model yet waits for a worker to declare it.
 absl::StatusOr<HealthCheckResponse> CheckHealth(const HealthCheckRequest& request) {
   if (!request.service().empty() && request.service() != v1::ChiefService::service_full_name()) {
     return absl::NotFoundError(absl::StrCat("no service ", request.service()));
@@ -83,8 +83,7 @@ ChiefMethods::ChiefMethods(Chief* chief, PeerAuthority* authority, Executor* exe
         unauthenticated_calls_.Sweep();
         authority_->Sweep();
       }) {
-  // Most methods only look at the chief's state. ReadVariables also copies 1 MiB, and AddSummary
-  // parses as much.
+  // Most methods only read the chief's state. ReadVariables also copies 1 MiB, and AddSummary parses as much.
   unary_[ChiefMethod("GetRunSpec")] = Serve<v1::GetRunSpecRequest>(chief->sessions(), &Sessions::GetRunSpec);
   unary_[ChiefMethod("GetCanaryValues")] =
       OnPool(Serve(chief->sessions(), &Sessions::GetCanaryValues), &canaries_, kMaxCanaryCalls);

@@ -20,23 +20,23 @@
 
 namespace lockstep {
 
-// The methods of a chief's server (its own and health), their handlers, and limits for unauthenticated
-// callers. Must be destroyed when no call exists any more. Thread-safe.
+// The methods of a chief's server, including health checks, with their handlers and the limits for unauthenticated
+// callers. Must be destroyed after all calls have ended. Thread-safe.
 class ChiefMethods {
  public:
-  // docs/wire.md and proto/lockstep/v1/chief.proto document them for clients.
+  // Maximum size of a message. docs/wire.md and proto/lockstep/v1/chief.proto document it for clients.
   static constexpr size_t kMaxMessageBytes = 8 << 20;
   // Maximum size of a ReadVariables request.
   static constexpr size_t kMaxReadBytes = 64 << 10;
   static constexpr size_t kMaxUnauthenticatedCalls = 64;
-  // Maximum number of GetCanaryValues calls that wait: a worker that joins makes one at a time.
+  // Maximum number of waiting GetCanaryValues calls. A worker that joins makes one call at a time.
   static constexpr size_t kMaxCanaryCalls = 2048;
 
-  // All must outlive this.
+  // All arguments must outlive this object.
   ChiefMethods(Chief* chief, PeerAuthority* authority, Executor* executor);
 
-  // Returns the handlers by method, for a CallAcceptor on `queue`; this must outlive them. A Step stream without a
-  // frame ends after `silence_limit`.
+  // Returns the handlers by method, for a CallAcceptor on `queue`. This object must outlive them. A Step stream without
+  // a frame ends after `silence_limit`.
   std::map<std::string, CallAcceptor::Handler> Handlers(grpc::ServerCompletionQueue* queue,
                                                         absl::Duration silence_limit, Executor* executor);
   // Calls Watchers::End.
@@ -52,7 +52,7 @@ class ChiefMethods {
   ThreadPool canaries_;
   std::map<std::string, UnaryCall::Method> unary_;  // constant after construction
   Watchers watchers_;
-  PeriodicTask sweeps_;  // the last member: it uses the others
+  PeriodicTask sweeps_;  // the last member, because it uses the others
 };
 
 }  // namespace lockstep

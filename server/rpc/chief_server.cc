@@ -33,24 +33,25 @@
 namespace lockstep {
 namespace {
 
-// docs/wire.md and proto/lockstep/v1/chief.proto document it for clients.
+// Maximum number of calls per connection. docs/wire.md and proto/lockstep/v1/chief.proto document it for clients.
 constexpr int kMaxCallsPerConnection = 128;
-// A connection without calls ends after this time: a worker has a Step stream, and other clients reconnect.
+// A connection without calls ends after this time. Workers have a Step stream, and other clients reconnect.
 constexpr int kIdleMilliseconds = 30000;
-// gRPC reads this many bytes of all streams together in advance; a stream's part is at least kLeastReadAheadBytes.
-// Without this bound it reads nearly all of the contributions that wait for admission. With up to kFewSlots it may: few
-// wait, and one worker over loopback takes a quarter longer for 100 MB if gRPC cannot choose its windows.
+// gRPC reads this many bytes in advance over all streams together, and each stream's share is at least
+// kLeastReadAheadBytes. Without this bound, it reads nearly all of the contributions that wait for admission. With up
+// to kFewSlots slots there is no bound: few contributions wait, and one worker over loopback takes a quarter longer for
+// 100 MB if gRPC cannot choose its windows.
 constexpr int64_t kReadAheadBytes = 64 << 20, kLeastReadAheadBytes = 1 << 20, kFewSlots = 4;
-// In larger frames than the default of 16 KiB a contribution costs less time.
+// Frames larger than the default of 16 KiB make a contribution cheaper.
 constexpr int kFrameBytes = 1 << 20;
-// Maximum memory that gRPC may hold for the sockets of all peers: the messages of unauthenticated calls and as much
-// again for the buffers of their connections, and for each slot two workers with twice a message. Beyond this limit
-// gRPC reads less at a time, closes connections without calls, and then ends calls, perhaps a worker's, which
+// Maximum memory that gRPC may hold for the sockets of all peers: the messages of unauthenticated calls plus the same
+// amount for the buffers of their connections and, for each slot, two workers with twice a message. Beyond this limit,
+// gRPC reads less at a time and closes connections without calls. Then it ends calls, possibly a worker's, which
 // reconnects.
 constexpr size_t kUnauthenticatedBytes = 2 * ChiefMethods::kMaxUnauthenticatedCalls * ChiefMethods::kMaxMessageBytes;
 constexpr size_t kSlotBytes = 4 * ChiefMethods::kMaxMessageBytes;
 
-// The number of workers that read input streams is known only when they connect.
+// The number of workers that read input streams is not known until they connect.
 constexpr int64_t kStreamSlots = kReadAheadBytes / kLeastReadAheadBytes;
 
 // Returns the number of slots for which gRPC's memory is bounded.
@@ -89,7 +90,7 @@ bool IsUnixSocket(int socket) {
 
 }  // namespace
 
-// Members in the order in which they are needed; destroyed in the reverse order, after the destructor.
+// Members are in the order in which they are needed. They are destroyed in reverse order, after the destructor.
 struct ChiefServer::Impl {
   Impl(Chief* chief, std::unique_ptr<PeerAuthority> peers, Executor* executor)
       : authority(std::move(peers)), methods(chief, authority.get(), executor) {}
@@ -102,18 +103,18 @@ struct ChiefServer::Impl {
   const std::unique_ptr<PeerAuthority> authority;
   ChiefMethods methods;
   InFlightCalls calls;
-  // All methods: each method's handler decides how much of its messages is read.
+  // Serves all methods: each method's handler decides how much of its messages is read.
   grpc::AsyncGenericService service;
   std::unique_ptr<CallAcceptor> acceptor;
   std::unique_ptr<grpc::ServerCompletionQueue> queue;
   std::unique_ptr<ConnectionListener> listener;
-  // The connections over TCP, and over unix sockets, which never use TLS.
+  // Acceptors for TCP connections and for unix sockets, which never use TLS.
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> tcp_connections;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> unix_connections;
   std::unique_ptr<grpc::Server> server;
   std::unique_ptr<LeaderFollowerPool> threads;
   std::string address;    // for clients
-  std::string listening;  // all
+  std::string listening;  // all addresses
 };
 
 absl::Status ChiefServer::Impl::Listen(const std::string& addresses) {
@@ -128,7 +129,7 @@ absl::Status ChiefServer::Impl::Listen(const std::string& addresses) {
 
 absl::Status ChiefServer::Impl::Serve(const Options& options, int64_t slots) {
   // gRPC's own health service would add threads that wait for events of all sockets, including those of the Step
-  // streams, and hand each event over to a thread of our queue: 150 us for the smallest step instead of 80.
+  // streams, and hand each event over to a thread of our queue. The smallest step would then take 150 us instead of 80.
   grpc::EnableDefaultHealthCheckService(false);
   grpc::ServerBuilder builder;
   constexpr auto kFromFd = grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD;
@@ -163,11 +164,11 @@ void ChiefServer::Impl::AcceptConnections(Executor* executor) {
 
 ChiefServer::Impl::~Impl() {
   methods.EndWatches();
-  // gRPC would leave open a connection that arrived after its server has shut down.
+  // gRPC would leave a connection open that arrived after its server has shut down.
   listener.reset();
-  // The deadline has passed already: streams that are still open are cancelled immediately.
+  // The deadline has already passed, so streams that are still open are cancelled immediately.
   if (server != nullptr) server->Shutdown(std::chrono::system_clock::now());
-  // A queue that is shut down must not be given another operation, and a call that is cancelled still finishes.
+  // A queue that is shut down must not get another operation, and a cancelled call still has to finish.
   calls.WaitUntilNone();
   if (queue != nullptr) queue->Shutdown();
   if (queue != nullptr && threads == nullptr) LeaderFollowerPool(queue.get(), 1);  // drains it

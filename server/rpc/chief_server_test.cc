@@ -142,7 +142,7 @@ TEST_F(WatchRunTest, RefusesMoreWatchersThanItsLimit) {
   EXPECT_EQ(refused.message(), "the run has 64 watchers already; try again later");
   feeds[0]->Cancel();
   absl::Status again = refused;
-  // The chief notices a watcher that is gone when it sends the next reply.
+  // The chief notices that a watcher is gone when it sends the next reply.
   while (!again.ok() && feeds[1]->Read(&reply).ok()) again = Watch()->Read(&reply);
   EXPECT_TRUE(again.ok()) << again;
 }
