@@ -18,11 +18,12 @@
 namespace lockstep {
 
 // The file "arrivals-<generation>" in the logdir (arrival.proto): the order in which one incarnation of the chief
-// admits contributions. A chief never writes an earlier incarnation's file; a reader drops what a restart has made void
-// (RecordedOrder). A thread of its own writes the file once a second. Thread-safe; the mutex is a leaf.
+// admits contributions. A chief never writes an earlier incarnation's file; a reader drops the records that a restart
+// has made void (RecordedOrder). A dedicated thread writes the file once a second. Thread-safe; the mutex is a leaf.
 class ArrivalLog {
  public:
-  // Records that wait for a disk that hangs. Beyond this they are dropped, so that their steps are not on record.
+  // Maximum size of the records that wait for a disk that hangs. Records beyond it are dropped, and their steps are
+  // then not on record.
   static constexpr size_t kMaxPendingBytes = 64 << 20;
 
   struct Options {
@@ -30,29 +31,29 @@ class ArrivalLog {
     Clock* clock = nullptr;
     Executor* executor = Executor::Threads();
     std::string logdir;
-    // Without `format`.
+    // The file's header, without `format`.
     v1::ArrivalLogHeader header;
     // The period of writes. If zero, only Sync and the destructor write (tests).
     absl::Duration period = absl::Seconds(1);
   };
 
   // Creates the file; it is durable on return. Errors: AlreadyExists if the logdir has a file of this name; those of
-  // the file system, after which there is none.
+  // the file system, after which there is no file.
   static absl::StatusOr<std::unique_ptr<ArrivalLog>> Create(Options options);
-  // Returns true if the logdir has files of incarnations that recorded the order. Then one that does not record it must
-  // create a file too, so that a reader knows from which step on earlier ones do not apply.
+  // Returns true if the logdir has files of incarnations that recorded the order. Then an incarnation that does not
+  // record it must also create a file, so that a reader knows the step from which earlier files do not apply.
   static absl::StatusOr<bool> HasFiles(FileSystem* fs, const std::string& logdir);
-  // Writes what waits.
+  // Writes the pending records.
   ~ArrivalLog();
 
   // Never blocks on files.
   void Append(const v1::Arrival& arrival) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Blocks until everything appended is on the device. After an error, the records still wait.
+  // Blocks until everything appended is on the device. After an error, the records remain pending.
   absl::Status Sync() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   ArrivalLog(Options options, std::unique_ptr<WritableFile> file);
-  // Called by the task, which makes one call at a time.
+  // Called by the task, one call at a time.
   void Write() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
@@ -60,11 +61,11 @@ class ArrivalLog {
   Mutex mutex_;
   std::string pending_ ABSL_GUARDED_BY(mutex_);
   bool overflowed_ ABSL_GUARDED_BY(mutex_) = false;
-  // Sync waits; stays set until the file has been synced.
+  // True from a call to Sync until the file has been synced.
   bool sync_requested_ ABSL_GUARDED_BY(mutex_) = false;
   // The result of the last Write.
   absl::Status written_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<PeriodicTask> task_;  // the last member: it uses the others
+  std::unique_ptr<PeriodicTask> task_;  // the last member, because it uses the others
 };
 
 }  // namespace lockstep

@@ -50,7 +50,7 @@ class ArrivalLogTest : public ::testing::Test {
     log_->Append(arrival);
   }
   absl::StatusOr<RecordedOrder> Read() { return RecordedOrder::Read(&fs_, kLogdir, kRun, 0, 1000); }
-  // The positions of a step's contributions.
+  // Returns the positions of a step's contributions.
   std::vector<int64_t> PositionsOf(int64_t step, int64_t least = 1) {
     const auto order = Read();
     EXPECT_TRUE(order.ok()) << order.status();
@@ -187,7 +187,7 @@ TEST_F(ArrivalLogTest, FailedCreationLeavesNoFile) {
   Start(0);
 }
 
-// FencedFiles shows no file that is not renamed.
+// FencedFiles does not show a file before it is renamed.
 TEST_F(ArrivalLogTest, FileAppearsByARename) {
   fs_.FailMatching(FaultyFileSystem::Operation::kRename, "arrivals-1", absl::InternalError("Input/output error"));
   EXPECT_TRUE(absl::IsInternal(ArrivalLog::Create(OptionsOf(1, 0)).status()));

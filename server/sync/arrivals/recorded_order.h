@@ -18,21 +18,21 @@ inline constexpr char kArrivalLogFormat[] = "lockstep arrivals";
 
 // Returns the path of an incarnation's file.
 std::string ArrivalFile(const std::string& logdir, int64_t generation);
-// Returns the names of all such files, with their generations, in that order.
+// Returns the names of all such files with their generations, ordered by generation.
 absl::StatusOr<std::vector<std::pair<int64_t, std::string>>> ArrivalFiles(FileSystem* fs, const std::string& logdir);
 
-// The order in which contributions were admitted to a range of a run's steps, as the logdir has it (ArrivalLog). Of
-// several incarnations that made a step, the last one's order counts. Immutable.
+// The order in which contributions were admitted to a range of a run's steps, as recorded in the logdir (ArrivalLog).
+// If several incarnations made a step, the last one's order counts. Immutable.
 class RecordedOrder {
  public:
-  // Reads what is on record of the steps after `first`, up to `last`. A file that was cut off, as a kill does, or is
-  // damaged counts up to there. Errors: InvalidArgument for a file of this name that is no such log, or is another
-  // run's; DataLoss if the damage hides from which step on a file counts; those of the file system.
+  // Reads the records of the steps after `first`, up to `last`. A file that is damaged, or was cut off by a kill,
+  // counts up to that point. Errors: InvalidArgument for a file of this name that is not such a log or belongs to
+  // another run; DataLoss if the damage hides the step at which a file begins to count; those of the file system.
   static absl::StatusOr<RecordedOrder> Read(FileSystem* fs, const std::string& logdir, const std::string& run_id,
                                             int64_t first, int64_t last);
 
-  // Returns the contributions to the update that made `step`, in the order of their slots, at least `least` of them.
-  // NotFound if fewer are on record.
+  // Returns the contributions to the update that made `step`, in slot order. Returns NotFound if fewer than `least` are
+  // on record.
   absl::StatusOr<std::vector<v1::Arrival>> ArrivalsOf(int64_t step, int64_t least) const;
 
  private:
