@@ -19,7 +19,7 @@ bool EstimateSender::Feed(const ParameterLayout& layout, int64_t step,
   for (int64_t slot = block.first; slot < block.end(); ++slot) {
     Slot& sent = slots_[slot];
     if (sent.step != step) {
-      // At step 0 both ends know that all estimates are zeros.
+      // At step 0, both ends know that all estimates are zero.
       sent = {step, step == 0 ? num_segments : 0};
     }
     for (; sent.segments < num_segments; ++sent.segments) {

@@ -12,26 +12,26 @@
 
 namespace lockstep {
 
-// Sends the gradient estimates of top-k compression to one worker. Tracks which ones the worker holds (see
+// Sends the gradient estimates of top-k compression to one worker. Tracks which estimates the worker holds (see
 // HeldEstimates, its mirror image) and which ones it needs before a token. Not thread-safe.
 class EstimateSender {
  public:
   // `max_elements` is the capacity of one frame, which holds at least one piece.
   explicit EstimateSender(int64_t max_elements = int64_t{1} << 20) : max_elements_(max_elements) {}
 
-  // Notes that the worker has computed `block` of `step`: its copies of these slots' estimates are now those of the
-  // next step.
+  // Records that the worker has computed `block` of `step`, so that its copies of these slots' estimates are now those
+  // of the next step.
   void Advance(int64_t step, const SlotBlock& block);
 
-  // Adds what the worker lacks for a token of `step`, whose estimates these are, up to one frame. Returns true if the
-  // worker then holds everything, so that the token may follow. Other slots are forgotten then.
+  // Adds the part of `estimates` that the worker lacks for a token of `step`, up to one frame. Returns true if the
+  // worker then holds everything, so that the token may follow. In that case, forgets all other slots.
   bool Feed(const ParameterLayout& layout, int64_t step, const std::shared_ptr<const GradientEstimates>& estimates,
             const SlotBlock& block, StepReplyFrame* reply);
 
  private:
   struct Slot {
     int64_t step = -1;
-    // Number of the model's segments that were passed; all of them if the worker holds the slot's estimate.
+    // Number of the model's segments passed so far; all of them if the worker holds the slot's estimate.
     size_t segments = 0;
   };
   const int64_t max_elements_;

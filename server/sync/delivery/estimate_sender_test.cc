@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kSlots = 4;
 
-// "a" has two segments, "fixed" is not trained.
+// "a" has two segments; "fixed" is not trained.
 class EstimateSenderTest : public ::testing::Test {
  protected:
   EstimateSenderTest() {
@@ -50,7 +50,7 @@ class EstimateSenderTest : public ::testing::Test {
     store_->CommitUpdate(std::vector<std::vector<std::vector<float>>>(kSlots));
   }
 
-  // Feeds until a token may follow; returns the number of pieces.
+  // Feeds until a token may follow. Returns the number of pieces.
   int Feed(const SlotBlock& block) {
     int pieces = 0;
     for (bool done = false; !done;) {
@@ -64,7 +64,7 @@ class EstimateSenderTest : public ::testing::Test {
     }
     return pieces;
   }
-  // The worker computes the block with what it holds, which must be right.
+  // Lets the worker compute the block with the estimates that it holds. Expects them to be correct.
   void Compute(const SlotBlock& block) {
     const auto estimates = held_->Take(store_->step(), block);
     ASSERT_TRUE(estimates.ok()) << estimates.status();
