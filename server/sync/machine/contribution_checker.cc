@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kSegmentElements = ParameterLayout::kSegmentElements;
 
-// Bytes of the update values in one slot's report.
+// Returns the size of the update values in one slot's report, in bytes.
 int64_t UpdateBytes(const ParameterLayout& layout) {
   int64_t bytes = 0;
   for (const auto& op : layout.update_ops()) {
@@ -166,7 +166,7 @@ absl::Status ContributionChecker::MarkPiece(const StepPiece& piece) {
   const auto& variable = layout_.variables()[piece.variable];
   int segment = variable.first_segment + static_cast<int>(piece.offset / kSegmentElements);
   const size_t base = piece.sparse ? static_cast<size_t>(piece.slot - block_.first) * layout_.segments().size() : 0;
-  // A sparse piece is one segment, however few of its elements it holds.
+  // A sparse piece is one segment, no matter how few of its elements it holds.
   const int64_t elements = piece.sparse ? 1 : piece.content.size();
   for (int64_t at = 0; at < elements; at += layout_.segments()[segment++].elements) {
     if (segments_[base + segment]) {
@@ -200,8 +200,8 @@ StepFrameLimits FrameLimitsOf(const ParameterLayout& layout, int64_t slots, bool
   limits.reports = slots;
   limits.pieces = static_cast<int64_t>(layout.segments().size()) * (sparse ? slots : 1);
   limits.bytes += 16 * 8 * static_cast<int64_t>(layout.variables().size());  // digests: kNumberBytes for each byte
-  // The objects of a report and of an update value have some 200 bytes each.
-  // Workers send no more than 1 MiB of reports in a frame.
+  // The objects for a report and for an update value take some 200 bytes each. Workers send no more than 1 MiB of
+  // reports in a frame.
   limits.bytes += std::min<int64_t>(slots * MaxSummaryBytes(layout), 64 * kMaxSummaryBytes);
   limits.bytes += slots * (200 * (1 + static_cast<int64_t>(layout.update_ops().size())) + UpdateBytes(layout));
   return limits;

@@ -15,28 +15,28 @@
 
 namespace lockstep {
 
-// Checks the contribution whose frames arrive over one stream: they belong together, fit the model, name each slot and
-// segment once, in order, and are complete at the end. Contributions that pass may be summed without further checks.
-// Knows nothing about tokens or the step's other contributions. Errors are InvalidArgument and name the object and the
-// numbers that disagree.
-// Life cycle: Begin, CheckFrame for every frame, CheckWhole after the last one. Pure; not thread-safe.
+// Checks the contribution whose frames arrive over one stream: the frames must belong together, fit the model, name
+// each slot and segment once, in order, and be complete at the end. Contributions that pass may be summed without
+// further checks. Knows nothing about tokens or the step's other contributions. Errors are InvalidArgument and name the
+// object and the numbers that disagree.
+// Call Begin, then CheckFrame for every frame, then CheckWhole after the last one. Pure; not thread-safe.
 class ContributionChecker {
  public:
   struct Options {
     // The data type of gradients on the wire.
     v1::DataType gradients = v1::DT_FLOAT;
-    // If true, gradients travel as the differences of each slot's gradient from its estimate (top-k compression), and a
-    // piece is one segment of one slot.
+    // If true, gradients travel as the differences between each slot's gradient and its estimate (top-k compression),
+    // and a piece is one segment of one slot.
     bool sparse = false;
   };
 
-  // `layout` must outlive this.
+  // `layout` must outlive this object.
   ContributionChecker(const ParameterLayout* layout, const Options& options) : layout_(*layout), options_(options) {}
 
   // Forgets the previous contribution.
   void Begin(int64_t step, const SlotBlock& block);
-  // Checks the contribution's next frame. If it is not `wanted` because its step is over, only the order is checked and
-  // nothing is kept.
+  // Checks the contribution's next frame. If it is not `wanted` because its step is over, only checks the order and
+  // keeps nothing.
   absl::Status CheckFrame(const StepFrame& frame, bool wanted);
   // Checks that every trainable segment has arrived (for each slot, if sparse).
   absl::Status CheckWhole() const;
@@ -56,7 +56,7 @@ class ContributionChecker {
   absl::Status CheckDense(const StepPiece& piece) const;
   // Checks that the piece holds one segment's differences.
   absl::Status CheckSparse(const StepPiece& piece) const;
-  // Checks that each segment of a checked piece arrives once.
+  // Checks that each segment of a checked piece arrives only once.
   absl::Status MarkPiece(const StepPiece& piece);
   int64_t pieces_of_a_segment() const { return options_.sparse ? block_.count : 1; }
 
@@ -70,10 +70,10 @@ class ContributionChecker {
   int64_t num_segments_ = 0;
 };
 
-// Checks that a frame that belongs to no contribution holds no part of one.
+// Checks that a frame outside of any contribution holds no part of one.
 absl::Status CheckEmpty(const StepFrame& frame);
 
-// Returns the limits of a frame in a run of `slots` slots.
+// Returns the limits of a frame in a run with `slots` slots.
 StepFrameLimits FrameLimitsOf(const ParameterLayout& layout, int64_t slots, bool sparse);
 
 }  // namespace lockstep

@@ -39,7 +39,7 @@ v1::SlotReport Report(int64_t slot) {
   return report;
 }
 
-// `count` differences of `value` from element 0 on.
+// Returns differences of `value` for the first `count` elements.
 std::string Differences(uint16_t count, float value) {
   std::string bytes;
   for (uint16_t i = 0; i < count; ++i) bytes.append(reinterpret_cast<const char*>(&i), sizeof(i));

@@ -6,7 +6,7 @@
 namespace lockstep {
 namespace {
 
-// Returns the time to three digits or milliseconds.
+// Rounds the time to three digits or to milliseconds.
 absl::Duration Rounded(absl::Duration time) {
   return absl::Trunc(time, time < absl::Seconds(10) ? absl::Milliseconds(1) : absl::Milliseconds(100));
 }

@@ -20,7 +20,7 @@ StepMachine::StepMachine(const Options& options, std::unique_ptr<StepPolicy> pol
              : step > limit()     ? State::kHeld
                                   : State::kRunning),
       step_(step),
-      // Staged contributions come in the order of their slots, which takes the fewest partial sums.
+      // Staged contributions arrive in slot order, which needs the fewest partial sums.
       admission_(options.slots, stages_ ? kNoLimit : options.max_partial_sums),
       staging_(options.max_staged),
       leases_(options.lease) {}
@@ -98,7 +98,7 @@ void StepMachine::ReleaseUnwanted(absl::Time now, StepEffects* effects) {
 }
 
 void StepMachine::TakePlacesBack(absl::Time now, StepEffects* effects) {
-  if (!stages_ || !running()) return;  // while it is held, no contribution can be completed
+  if (!stages_ || !running()) return;  // no contribution can be completed while the run is held
   for (const uint64_t session : staging_.TakeBack(now - options_.lease)) {
     const WorkerState& worker = workers_.at(session);
     effects->events.push_back({RunEvent::kPlaceTaken, step_, worker.name(), worker.last_token()->ToString()});
@@ -184,7 +184,7 @@ StepEffects StepMachine::OnTick(absl::Time now) {
     if (lease.token.batch) effects.events.back().text = lease.token.ToString();
     worker.OnLeaseEnded();
     Update(lease.session, worker);
-    // Further reading shows whether the worker is still there.
+    // Reading more from the worker shows whether it is still there.
     const bool waits_for_place = staging_.waits(lease.session);
     if (waits_for_place) staging_.Drop(lease.session);
     if (admission_.waits(lease.session)) {
@@ -197,7 +197,7 @@ StepEffects StepMachine::OnTick(absl::Time now) {
   TakePlacesBack(now, &effects);
   for (const uint64_t session : FlatSet<uint64_t>(silent_)) {
     const WorkerState& worker = workers_.at(session);
-    // A token that was still here when its lease ended waits behind a reply that the worker does not take.
+    // A token still unsent when its lease ended waits behind a reply that the worker does not read.
     if (!worker.awaits_token() || now - worker.heard() < options_.unread_limit) continue;
     const std::string limit = absl::FormatDuration(options_.unread_limit);
     effects.events.push_back({RunEvent::kUnread, step_, worker.name(), "", {}, {}, options_.unread_limit});
@@ -336,7 +336,7 @@ StepEffects StepMachine::OnRoomForSnapshot(absl::Time now) {
 void StepMachine::Proceed(absl::Time now, StepEffects* effects) {
   if (step_ >= total_steps_) {
     Complete(effects);
-    // Otherwise the code that ends the run saves it; if that is before its last step, once the end is recorded.
+    // Otherwise the code that ends the run saves it; before the run's last step, it does so once the end is recorded.
     effects->snapshot = snapshot_due() && TakeRoom();
     return;
   }
@@ -384,7 +384,7 @@ void StepMachine::CommitIfComplete(absl::Time now, StepEffects* effects) {
   if (!running() || !policy_->Complete(progress_.summed, now)) return;
   Fail(policy_->CheckCommit(), effects);
   effects->commit = running();
-  progress_.summed = false;  // once
+  progress_.summed = false;  // act on it only once
 }
 
 void StepMachine::CommitOrAssign(absl::Time now, StepEffects* effects) {
@@ -420,8 +420,8 @@ void StepMachine::EndContribution(uint64_t session, const FrameResult& result, a
   const v1::ContributionResult verdict = policy_->Judge(token);
   const absl::Duration took = now - worker.token_time();
   StepPolicy::Contribution contribution{session, worker.name(), token, nullptr, counts, took, absl::nullopt};
-  // A contribution that is no longer wanted may break off; if it is complete, it is still compared. One that the end of
-  // the input breaks off has nothing to compare.
+  // A contribution that is no longer wanted may be incomplete; if it is complete, it is still compared. If the end of
+  // the input cuts it off, there is nothing to compare.
   absl::Span<const uint64_t> digests;
   if (result.digests != nullptr) digests = *result.digests;
   if (token.digest && !result.input_ended && (!digests.empty() || counts)) contribution.digests = digests;
@@ -439,7 +439,7 @@ void StepMachine::EndContribution(uint64_t session, const FrameResult& result, a
   if (!worker.any_new() && verdict == v1::CONTRIBUTION_ACCEPTED) {
     worth = stages_ ? v1::CONTRIBUTION_REJECTED : v1::CONTRIBUTION_DUPLICATE;
   }
-  if (stages_ && result.input_ended) worth = v1::CONTRIBUTION_NONE;  // there was none
+  if (stages_ && result.input_ended) worth = v1::CONTRIBUTION_NONE;  // there was no contribution
   effects->status = worker.OnContributed(worth);
   if (worth != v1::CONTRIBUTION_NONE) effects->contributed = StepEffects::Contributed{token, worth, took};
 }
@@ -507,9 +507,9 @@ absl::optional<StepMachine::Reply> StepMachine::NextReply(uint64_t session, absl
   }
   reply.result = worker.result();
   reply.finished = state_ == State::kFinished;
-  // Hearing from a worker, or notifying it that the run is over, changes its place in the policy's queue.
+  // When a worker is heard from, or notified that the run is over, its place in the policy's queue changes.
   const bool moves = worker.silent() || reply.finished;
-  if (worker.silent()) worker.OnHeard(now);  // the previous reply was taken at last
+  if (worker.silent()) worker.OnHeard(now);  // the worker has finally read the previous reply
   if (reply.finished) {
     worker.OnFinishSent();
   } else if (worker.phase() == WorkerState::Phase::kAssigned) {

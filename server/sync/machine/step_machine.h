@@ -35,10 +35,11 @@ namespace lockstep {
 //     2. snapshot: take it, before the next step begins
 //     3. begin: make the sums of the next step
 //     4. give_up, complete: throw the sums away
-//     5. unstage, close: drop what these have staged; forget these streams, which `resume` may still name, and `wake`
-//        does not
-//     6. commit: apply the sums and call OnCommitted. Its effects follow in the same order, except that `begin` is the
-//        last: streams that keep too many old values end first, and give up their memory
+//     5. unstage, close: drop what these workers have staged, and forget the closed streams; `resume` may still name
+//       them,
+//        but `wake` does not
+//     6. commit: apply the sums and call OnCommitted. Its effects follow in the same order, except that `begin` comes
+//        last, so that streams that keep too many old values end first and release their memory
 //   without the lock, because each of these calls other code
 //     7. events to RunEvents, then close, wake and resume to the streams, in this order
 //     8. the snapshot, the commit, complete and failure to RunEvents, in this order
@@ -55,23 +56,23 @@ struct StepEffects {
     absl::Duration took;  // since the token was given
   };
 
-  // Not OK: the frame is refused, and its stream ends.
+  // If not OK, the frame is refused and its stream ends.
   absl::Status status;
   // Workers that have a reply to read.
   absl::InlinedVector<uint64_t, 2> wake;
   // Workers whose waiting frame (FrameStart) must be handed to OnFrame again.
   absl::InlinedVector<uint64_t, 2> resume;
-  // Workers whose staged contribution is dropped: its memory must be freed, also before their next frame.
+  // Workers whose staged contribution is dropped. Its memory must be freed before their next frame.
   std::vector<uint64_t> unstage;
-  // Workers that the machine no longer knows; their streams must end.
+  // Workers that the machine no longer knows. Their streams must end.
   std::vector<Close> close;
   // The step is covered. Commit it, then call OnCommitted, which never sets this.
   bool commit = false;
   // A snapshot of the state at the machine's step must be taken.
   bool snapshot = false;
-  // The next step may begin now: tokens for it are among what follows.
+  // The next step may begin now. Some of the other effects are tokens for it.
   bool begin = false;
-  // The step in progress is given up: its sums must be thrown away. It may begin again.
+  // The step in progress is given up, so its sums must be thrown away. It may begin again.
   bool give_up = false;
   // The run has reached its end. Set once.
   bool complete = false;
@@ -104,15 +105,16 @@ struct StepEffects {
 //
 //   ¹ No worker has a token of the step in progress with a running lease, and no frame is being summed into it, while
 //   the limit of kChange is below step(), or EndAt has requested the end at the next boundary. The step is given up,
-//   since it would wait for a worker that may never come. When it restarts, each worker that had a token of it loses
-//   its stream: what the worker was sent, or has sent in part, belongs to sums that are gone.
+//   because it would wait for a worker that may never come. When it restarts, each worker that had a token of it loses
+//   its stream, because the data exchanged over it belongs to sums that are gone.
 //
-// "At limit" is also where a snapshot is due for which there is no room; a held run continues once both allow it. "Last
-// commit" is one that reaches the last step, or to which a slot was contributed whose report says `stop`.
+// A commit is also "at limit" if a snapshot is due but there is no room for it; a held run continues once both allow
+// it. A commit is the "last" one if it reaches the last step, or if a slot was contributed to it whose report says
+// `stop`.
 class StepMachine {
  public:
-  // Frames are summed and tokens given only in kRunning. In kHeld, no step is in progress. A worker that asks for a
-  // token learns that the run is over only in kFinished.
+  // Frames are summed and tokens are given out only in kRunning. In kHeld, no step is in progress. A worker that asks
+  // for a token learns that the run is over only in kFinished.
   enum class State { kRunning, kHeld, kComplete, kStopped, kFailed, kFinished };
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
   // Parties that can hold the run between two steps: the program that follows it, and requests that end or change it.
@@ -132,8 +134,8 @@ class StepMachine {
     // A snapshot is due at every multiple of this many steps, when the next step may begin or the run has reached its
     // last step. If 0, never.
     int64_t snapshot_every_steps = 0;
-    // If true, the run is held where a snapshot is due until OnRoomForSnapshot, once for each snapshot. Initially there
-    // is room for one.
+    // If true, the run is held where a snapshot is due until OnRoomForSnapshot is called, once for each snapshot.
+    // Initially there is room for one.
     bool await_room = false;
     // The initial limit of kFollower.
     int64_t limit = kNoLimit;
@@ -141,7 +143,7 @@ class StepMachine {
 
   StepMachine(const Options& options, std::unique_ptr<StepPolicy> policy, int64_t step);
 
-  // Handles a new stream of the session; closes an earlier one.
+  // Handles a new stream of the session. Closes an earlier one.
   StepEffects OnConnected(uint64_t session, std::string name, absl::Time now);
   // Handles the end of the session's stream.
   StepEffects OnDisconnected(uint64_t session, absl::Time now);
@@ -149,66 +151,66 @@ class StepMachine {
   // Handles the passage of time: ends leases and closes unread streams.
   StepEffects OnTick(absl::Time now);
 
-  // Handles a frame that has arrived, or one that has waited and is passed again (`resumed`), which is no sign of life.
-  // An error ends the stream and leaves the run unchanged.
+  // Handles a frame that has arrived, or one that has waited and is passed again (`resumed`), which is not a sign of
+  // life. An error ends the stream and leaves the run unchanged.
   struct FrameStart {
-    bool begins = false;  // it is the first of a contribution
-    bool wanted = false;  // the contribution counts: its gradients are to be summed, or staged
+    bool begins = false;  // the frame is the first of a contribution
+    bool wanted = false;  // the contribution counts, so its gradients must be summed or staged
     // The frame must wait: its gradients would exceed the limit of partial sums, no place is free for a staged
-    // contribution, or it would complete one while the run is held. Nothing of it may be used, and nothing read from
-    // the worker, until StepEffects::resume names it or its stream ends. `begins` is not repeated.
+    // contribution, or it would complete one while the run is held. The caller must not use any of it, or read anything
+    // from the worker, until StepEffects::resume names the worker or its stream ends. `begins` is not repeated.
     bool waits = false;
   };
   absl::StatusOr<FrameStart> OnFrame(uint64_t session, const StepFrame& frame, absl::Time now, bool resumed = false);
-  // Handles a complete staged contribution of the session. If it counts, returns its place among those of the step; it
-  // then counts even if its stream ends. The caller must add it to the sums, and call OnSummed or OnOrphanSummed before
-  // another OnStaged or the end of an input. Otherwise nothing of it is used.
+  // Handles a complete staged contribution of the session. If it counts, returns its place among the step's
+  // contributions; it then counts even if its stream ends. The caller must add it to the sums, and call OnSummed or
+  // OnOrphanSummed before another OnStaged or the end of an input. If it does not count, none of it is used.
   absl::optional<int64_t> OnStaged(uint64_t session, absl::Time now);
   // The result of a frame that was checked and, if still wanted, summed.
   struct FrameResult {
-    bool end = false, leave = false;  // as the frame says
-    bool wanted = false;              // it was summed, and its step is still in progress
+    bool end = false, leave = false;  // from the frame
+    bool wanted = false;              // the frame was summed, and its step is still in progress
     bool admitted = false;            // OnStaged has returned a place for it
-    bool any_new = false;             // some of its gradients were not summed before
+    bool any_new = false;             // some of its gradients had not been summed before
     bool summed = false;              // every sum of the step is complete
-    bool input_ended = false;         // before one of the slots: the step cannot be made
-    absl::Status failure;             // what was contributed cannot be used by anyone
+    bool input_ended = false;         // before one of the slots, so the step cannot be completed
+    absl::Status failure;             // the contribution cannot be used by any step
     // StepFrame.digests; may be null.
     const std::vector<uint64_t>* digests = nullptr;
   };
   StepEffects OnSummed(uint64_t session, const FrameResult& result, absl::Time now);
-  // Does the same for a frame whose stream has ended meanwhile.
+  // Like OnSummed, for a frame whose stream has ended in the meantime.
   StepEffects OnOrphanSummed(const FrameResult& result, absl::Time now);
   // Handles the commit of the step. `last` is true if a contribution to it requested the end of the run.
   StepEffects OnCommitted(bool last, absl::Time now);
 
   // Lets the step from s to s + 1 begin only if s <= limit. A step that has begun continues, unless it is given up.
   StepEffects SetLimit(Limiter limiter, int64_t limit, absl::Time now);
-  // Notes that another snapshot may be taken.
+  // Records that another snapshot may be taken.
   StepEffects OnRoomForSnapshot(absl::Time now);
-  // Takes the room for a snapshot that is not due. Returns false if there is none, or if the run has ended before its
-  // last step: the code that records the end saves that step.
+  // Takes the room for a snapshot that is not due. Returns false if there is no room, or if the run has ended before
+  // its last step, because the code that records the end saves that step.
   bool TakeRoom();
-  // Ends the run at `step`: the present one if the machine is held, or a later one. The run ends one step earlier if
-  // its last step is given up. Ignored if the run would end before `step`.
+  // Ends the run at `step`, which is the current one if the machine is held, or a later one. The run ends one step
+  // earlier if its last step is given up. Ignored if the run would end before `step`.
   StepEffects EndAt(int64_t step, absl::Time now);
 
   // A reply to a worker.
   struct Reply {
-    v1::ContributionResult result = v1::CONTRIBUTION_NONE;  // of its last contribution
-    absl::optional<StepToken> token;                        // once it has the values of the token's step
-    bool takes_values = false;  // it can use values now: of its token's step, or the next ones
+    v1::ContributionResult result = v1::CONTRIBUTION_NONE;  // of the worker's last contribution
+    absl::optional<StepToken> token;                        // set once the worker has the values of the token's step
+    bool takes_values = false;  // the worker can use values now: those of its token's step, or the next ones
     bool finished = false;
   };
-  // Returns the reply for a worker that reads; nullopt if there is none. After `finished` the worker has left.
+  // Returns the reply for a worker that reads, or nullopt if there is none. After `finished`, the worker has left.
   absl::optional<Reply> NextReply(uint64_t session, absl::Time now);
-  // Notes that a reply is being sent. If it has a token, `values_step` is the step of the values that the token comes
-  // with.
+  // Records that a reply is being sent. If it has a token, `values_step` is the step of the values that come with the
+  // token.
   void OnReplySent(uint64_t session, absl::optional<int64_t> values_step);
 
-  // Commits no further step and gives no further token. No worker is notified.
+  // Commits no further step and gives out no further token. Does not notify workers.
   StepEffects Stop();
-  // Ends the steps as Stop does, and notifies every worker that waits, or asks later, that the run is over.
+  // Ends the steps like Stop, and notifies every worker that waits now or asks later that the run is over.
   StepEffects Finish();
 
   int64_t step() const { return step_; }
@@ -217,12 +219,13 @@ class StepMachine {
   bool running() const { return state_ == State::kRunning; }
   // Returns the global step at which the run ends.
   int64_t total_steps() const { return total_steps_; }
-  // Returns the next global step at which the machine can be held or end, unless the step in progress is given up: the
-  // present one if no step is in progress.
+  // Returns the next global step at which the machine can be held or end, unless the step in progress is given up. If
+  // no step is in progress, this is the current one.
   int64_t next_boundary() const { return running() ? step_ + 1 : step_; }
   bool idle() const { return workers_.empty(); }
   bool connected(uint64_t session) const { return workers_.count(session) > 0; }
-  // Returns the sessions that have contributed to the step in progress, or are doing so: they can use the next values.
+  // Returns the sessions that have contributed, or are contributing, to the step in progress. They can use the next
+  // values.
   const FlatSet<uint64_t>& contributors() const { return contributors_; }
   StepPolicy::Traits traits() const { return policy_->traits(); }
   // Returns StepPolicy::stream_positions at step().
@@ -237,11 +240,11 @@ class StepMachine {
  private:
   // Resumes contributions that wait for admission: those for which there is room, or all if no step is in progress.
   void Admit(absl::Time now, StepEffects* effects);
-  // Gives free places for staged contributions to sessions that wait for one.
+  // Gives free places for staged contributions to waiting sessions.
   void AdmitToStaging(absl::Time now, StepEffects* effects);
   // Resumes contributions that wait for a place but are no longer wanted after a commit.
   void ReleaseUnwanted(absl::Time now, StepEffects* effects);
-  // Frees the places of workers that have sent nothing for the time of a lease, if others wait.
+  // Frees the places of workers that have sent nothing for as long as a lease, if others wait.
   void TakePlacesBack(absl::Time now, StepEffects* effects);
   // Decides whether the gradients of the frame, which is otherwise wanted, may be used now.
   void AskForRoom(uint64_t session, const StepFrame& frame, absl::Time now, FrameStart* start);
@@ -250,23 +253,23 @@ class StepMachine {
   // If no contribution in progress could make room, makes the last waiting worker drop its own and take the place of a
   // missing worker.
   void EndStall(absl::Time now, StepEffects* effects);
-  // Updates the indexes and the policy after a change of a worker.
+  // Updates the indexes and the policy after a worker has changed.
   void Update(uint64_t session, const WorkerState& worker);
   void Remove(uint64_t session);
   // Ends the session's lease, if it holds one.
   void Release(uint64_t session);
   // Ends the wait of the session's contribution for others.
   void Resume(uint64_t session, absl::Time now);
-  // Returns true if some worker computes or contributes and is not slow: its contribution may make room for those that
-  // wait.
+  // Returns true if some worker computes or contributes and is not slow, so that its contribution may make room for
+  // those that wait.
   bool AnyInTime(absl::Time now) const;
   // Reports the contribution to the policy with the session's lease, which ends if the contribution counts.
   StepPolicy::Outcome TellContribution(StepPolicy::Contribution contribution, absl::Time now);
   // Gives out the tokens that the policy assigns.
   void Assign(absl::Time now, StepEffects* effects);
-  // Ends all leases, and voids the tokens that were given but not sent.
+  // Ends all leases, and voids the tokens that were given out but not sent.
   void VoidTokens();
-  // Notes that the frame was summed, and whether the sums are complete.
+  // Records that the frame was summed, and whether the sums are complete.
   void OnSums(const FrameResult& result);
   // Commits the step if its sums are complete and the policy waits for nothing else. Otherwise gives out tokens.
   void CommitOrAssign(absl::Time now, StepEffects* effects);
@@ -279,7 +282,7 @@ class StepMachine {
   void EndWaits(StepEffects* effects);
   // Returns true if the frame, which is part of a contribution, must wait until the run is no longer held.
   bool WaitsForHold(uint64_t session, const StepFrame& frame, bool accepted) const;
-  // Prepares the restart of a step that was given up: closes the streams of workers that had a token of it.
+  // Prepares the restart of a step that was given up by closing the streams of workers that had a token of it.
   void ForgetGivenUp(StepEffects* effects);
   void Fail(const absl::Status& failure, StepEffects* effects);
   int64_t limit() const { return *std::min_element(limits_.begin(), limits_.end()); }
@@ -293,7 +296,7 @@ class StepMachine {
 
   const Options options_;
   const std::unique_ptr<StepPolicy> policy_;
-  const bool stages_;  // contributions
+  const bool stages_;  // the policy stages contributions
   int64_t total_steps_;
   std::array<int64_t, 2> limits_;  // by Limiter
   // True if there is room for a snapshot. Changes only with await_room.
@@ -304,17 +307,17 @@ class StepMachine {
   bool end_asked_ = false;
   // The progress of the step after step_.
   struct Progress {
-    bool summed = false;    // its sums are complete
-    int summing = 0;        // frames that are being summed into it
+    bool summed = false;    // the step's sums are complete
+    int summing = 0;        // frames that are being summed
     int64_t admitted = 0;   // staged contributions that count
-    bool given_up = false;  // it must restart
+    bool given_up = false;  // the step must restart
   };
   Progress progress_;
   SumAdmission admission_;
   StagingPlaces staging_;
   TokenLeases leases_;
   std::map<uint64_t, WorkerState> workers_;
-  // Indexes over workers_: with a token that was not sent, silent, and contributors().
+  // Indexes over workers_: workers with an unsent token, silent workers, and contributors().
   FlatSet<uint64_t> assigned_;
   FlatSet<uint64_t> silent_;
   FlatSet<uint64_t> contributors_;

@@ -46,7 +46,7 @@ std::string TextOf(State state) {
   return kNames[static_cast<int>(state)];
 }
 
-// A line for each part.
+// Returns a line for each part.
 std::string TextOf(const StepEffects& effects) {
   std::vector<std::string> lines;
   if (!effects.status.ok()) lines.push_back(absl::StrCat("refuse with ", TextOf(effects.status)));
@@ -109,7 +109,7 @@ class Driver {
   StepMachine* machine() { return machine_.get(); }
 
  private:
-  // A word that is spelled wrong would be passed over.
+  // Fails the test if a word is misspelled, because it would otherwise be ignored.
   void CheckWords() const;
   std::string Act();
   void Start(int64_t slots);
@@ -135,7 +135,7 @@ class Driver {
     return value;
   }
   uint64_t session() const { return static_cast<uint64_t>(number(1)); }
-  // The value of the word "name=VALUE".
+  // Returns the value of the word "name=VALUE".
   int64_t option(absl::string_view name, int64_t value) const {
     for (absl::string_view word : words_) {
       if (!absl::ConsumePrefix(&word, name) || !absl::ConsumePrefix(&word, "=")) continue;

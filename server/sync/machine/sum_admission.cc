@@ -42,7 +42,7 @@ void SumAdmission::UpdateNode(size_t node) {
   const Node& right = nodes_[2 * node + 1];
   const auto width = width_ / static_cast<int64_t>(absl::bit_floor(node));
   const int64_t middle = static_cast<int64_t>(node - absl::bit_floor(node)) * width + width / 2;
-  const bool same = middle >= slots_;  // as its left child
+  const bool same = middle >= slots_;  // equals its left child
   sum.whole = sum.whole || (left.whole && (same || right.whole));
   sum.may_be_complete = sum.whole || sum.begun || (left.may_be_complete && (same || right.may_be_complete));
   sum.most = sum.most_in_order = 0;

@@ -14,12 +14,12 @@
 namespace lockstep {
 
 // Decides which contributions to a step may be summed now, so that the partial sums of its tree (SlotTree) stay within
-// a bound for any order of arrival. An admitted contribution arrives piece by piece: each segment may have it or not,
-// even after its sender is gone. So a state of the tree is a set of whole blocks and a set of blocks that may be
-// present. The state is safe if neither these, in the worst case for every segment, nor the remaining slots, summed one
-// after the other in order, exceed the bound. A contribution is admitted if the state stays safe. A contribution to the
-// first slot that is not whole, and one that completes a pair with a whole block, are always admitted: they change
-// nothing. Admitting costs O(log R). Pure; not thread-safe.
+// a bound for any order of arrival. An admitted contribution arrives piece by piece, so each segment may or may not
+// have it, even after its sender is gone. Therefore, a state of the tree is a set of whole blocks and a set of blocks
+// that may be present. The state is safe if neither these blocks, in the worst case for every segment, nor the
+// remaining slots, summed one after the other in order, exceed the bound. A contribution is admitted if the state stays
+// safe. A contribution to the first slot that is not whole, or one that completes a pair with a whole block, is always
+// admitted, because it does not affect safety. Admission costs O(log R). Pure; not thread-safe.
 class SumAdmission {
  public:
   enum class Verdict { kSum, kDrop, kWait };
@@ -27,18 +27,18 @@ class SumAdmission {
   // `bound` is at least LeastPartialSums(slots).
   SumAdmission(int64_t slots, int64_t bound);
 
-  // Starts again with empty sums and without waiting contributions. Returns the sessions that waited, whose
+  // Starts over with empty sums and without waiting contributions. Returns the sessions that were waiting; their
   // contributions to the old sums are unwanted.
   std::vector<uint64_t> Restart();
 
-  // Returns the verdict on the contribution of `session`, which holds a token for `block`. A verdict of kSum or kDrop
-  // does not change until End.
+  // Returns the verdict on the contribution of `session`, which must hold a token for `block`. A verdict of kSum or
+  // kDrop does not change until End.
   Verdict Ask(uint64_t session, const SlotBlock& block);
   // Ends the contribution: it is whole (`covers`), was broken off, or its worker is gone.
   void End(uint64_t session, const SlotBlock& block, bool covers);
   // Returns the sessions whose contributions waited and can be summed now.
   std::vector<uint64_t> Admit();
-  // Drops the contribution, which waits, so that its worker can do something else.
+  // Drops the contribution, which must be waiting, so that its worker can do something else.
   void Drop(uint64_t session);
 
   bool waits(uint64_t session) const { return HasVerdict(session, Verdict::kWait); }
@@ -49,14 +49,14 @@ class SumAdmission {
   uint64_t last_waiting() const { return std::get<2>(*(waiting_.end() - 1)); }
 
  private:
-  // The memory that the blocks below a node of the tree may take. A node is complete when one sum stands for all of it.
+  // The memory that the blocks below a node of the tree may take. A node is complete when one sum represents all of it.
   struct Node {
-    bool begun = false;  // it was admitted itself
-    bool whole = false;  // it is complete for every segment
+    bool begun = false;  // the node itself was admitted
+    bool whole = false;  // the node is complete for every segment
     bool may_be_complete = false;
-    // The most partial sums while the node is not complete.
+    // Maximum number of partial sums while the node is not complete.
     int64_t most = 0;
-    // The most partial sums while its slots are summed in order from here on.
+    // Maximum number of partial sums while its slots are summed in order from here on.
     int64_t most_in_order = 0;
   };
   struct Contribution {
@@ -66,7 +66,7 @@ class SumAdmission {
 
   bool HasVerdict(uint64_t session, Verdict verdict) const;
   bool bounded() const { return !nodes_.empty(); }
-  // Admits the contribution if the state stays safe. Returns true if it is admitted.
+  // Admits the contribution and returns true if the state stays safe.
   bool TryAdmit(const SlotBlock& block);
   size_t IndexOf(const SlotBlock& block) const;
   // Updates the node and its ancestors after a change of the node itself.
@@ -79,7 +79,7 @@ class SumAdmission {
   const int64_t slots_;
   const int64_t bound_;
   const int64_t width_;  // the least power of two that is at least slots_
-  // The root is 1, the children of n are 2n and 2n + 1. Empty when no order of arrival can exceed the bound.
+  // The root is 1, the children of n are 2n and 2n + 1. Empty if no order of arrival can exceed the bound.
   std::vector<Node> nodes_;
   absl::flat_hash_map<uint64_t, Contribution> contributions_;  // by session
   FlatSet<std::tuple<int64_t, int64_t, uint64_t>> waiting_;    // first slot, slots, session

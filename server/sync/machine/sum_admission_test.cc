@@ -25,7 +25,7 @@ using Verdict = SumAdmission::Verdict;
 constexpr int64_t kElements = 3;
 constexpr size_t kSegments = 3;
 
-// Sums that depend on the order of additions.
+// Returns a gradient whose sums depend on the order of additions.
 std::vector<float> Gradient(int64_t slot) {
   return {1.0f / static_cast<float>(slot + 3), static_cast<float>(slot * slot) * 0.37f,
           1e6f / static_cast<float>(slot + 1)};
@@ -42,7 +42,7 @@ std::vector<float> SumOf(const SlotBlock& block, int64_t slots) {
   return {result.sum, result.sum + kElements};
 }
 
-// Workers that bring contributions to one step piece by piece, into trees that must stay within the bound.
+// Workers that send contributions to one step piece by piece, into trees that must stay within the bound.
 class Step {
  public:
   Step(int64_t slots, int64_t bound) : slots_(slots), bound_(bound), admission_(slots, bound), covered_(slots) {
@@ -52,7 +52,7 @@ class Step {
     sums_.resize(kSegments);
   }
 
-  // A contribution begins; returns its session.
+  // Begins a contribution and returns its session.
   uint64_t Begin(const SlotBlock& block, std::mt19937* random) {
     const uint64_t session = ++last_session_;
     Sender& sender = senders_[session];
@@ -111,7 +111,7 @@ class Step {
  private:
   struct Sender {
     SlotBlock block;
-    std::vector<size_t> segments;  // to be sent
+    std::vector<size_t> segments;  // left to send
     bool waits = false;
   };
 
@@ -125,7 +125,7 @@ class Step {
   uint64_t last_session_ = 0;
 };
 
-// All send as soon as they may; each in turn sends a piece.
+// Lets all workers send as soon as they may, one piece each in turn.
 void SendAll(Step* step, std::mt19937* random) {
   while (true) {
     const std::vector<uint64_t> senders = step->sessions(/*waiting=*/false);
@@ -163,7 +163,7 @@ TEST(SumAdmissionTest, EveryOrderOfArrivalEndsWithinTheLeastBound) {
   }
 }
 
-// Blocks of several sizes, several copies, workers that die while they wait and while they send.
+// Tests blocks of several sizes, several copies, and workers that die while they wait or send.
 TEST(SumAdmissionTest, DeathsAndCopiesLeaveNobodyWaiting) {
   for (uint32_t seed = 0; seed < 3000; ++seed) {
     std::mt19937 random(seed);
