@@ -13,21 +13,21 @@
 
 namespace lockstep {
 
-// Asynchronous training: each contribution makes a step as soon as it is whole. Each worker has an input stream. It
-// computes with the newest values at the time when its token is sent. Each batch counts once: of several contributions
-// to one batch, the policy takes the first.
+// Asynchronous training: each contribution makes a step as soon as it is whole. Each worker has an input stream, and
+// computes with the newest values at the time its token is sent. Each batch counts once: if there are several
+// contributions to one batch, the policy accepts the first.
 //
-// With a bound on the staleness, a worker whose contributions since it joined are more than that ahead of the slowest
-// worker's waits. A worker that joins starts level with the slowest one. A silent worker holds up no other. Pure; not
-// thread-safe.
+// If staleness is bounded, a worker waits while its contributions since it joined are more than the bound ahead of the
+// slowest worker's. A worker that joins starts level with the slowest one. A silent worker does not hold up any other.
+// Pure; not thread-safe.
 class AsyncPolicy : public StepPolicy {
  public:
   struct Options {
-    // Contributions that a worker may be ahead of the slowest one; no bound if absent.
+    // Number of contributions that a worker may be ahead of the slowest one. Unbounded if absent.
     absl::optional<int64_t> max_staleness;
   };
 
-  // `positions`: of the streams, in the checkpoint of `step`.
+  // `positions` are the streams' positions in the checkpoint of `step`.
   AsyncPolicy(const Options& options, int64_t step, std::vector<int64_t> positions = {});
 
   Traits traits() const override;
@@ -45,14 +45,14 @@ class AsyncPolicy : public StepPolicy {
 
  private:
   void Detach(uint64_t session);
-  // The fewest contributions of a worker that has a stream; 0 without one.
+  // Returns the lowest contribution count of a worker that has a stream; 0 if there is none.
   int64_t Slowest() const;
 
   const Options options_;
   int64_t step_;
   StreamTable streams_;
   WaitingLine line_;
-  // The contributions of each session that has a stream, since it joined, plus those of the slowest at that time.
+  // The contributions of each session that has a stream, since it joined, plus the count of the slowest at that time.
   std::map<uint64_t, int64_t> contributed_;
 };
 

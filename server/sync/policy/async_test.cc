@@ -74,7 +74,7 @@ class AsyncTest : public ::testing::Test {
     EXPECT_TRUE(start.ok()) << start.status();
     return start->waits;
   }
-  // The frame is handled; returns the result.
+  // Handles the frame and returns the result.
   v1::ContributionResult Finish(uint64_t worker) {
     tokens_.erase(worker);
     StepMachine::FrameResult result;
@@ -88,7 +88,7 @@ class AsyncTest : public ::testing::Test {
     EXPECT_FALSE(Begin(worker));
     return Finish(worker);
   }
-  // The input has no batch for the worker's token. Returns true if the run ends.
+  // Reports that the input has no batch for the worker's token. Returns true if the run ends.
   bool EndInput(uint64_t worker) {
     StepFrame frame = FrameOf(worker);
     frame.end_of_input = true;
@@ -105,7 +105,7 @@ class AsyncTest : public ::testing::Test {
   absl::Time now_ = absl::FromUnixSeconds(1000);
   AsyncPolicy* policy_ = nullptr;
   std::unique_ptr<StepMachine> machine_;
-  std::map<uint64_t, StepToken> tokens_;  // that workers hold
+  std::map<uint64_t, StepToken> tokens_;  // held by workers
   std::vector<uint64_t> resumed_;
   v1::ContributionResult result_ = v1::CONTRIBUTION_NONE;
 };

@@ -13,10 +13,11 @@ SlotAudit::Options AuditOptions(const DeterministicPolicy::Options& options) {
   return audit;
 }
 
-// The minimum time that a step waits for an audited copy: a processor that is busy for a moment must not lose one.
+// The minimum time that a step waits for an audited copy, so that a processor that is busy for a moment does not lose
+// one.
 constexpr absl::Duration kLeastAuditWait = absl::Milliseconds(250);
-// A step that takes this many times as long as usual accepts any worker. If no worker computes it, the usual time is
-// enough.
+// A step that takes this many times as long as usual accepts any worker. If no worker is computing it, the usual time
+// is enough.
 constexpr double kLate = 4;
 
 // Maximum number of slow workers without a slot to examine for each event.
@@ -79,7 +80,7 @@ absl::optional<StepPolicy::Assignment> DeterministicPolicy::Take(const WorkerLed
   if (!block) block = queue_.TakeFree(team.workers, most, now, next.last_block);
   const bool extra = !block || backup || next.last_step == step_;
   if (block) computed_.push_back(next.session);
-  // A slot that was begun while its worker was alone has no digests to compare with.
+  // A slot begun while its worker was alone has no digests to compare with.
   bool audited = block && separated_ && block->count == 1 && audit_.Audits(block->first);
   if (const auto slot =
           block || !(next.trusted || audit_.disputed()) ? absl::nullopt : audit_.Choose(next.session, team.auditors)) {
@@ -124,7 +125,7 @@ StepPolicy::Assignments DeterministicPolicy::Assign(const TokenLeases& leases, a
   if (!opened_) opened_ = now;
   ledger_.StartOneIfNobodyTakesPart(now);
   const bool audits = audit_.enabled() && audit_.Lacks(CountAuditors(now));
-  if (!audits && !queue_.AnythingDue(now)) return assignments;  // as after most frames
+  if (!audits && !queue_.AnythingDue(now)) return assignments;  // the common case
   const Team team = FindTeam(leases, now);
   if (team.auditors > 1 && !separated_) {
     for (const int64_t slot : audit_.slots()) queue_.Separate(slot);
@@ -211,7 +212,7 @@ void DeterministicPolicy::CloseStep(const TokenLeases& leases) {
   computed_.erase(std::unique(computed_.begin(), computed_.end()), computed_.end());
   const auto copies = separated_ ? static_cast<int64_t>(audit_.slots().size()) : 0;
   for (const uint64_t session : computed_) {
-    // No worker is to blame for a delay that all share, or that no other worker waited for.
+    // A worker is not to blame for a delay that all workers share, or that no other worker waited for.
     const auto shared = DelayOfOthers(session);
     const absl::Duration took = *ended_ - *began_ - shared.value_or(absl::ZeroDuration());
     const bool waited_for = shared && std::find(late.begin(), late.end(), session) != late.end();

@@ -16,17 +16,18 @@
 
 namespace lockstep {
 
-// The policy whose weights do not depend on what workers do: every slot of a step is computed, by any worker. Slots are
-// given out in blocks. Workers that took part in the newest step get tokens first. A worker held back by its startup
-// delay gets one only if all are, and one that does not read its replies only if there is no other. A slow worker gets
-// the slots that it finishes before the others would have made the step without it; one that gets none computes copies
-// (WorkerLedger). Audited slots are given out alone, to two workers, and a step waits for both copies as long as
-// SlotAudit says. Assigning costs O(log R + log N) for each token. Pure; not thread-safe.
+// The policy whose weights do not depend on what workers do: every slot of a step is computed, no matter by which
+// worker. Slots are given out in blocks. Workers that took part in the newest step get tokens first. A worker held back
+// by its startup delay gets one only if all are held back, and a worker that does not read its replies only if there is
+// no other. A slow worker gets the slots that it finishes before the others would have made the step without it; a
+// worker that gets none computes copies (WorkerLedger). Audited slots are given out individually, to two workers, and a
+// step waits for both copies as long as SlotAudit says. Assigning costs O(log R + log N) for each token. Pure; not
+// thread-safe.
 class DeterministicPolicy : public StepPolicy {
  public:
   struct Options {
     SlotQueue::Options queue;
-    // The number of slots is that of the queue.
+    // Its number of slots is the queue's.
     SlotAudit::Options audit;
   };
 
@@ -37,11 +38,11 @@ class DeterministicPolicy : public StepPolicy {
   void Remove(uint64_t session) override { ledger_.Remove(session); }
   Assignments Assign(const TokenLeases& leases, absl::Time now) override;
   void OnReleased(const TokenLease& lease, bool expired) override;
-  // Gives out the first slots of the step first from then on, since the others wait for them.
+  // Makes the policy give out the step's first slots first from then on, because the others wait for them.
   void OnSuspended(const TokenLease* lease) override;
   void OnResumed(const TokenLease& lease) override { queue_.Resume(lease); }
   bool IsSlow(const TokenLease& lease, absl::Time now) const override { return queue_.IsSlow(lease, now); }
-  // Copies have the same bits, so one of a step that is over is harmless.
+  // Copies have the same bits, so a copy for a step that is over is harmless.
   v1::ContributionResult Judge(const StepToken& token) const override {
     return token.step == step_ ? v1::CONTRIBUTION_ACCEPTED : v1::CONTRIBUTION_DUPLICATE;
   }
@@ -55,23 +56,23 @@ class DeterministicPolicy : public StepPolicy {
  private:
   // Marks the slots of the contribution's block as covered.
   void Cover(const Contribution& contribution, absl::Time now);
-  // The workers that may get tokens at a moment.
+  // The workers that may get tokens at some moment.
   struct Team {
-    int64_t workers = 0;   // that share the slots
-    int64_t auditors = 0;  // whose copies a step may wait for
-    // True if every rank is treated as the first: there is no fast worker, or none has made the step in time.
+    int64_t workers = 0;   // workers that share the slots
+    int64_t auditors = 0;  // workers whose copies a step may wait for
+    // True if every rank is treated as the first, because there is no fast worker, or none has made the step in time.
     bool equal = false;
     // True if no worker computes the step, and the fast workers are busy with an earlier one.
     bool idle = false;
   };
   // Returns the number of workers that may compute a copy of an audited slot. If two copies differ, any worker is worth
-  // waiting for: the third copy identifies the host that errs.
+  // waiting for, because the third copy identifies the faulty host.
   int64_t CountAuditors(absl::Time now);
   Team FindTeam(const TokenLeases& leases, absl::Time now);
-  // Gives tokens to the waiting workers of a rank, as long as there is something for them.
+  // Gives tokens to the waiting workers of a rank, as long as there is work for them.
   void AssignRank(WorkerLedger::Rank rank, const Team& team, const TokenLeases& leases, absl::Time now,
                   Assignments* assignments);
-  // Takes what the worker computes next; nullopt if there is nothing for it.
+  // Takes what the worker computes next. Returns nullopt if there is nothing for it.
   absl::optional<Assignment> Take(const WorkerLedger::Next& next, WorkerLedger::Rank rank, const Team& team,
                                   const TokenLeases& leases, absl::Time now);
   // Returns the delay that the session did not cause: that of the first block that another worker contributed, or how
@@ -79,7 +80,7 @@ class DeterministicPolicy : public StepPolicy {
   absl::optional<absl::Duration> DelayOfOthers(uint64_t session) const;
   // Reports the completed step, which began at began_, to the ledger.
   void CloseStep(const TokenLeases& leases);
-  // Begins `step`, or begins it again.
+  // Begins or restarts `step`.
   void StartStep(int64_t step);
 
   const int64_t slots_;
@@ -90,22 +91,22 @@ class DeterministicPolicy : public StepPolicy {
   SlotAudit audit_;
   // The time when tokens of this step were first requested.
   absl::optional<absl::Time> opened_;
-  // The time when the first token of this step was given, and when the step could be committed.
+  // The time when the first token of this step was given out, and the time when the step could be committed.
   absl::optional<absl::Time> began_, ended_;
   // The sessions that were given free slots of the step.
   std::vector<uint64_t> computed_;
-  // A block of the step that a worker contributed, perhaps before its contribution has ended.
+  // A block of the step that a worker contributed, possibly before its contribution has ended.
   struct Covered {
     uint64_t session = 0;
-    // The time that it took beyond the usual, from the token on; nullopt without a lease.
+    // The time that the block took beyond the usual, starting at the token; nullopt without a lease.
     absl::optional<absl::Duration> delay;
   };
   std::vector<Covered> covered_;
-  // The session that contributed last.
+  // The last session that contributed.
   uint64_t last_ = 0;
-  // True if this step leases its audited slots singly, because there is a second worker to compare with.
+  // True if this step leases its audited slots individually, because there is a second worker to compare with.
   bool separated_ = false;
-  // True if in this step a contribution has waited for those to earlier slots.
+  // True if a contribution in this step has waited for contributions to earlier slots.
   bool first_slots_first_ = false;
 };
 

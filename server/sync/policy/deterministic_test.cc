@@ -61,7 +61,7 @@ class DeterministicPolicyTest : public ::testing::Test {
     policy_->Remove(session);
   }
 
-  // Contributes to the worker's token, as fast as `took` says.
+  // Contributes to the worker's token, computed in the time `took`.
   void Contribute(uint64_t session, absl::Time now, absl::Duration took) {
     WorkerState& worker = workers_.at(session);
     const StepToken token = *worker.last_token();
@@ -82,7 +82,7 @@ class DeterministicPolicyTest : public ::testing::Test {
   TokenLeases leases_{kLease};
 };
 
-// A second block of a step, or a copy, leaves the batches that a worker has prepared for the next one of use.
+// Extra blocks and copies in a step do not replace the worker's own block, so the batches it has prepared stay useful.
 TEST_F(DeterministicPolicyTest, WorkersKeepTheirBlocksInSpiteOfExtras) {
   Start(/*slots=*/4, /*workers=*/3);
   const absl::Duration took = absl::Milliseconds(1);
@@ -199,13 +199,13 @@ TEST_F(DeterministicPolicyTest, AnUnfinishedContributionDoesNotCount) {
     ASSERT_EQ(Assign().at(1), block);
     Contribute(1, kStart, absl::Milliseconds(10));
   };
-  computes({0, 2});  // the other one may be a moment late
+  computes({0, 2});  // the other one may be slightly late
   computes({2, 2});
   Commit(kStep + 2, kStart);
   EXPECT_EQ(Assign().at(1), (SlotBlock{0, 4}));
 }
 
-// Two workers, of which the second keeps its token of the step before, and its heartbeats continue.
+// Two workers. The second keeps its token of the previous step, and its heartbeats continue.
 class BusyWithAnEarlierStepTest : public DeterministicPolicyTest {
  protected:
   static constexpr absl::Duration kTook = absl::Milliseconds(10);
@@ -229,7 +229,7 @@ TEST_F(BusyWithAnEarlierStepTest, AWorkerInDebtComputesAStepThatNobodyElseDoes) 
   const StepToken token = *second.last_token();
   ASSERT_TRUE(second.OnAsk().ok());
   policy_->Update(2, second);
-  // A step that took a hundred times as long, while the second one waited for the first.
+  // The step takes a hundred times as long, while the second worker waits for the first.
   now_ += 100 * kTook;
   Contribute(1, now_, kTook);
   Commit(kStep + 2, now_);

@@ -78,7 +78,7 @@ StepPolicy::Outcome FirstArrivalsPolicy::OnContribution(const Contribution& cont
     ++taken_;
     streams_.Advance(*token.batch);
   } else if (Judge(token) == v1::CONTRIBUTION_STALE) {
-    // The batch is spent, unless its worker was silent and another one computes it.
+    // The batch is used up, unless its worker was silent and another one computes it.
     if (streams_.Reads(contribution.session, token.batch->stream)) streams_.Advance(*token.batch);
   } else if (Judge(token) == v1::CONTRIBUTION_ACCEPTED && holders_.contains(contribution.session)) {
     queue_.push_front(step_);

@@ -14,26 +14,26 @@
 
 namespace lockstep {
 
-// The policy of TensorFlow's SyncReplicasOptimizer: the first R contributions whose tokens carry the present step make
-// an update, and all others are stale. A worker that has contributed takes a token from a queue, and waits if that is
-// empty; every update adds max(R, T) tokens that carry its step, whatever has become of earlier ones. Each worker has
-// an input stream. It computes with the newest values at the time when its token is sent, which may be newer than the
+// The policy of TensorFlow's SyncReplicasOptimizer: the first R contributions whose tokens carry the current step make
+// an update, and all others are stale. A worker that has contributed takes a token from a queue, and waits if the queue
+// is empty. Every update adds max(R, T) tokens that carry its step, whatever has become of earlier ones. Each worker
+// has an input stream. It computes with the newest values at the time its token is sent, which may be newer than the
 // token.
 //
-// Unlike in the original, a token of a worker that is gone or silent returns to the queue, with the present step, and
-// its stream's batch is computed by another worker. Workers that have waited for a lease, when no token is left and
-// none is held, get one of the present step: in the original they wait for ever. The run ends when all streams have
-// ended. Pure; not thread-safe.
+// Unlike in TensorFlow, the token of a worker that is gone or silent returns to the queue with the current step, and
+// another worker computes its stream's batch. Workers that have waited for the time of a lease, when no token is left
+// in the queue or held, get one of the current step; in TensorFlow, they wait forever. The run ends when all streams
+// have ended. Pure; not thread-safe.
 class FirstArrivalsPolicy : public StepPolicy {
  public:
   struct Options {
     int64_t replicas_to_aggregate = 1;  // R
     int64_t total_replicas = 1;         // T
-    int64_t initial_tokens = 1;         // R - T at least
+    int64_t initial_tokens = 1;         // at least R - T
     absl::Duration lease = absl::Seconds(5);
   };
 
-  // `positions`: of the streams, in the checkpoint of `step`.
+  // `positions` are the streams' positions in the checkpoint of `step`.
   FirstArrivalsPolicy(const Options& options, int64_t step, std::vector<int64_t> positions = {});
 
   Traits traits() const override;
@@ -52,20 +52,20 @@ class FirstArrivalsPolicy : public StepPolicy {
   int64_t num_tokens() const { return static_cast<int64_t>(queue_.size()); }
 
  private:
-  // Adds a token that carries `step`, for a worker that waits. Returns false if the input has no stream for it.
+  // Adds a token that carries `step`, for a waiting worker. Returns false if the input has no stream for it.
   bool Give(uint64_t session, int64_t step, Assignments* assignments);
 
   const Options options_;
   int64_t step_;
-  int64_t taken_ = 0;          // contributions to the present step
-  std::deque<int64_t> queue_;  // the step of each token, the oldest first
+  int64_t taken_ = 0;          // contributions to the current step
+  std::deque<int64_t> queue_;  // the step of each token, oldest first
   StreamTable streams_;
   WaitingLine line_;
-  // Sessions that have contributed nothing yet.
+  // Sessions that have not contributed yet.
   FlatSet<uint64_t> new_;
-  // Sessions that hold a token of the queue.
+  // Sessions that hold a token from the queue.
   FlatSet<uint64_t> holders_;
-  // Since when no session has held a token, and the queue has been empty.
+  // The time since which no session has held a token and the queue has been empty.
   absl::optional<absl::Time> stalled_since_;
 };
 

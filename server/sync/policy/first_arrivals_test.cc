@@ -23,8 +23,8 @@ using ::testing::IsEmpty;
 constexpr absl::Duration kLease = absl::Seconds(5);
 constexpr int64_t kStep = 100;
 
-// The original, whose answers to random scripts this model gives (SyncReplicasOptimizer of TensorFlow 2.21 in one
-// process): the local step of each worker, which its gradients carry, and the queue of tokens.
+// A model of TensorFlow's SyncReplicasOptimizer: the local step of each worker, which its gradients carry, and the
+// queue of tokens. For random scripts, it gives the same answers as TensorFlow 2.21 in one process.
 class Original {
  public:
   Original(int64_t replicas, int64_t total, int64_t initial)
@@ -104,7 +104,7 @@ class FirstArrivalsTest : public ::testing::Test {
     asked.end = true;
     Take(machine_->OnSummed(worker, asked, now_));
   }
-  // Returns whether the contribution counts.
+  // Returns true if the contribution counts.
   bool Push(uint64_t worker) {
     StepFrame frame = FrameOf(worker);
     frame.step = tokens_.at(worker).step;
@@ -120,7 +120,7 @@ class FirstArrivalsTest : public ::testing::Test {
     Take(machine_->OnSummed(worker, result, now_));
     return place.has_value();
   }
-  // The input has no batch for the worker's token.
+  // Reports that the input has no batch for the worker's token.
   StepEffects EndInput(uint64_t worker) {
     StepFrame frame = FrameOf(worker);
     frame.step = tokens_.at(worker).step;
@@ -140,7 +140,7 @@ class FirstArrivalsTest : public ::testing::Test {
   int64_t slots_ = 1;
   FirstArrivalsPolicy* policy_ = nullptr;
   std::unique_ptr<StepMachine> machine_;
-  std::map<uint64_t, StepToken> tokens_;  // that workers hold
+  std::map<uint64_t, StepToken> tokens_;  // held by workers
 };
 
 TEST_F(FirstArrivalsTest, TwoWorkersWasteOneBatchEach) {
@@ -201,7 +201,7 @@ TEST_F(FirstArrivalsTest, RandomScriptsEndAsInTheOriginal) {
         Join(joined);
         original.Join(joined++);
       } else if (free.empty()) {
-        break;  // in the original, all of them wait for ever
+        break;  // in TensorFlow, all of them wait forever
       } else {
         const uint64_t worker = free[static_cast<size_t>(draw(static_cast<int64_t>(free.size())))];
         Push(worker);
@@ -225,7 +225,7 @@ TEST_F(FirstArrivalsTest, TheTokenOfAWorkerThatIsGoneReturns) {
   EXPECT_EQ(policy_->num_tokens(), 0);
   EXPECT_TRUE(Push(1));
   EXPECT_TRUE(blocks(1));
-  Take(machine_->OnDisconnected(2, now_));  // in the original, worker 1 now waits for ever
+  Take(machine_->OnDisconnected(2, now_));  // in TensorFlow, worker 1 now waits forever
   ASSERT_FALSE(blocks(1));
   EXPECT_EQ(tokens_.at(1).step, kStep + 1);
   EXPECT_TRUE(Push(1));

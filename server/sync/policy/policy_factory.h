@@ -11,8 +11,8 @@
 
 namespace lockstep {
 
-// Returns the policy of a run with this configuration and these variables, at global step `step`.
-// `stream_positions`: RestoredVariables::stream_positions.
+// Returns the policy of a run with this configuration and these variables, at global step `step`. `stream_positions`
+// are those of RestoredVariables.
 std::unique_ptr<StepPolicy> NewStepPolicy(const config::v1::RunSpec& config, const ParameterLayout& layout,
                                           int64_t step, std::vector<int64_t> stream_positions = {});
 

@@ -11,7 +11,7 @@ namespace lockstep {
 
 namespace {
 
-// Returns true for the first few differences, then less and less often: a host that always errs must not fill the disk.
+// Returns true for the first few mismatches, then less and less often, so that a faulty host does not fill the disk.
 bool IsLogged(int64_t differences) {
   constexpr int64_t kAllLogged = 16;
   return differences <= kAllLogged || absl::has_single_bit(static_cast<uint64_t>(differences));
@@ -88,7 +88,7 @@ SlotAudit::Outcome SlotAudit::OnCopy(int64_t step, int64_t slot, Copy copy) {
   if (difference.empty()) return outcome;
   const bool decided = copies.copies.size() == 3;
   if (decided) {
-    // The first two can be the same only if the slot is not audited.
+    // The first two copies can match only if the slot is not audited.
     difference = absl::StrCat(copies.difference.empty() ? difference : copies.difference, Verdict(copies.copies));
   }
   copies.difference = difference;

@@ -14,10 +14,10 @@
 
 namespace lockstep {
 
-// Chooses the slots of a step that two workers compute, compares their copies, and decides what follows from a
-// difference (docs/sync.md). An audited slot is drawn from (seed, step, slot). It needs two copies, and a third one by
-// another worker once two differ. Copies of other slots that happen to be computed twice are compared as well, and so
-// are those that arrive while the next step is in progress. Pure; not thread-safe.
+// Chooses the slots of a step that two workers compute, compares their copies, and decides how to handle a mismatch
+// (docs/sync.md). An audited slot is drawn from (seed, step, slot). It needs two copies and, once two differ, a third
+// copy by another worker. Copies of other slots that happen to be computed twice are also compared, and so are copies
+// that arrive while the next step is in progress. Pure; not thread-safe.
 class SlotAudit {
  public:
   struct Options {
@@ -26,21 +26,21 @@ class SlotAudit {
     double fraction = 0;
     uint64_t seed = 0;
     int64_t slots = 1;
-    // If true, a difference fails the run.
+    // If true, a mismatch fails the run.
     bool fails = false;
-    // The variables of a copy's digests.
+    // The variables whose gradients a copy's digests cover.
     std::vector<std::string> variables;
   };
-  // The result of one worker for a slot.
+  // A worker's result for a slot.
   struct Copy {
     uint64_t session = 0;
-    std::string worker;  // for people, with its host
+    std::string worker;  // for display, with its host
     std::vector<uint64_t> digests;
   };
   struct Outcome {
-    // Not OK if the numbers of digests and variables differ.
+    // Not OK if the number of digests is not the number of variables.
     absl::Status status;
-    // Differences for the log, only a few of many.
+    // Mismatches to log. If there are many, only a few are logged.
     std::vector<std::string> warnings;
     // Not OK if the run cannot continue.
     absl::Status failure;
@@ -53,23 +53,23 @@ class SlotAudit {
   const std::vector<int64_t>& slots() const { return slots_; }
   bool Audits(int64_t slot) const;
 
-  // Notes that the session begins to compute a copy of an audited slot.
+  // Records that the session begins to compute a copy of an audited slot.
   void OnLeased(int64_t slot, uint64_t session);
-  // Notes that the session no longer computes one.
+  // Records that the session no longer computes a copy.
   void OnReleased(uint64_t session);
-  // Compares a copy that a session has computed, of this step or an earlier one, audited or not.
+  // Compares a copy that a session has computed, for this step or an earlier one, audited or not.
   Outcome OnCopy(int64_t step, int64_t slot, Copy copy);
 
-  // Returns an audited slot of which the session should compute a copy while `workers` take part.
+  // Returns an audited slot that the session should compute a copy of while `workers` take part.
   absl::optional<int64_t> Choose(uint64_t session, int64_t workers) const;
-  // Returns true if there is such a slot for some session.
+  // Returns true if Choose would return a slot for some session.
   bool Lacks(int64_t workers) const;
   // Returns true if two copies of a slot of this step differ, and a third one must decide which of them is wrong.
   bool disputed() const;
-  // Returns true if the step, whose sums are complete, still waits for copies: for at most `patience` since the first
-  // such call, or since a copy arrived.
+  // Returns true if the step, whose sums are complete, still waits for copies. It waits for at most `patience` since
+  // the first such call, or since a copy arrived.
   bool Waits(int64_t workers, absl::Duration patience, absl::Time now);
-  // Calls `visit` with each session that computes a copy which the step would wait for.
+  // Calls `visit` with each session that computes a copy that the step would wait for.
   template <typename Visit>
   void ForEachAwaited(const Visit& visit) const {
     for (const auto& [slot, copies] : present_) {
@@ -77,20 +77,20 @@ class SlotAudit {
       for (const uint64_t session : copies.computing) visit(session);
     }
   }
-  // Returns the difference between copies of the step, if it must fail the run.
+  // Returns the mismatch between copies of the step if it must fail the run.
   absl::Status CheckCommit() const;
   void StartStep(int64_t step);
-  // Forgets the copies of the step in progress, which restarts, perhaps with other values.
+  // Forgets the copies of the step in progress, which restarts, possibly with different values.
   void RestartStep();
 
   void FillStatus(v1::AuditStatus* status) const;
 
  private:
-  // A slot of which a copy was begun or has arrived.
+  // A slot for which a copy was begun or has arrived.
   struct Slot {
     std::set<uint64_t> computing;
     std::vector<Copy> copies;
-    std::string difference;  // empty: none
+    std::string difference;  // empty if there is none
 
     size_t wanted() const { return difference.empty() ? 2 : 3; }
     bool Knows(uint64_t session) const;
@@ -98,7 +98,8 @@ class SlotAudit {
   using Slots = std::map<int64_t, Slot>;
 
   void Draw();
-  // Returns true if another copy is needed that no worker computes yet, and that a worker without one could compute.
+  // Returns true if the slot needs another copy that no worker is computing, and that a worker without one could
+  // compute.
   bool Lacks(int64_t slot, const Slot& copies, int64_t workers) const;
   // Describes how the slot's newest copy differs from the first one; empty if it does not.
   std::string Difference(int64_t step, int64_t slot, const Slot& copies) const;

@@ -35,7 +35,7 @@ class SlotAuditTest : public ::testing::Test {
     return status;
   }
 
-  // Every slot of two.
+  // Audits every slot of two.
   SlotAudit audit_{Options(1, 2), /*step=*/4};
 };
 

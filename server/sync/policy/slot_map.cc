@@ -133,7 +133,7 @@ UnfinishedBlocks::Blocks::iterator UnfinishedBlocks::FindOrAdd(const Key& key) {
   spare_.key() = key;
   spare_.mapped().clear();
   auto inserted = blocks_.insert(std::move(spare_));
-  spare_ = std::move(inserted.node);  // it was there
+  spare_ = std::move(inserted.node);  // the node was already there
   return inserted.position;
 }
 
@@ -147,10 +147,10 @@ void UnfinishedBlocks::Add(const SlotBlock& block, absl::Time issued) {
 
 void UnfinishedBlocks::Remove(const SlotBlock& block, absl::Time issued) {
   const auto it = blocks_.find({block.first, block.count});
-  if (it == blocks_.end()) return;  // it was covered
+  if (it == blocks_.end()) return;  // the block was covered
   Copies& copies = it->second;
   const auto copy = std::lower_bound(copies.begin(), copies.end(), issued);
-  if (copy == copies.end() || *copy != issued) return;  // it was covered, and others were begun since
+  if (copy == copies.end() || *copy != issued) return;  // the block was covered, and other copies were begun since
   if (copies.size() == 1) return Erase(it);
   Unindex(*it);
   copies.erase(copy);
@@ -163,11 +163,11 @@ void UnfinishedBlocks::OnCovered(const SlotBlock& block, const SlotMap& slots) {
     if (slots.IsCovered({it->first.first, it->first.second})) Erase(it);
     return next;
   };
-  // The block, those within it, and those that begin with it.
+  // Erase the block, those within it, and those that begin with it.
   for (auto it = blocks_.lower_bound({block.first, 0}); it != blocks_.end() && it->first.first < block.end();) {
     it = erase_covered(it);
   }
-  // The blocks that contain it.
+  // Erase the blocks that contain it.
   for (int64_t width = 2; width < 2 * slots.slots(); width *= 2) {
     const int64_t first = block.first / width * width;
     const auto it = blocks_.find({first, std::min(width, slots.slots() - first)});

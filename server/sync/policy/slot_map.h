@@ -16,7 +16,7 @@
 namespace lockstep {
 
 // Tracks which slots of a step are free, being computed, or covered. All blocks are nodes of the tree over the slots.
-// Finding a free block costs O(log R); marking one costs that for each of its slots. Pure; not thread-safe.
+// Finding a free block costs O(log R); marking one costs that much for each of its slots. Pure; not thread-safe.
 class SlotMap {
  public:
   explicit SlotMap(int64_t slots);
@@ -32,7 +32,7 @@ class SlotMap {
   int64_t slots() const { return slots_; }
   // A free slot is neither covered nor being computed.
   bool AnyFree() const;
-  // Return true if all slots of the block are free, or covered.
+  // Return true if all slots of the block are free (IsFree) or covered (IsCovered).
   bool IsFree(const SlotBlock& block) const;
   bool IsCovered(const SlotBlock& block) const;
   // Returns the first slot that is not covered.
@@ -47,15 +47,14 @@ class SlotMap {
     int copies = 0;
   };
   struct Node {
-    // Number of slots of the largest free node below, or of this one itself. Slots beyond R count as free and as
-    // covered.
+    // Number of slots of the largest free node at or below this one. Slots beyond R count as both free and covered.
     int64_t largest_free = 0;
     int64_t uncovered = 0;
-    bool separate = false;  // a slot below is
+    bool separate = false;  // some slot below is separate
   };
-  // Returns the smallest node that holds the block.
+  // Returns the smallest node that contains the block.
   size_t IndexOf(const SlotBlock& block, int64_t* width) const;
-  // Updates the tree after a change of a slot.
+  // Updates the tree after a slot has changed.
   void Update(int64_t slot);
   void UpdateNode(size_t node, int64_t width);
   void UpdateLeaf(int64_t slot);
@@ -66,12 +65,12 @@ class SlotMap {
   std::vector<Node> nodes_;  // the root is 1, the children of n are 2n and 2n + 1
 };
 
-// The blocks that are being computed and not covered. Chooses the one that deserves one more copy (a backup): a block
+// The blocks that are being computed and not covered. Chooses the one that most needs another copy (a backup): a block
 // with a single copy, which was begun a moment ago or should have ended, or a block whose newest copy is slow. Every
 // call costs O(log R) for each copy involved, and a move in memory (FlatSet). Pure; not thread-safe.
 class UnfinishedBlocks {
  public:
-  // The age after which a copy is slow: `block`, plus `slot` for each of its slots. By default no copy is slow.
+  // The age after which a copy is slow: `block`, plus `slot` for each of its slots. By default, no copy is slow.
   struct SlowAfter {
     absl::Duration block = absl::InfiniteDuration();
     absl::Duration slot = absl::ZeroDuration();
@@ -90,7 +89,7 @@ class UnfinishedBlocks {
   absl::optional<absl::Time> NewestCopy(const SlotBlock& block) const;
   // Returns true if Choose with `single` would return something.
   bool AnyDue(absl::Time now, const SlowAfter& slow_after) const;
-  // Returns the block whose first copy is oldest among those that are slow and, if `single`, those with a single copy.
+  // Returns the block with the oldest first copy among those that are slow and, if `single`, those with a single copy.
   // A copy that begins when the first one is half done would end too late, and keep its worker from the next step.
   absl::optional<SlotBlock> Choose(bool single, absl::Time now, const SlowAfter& slow_after) const;
 
@@ -107,9 +106,9 @@ class UnfinishedBlocks {
   void Erase(Blocks::iterator block);
 
   Blocks blocks_;
-  // An erased node, to be reused.
+  // An erased node to reuse.
   Blocks::node_type spare_;
-  // Blocks with a single copy, by its time.
+  // Blocks with a single copy, by that copy's time.
   Order single_;
   // Blocks by the time of the newest copy, for each number of slots, because the age of a slow copy depends on it.
   std::map<int64_t, Order> newest_;  // some may be empty

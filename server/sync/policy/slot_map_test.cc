@@ -40,7 +40,7 @@ TEST(SlotMapTest, ASlotIsFreeWhenItsLastCopyHasEnded) {
   EXPECT_TRUE(map.IsFree({0, 2}));
 }
 
-// Against looking at every slot.
+// Compares the map with a check of every slot.
 TEST(SlotMapTest, ASeparateSlotIsFreeByItself) {
   SlotMap map(7);
   map.Separate(5);

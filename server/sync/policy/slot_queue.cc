@@ -7,7 +7,7 @@ namespace {
 
 // The weight of a new measurement in the moving average of a slot's time.
 constexpr double kNewWeight = 0.2;
-// A measurement counts for at most this many times the average: one long pause does not hide a worker that hangs.
+// A measurement counts for at most this many times the average, so that one long pause does not hide a hung worker.
 constexpr double kMostNew = 20;
 
 // Returns the largest power of two that is at most n; n >= 1.
@@ -28,7 +28,7 @@ absl::optional<SlotBlock> SlotQueue::FreeBlock(int64_t workers, int64_t most,
                                                const absl::optional<SlotBlock>& preferred) const {
   if (most < 1) return absl::nullopt;
   const int64_t share = ShareOf(workers);
-  // A single worker takes everything in one block, even if R is no power of two.
+  // A single worker takes everything in one block, even if R is not a power of two.
   int64_t size = FloorPowerOfTwo(share);
   if (share == options_.slots && size < options_.slots) size *= 2;
   if (most < options_.slots) size = std::min(size, FloorPowerOfTwo(most));

@@ -13,14 +13,15 @@
 namespace lockstep {
 
 // Chooses the slots of the current step to compute next. Slots are free, being computed or covered. The machine keeps
-// the leases of those being computed (TokenLeases), and reports each that ends.
+// the leases of those being computed (TokenLeases), and reports when one ends.
 //  - If there are fewer workers than slots, a worker gets a larger aligned block.
 //  - When a lease ends, its slots are free again.
 //  - If no slot is free, a worker gets a second copy of an unfinished block (a backup) if there are more workers than
-//    slots, or if every copy of it takes `slow_factor` times as long as others took. Before anything is measured, that
-//    is `slow_factor` leases for any number of slots.
-// Every call but StartStep and TakeFirstCopy costs O(log R + log N) for each slot that it gives, frees or covers, and a
-// move in memory (UnfinishedBlocks). Pure; not thread-safe.
+//    slots, or if every copy of the block takes `slow_factor` times as long as others took. Before anything is
+//    measured,
+//    that is `slow_factor` leases for any number of slots.
+// Every call except StartStep and TakeFirstCopy costs O(log R + log N) for each slot that it gives out, frees or
+// covers, and a move in memory (UnfinishedBlocks). Pure; not thread-safe.
 class SlotQueue {
  public:
   struct Options {
@@ -37,41 +38,41 @@ class SlotQueue {
 
   // Makes all slots free.
   void StartStep();
-  // Gives the slot out in a block of its own, in this step.
+  // Gives out the slot in a block of its own in this step.
   void Separate(int64_t slot) { slots_.Separate(slot); }
 
-  // TakeFree and TakeBackup return the block that a worker computes next while `workers` take part; nullopt if there is
-  // none. TakeFree returns at most `most` free slots. It prefers `preferred`, the worker's last block, if that is as
-  // good as any, because its batches may be prepared. TakeBackup returns another copy of a slow block or, if `single`,
-  // of one that only one worker computes.
+  // TakeFree and TakeBackup return the block that a worker computes next while `workers` take part, or nullopt if there
+  // is none. TakeFree returns at most `most` free slots. If `preferred`, the worker's last block, is as good as any, it
+  // prefers that, because the block's batches may be prepared. TakeBackup returns another copy of a slow block or, if
+  // `single`, of a block that only one worker computes.
   absl::optional<SlotBlock> TakeFree(int64_t workers, int64_t most, absl::Time now,
                                      const absl::optional<SlotBlock>& preferred);
   absl::optional<SlotBlock> TakeBackup(bool single, absl::Time now);
-  // TakeFirst and TakeFirstCopy do the same for the step's first slot that is not covered. TakeFirst returns a free
-  // block that begins with it; TakeFirstCopy another copy of the smallest block with it, if every copy is slow and none
-  // of `leases` on it waits. O(N).
+  // TakeFirst and TakeFirstCopy do the same for the step's first uncovered slot. TakeFirst returns a free block that
+  // begins with it. TakeFirstCopy returns another copy of the smallest block that contains it, if every copy is slow
+  // and none of the `leases` on it waits. O(N).
   absl::optional<SlotBlock> TakeFirst(int64_t workers, absl::Time now);
   absl::optional<SlotBlock> TakeFirstCopy(const TokenLeases& leases, absl::Time now);
   // Takes another copy of this block.
   void TakeCopy(const SlotBlock& block, absl::Time now) { Add(block, now); }
 
-  // Returns false if TakeFree and TakeBackup would return nothing, whatever the worker and the number of workers.
+  // Returns false if TakeFree and TakeBackup would return nothing for any worker and any number of workers.
   bool AnythingDue(absl::Time now) const;
   bool AnyFree() const { return slots_.AnyFree(); }
-  // Returns whether TakeBackup would return something.
+  // Returns true if TakeBackup would return something.
   bool AnyBackup(bool single, absl::Time now) const;
-  // Returns the time after which a block of this many slots is given to another worker as well.
+  // Returns the time after which a block of this many slots is also given to another worker.
   absl::Duration SlowAfter(int64_t slots) const { return slow_after_.block + slots * slow_after_.slot; }
   bool IsSlow(const TokenLease& lease, absl::Time now) const {
     return now > lease.issued + SlowAfter(lease.token.block.count);
   }
 
-  // Suspend notes that the contribution of the lease has arrived and waits for others, so that it causes no backup of
+  // Suspend records that the contribution of the lease has arrived and waits for others, so that it causes no backup of
   // its block. Resume ends the wait.
   void Suspend(const TokenLease& lease) { unfinished_.Remove(lease.token.block, lease.issued); }
   void Resume(const TokenLease& lease);
-  // Marks the slots of a contributed block as covered. `lease`, that of its worker, ends with this call; null if it
-  // ended before.
+  // Marks the slots of a contributed block as covered. `lease` is the worker's lease, which ends with this call; null
+  // if it has already ended.
   void Cover(const SlotBlock& block, const TokenLease* lease, absl::Time now);
   // Releases the block of a lease that has ended without a contribution.
   void Release(const TokenLease& lease);
@@ -86,7 +87,7 @@ class SlotQueue {
   const Options options_;
   SlotMap slots_;
   UnfinishedBlocks unfinished_;
-  // The usual time for a slot, a moving average over contributions; zero before the first. slow_after_ derives from it.
+  // The usual time for a slot, a moving average over contributions; zero before the first one. Determines slow_after_.
   double usual_slot_seconds_ = 0;
   UnfinishedBlocks::SlowAfter slow_after_;
 };

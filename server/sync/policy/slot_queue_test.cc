@@ -14,12 +14,12 @@ namespace {
 const absl::Time kStart = absl::FromUnixSeconds(1000);
 constexpr absl::Duration kLease = absl::Seconds(5);
 
-// A queue with the leases of the tokens that it gives, as a machine keeps them.
+// A queue and the leases of the tokens that it gives out, kept as a machine does.
 class LeasedQueue {
  public:
   explicit LeasedQueue(int64_t slots) : slots_(slots), queue_({slots, kLease, /*slow_factor=*/4}), leases_(kLease) {}
 
-  // A token for `session`, which must hold none, while `workers` take part.
+  // Takes a token for `session`, which must not hold one, while `workers` take part.
   absl::optional<SlotBlock> Take(uint64_t session, int64_t workers, absl::Time now,
                                  const absl::optional<SlotBlock>& preferred = absl::nullopt) {
     const auto block = Give(session, queue_.TakeFree(workers, slots_, now, preferred), now);
@@ -142,7 +142,7 @@ TEST(SlotQueueTest, ReissuesAnUntimedBlockAfterLeases) {
   EXPECT_FALSE(queue.Take(2, 2, kStart + absl::Seconds(20)).has_value()) << "the first step may be slow";
   EXPECT_EQ(queue.Take(2, 2, kStart + absl::Seconds(20.1)), (SlotBlock{0, 4})) << "four leases";
   EXPECT_FALSE(queue.Take(3, 3, kStart + absl::Seconds(30)).has_value()) << "the second copy is not slow yet";
-  // Measured times count from then on.
+  // After this contribution, measured times count.
   queue.Cover({0, 4}, 2, kStart + absl::Seconds(20.5));
   queue.StartStep();
   ASSERT_EQ(queue.Take(1, 2, kStart + absl::Seconds(30)), (SlotBlock{0, 2}));
@@ -202,7 +202,7 @@ TEST(SlotQueueTest, ABlockIsGivenOutAgainWhenEveryCopyIsSlow) {
   ASSERT_EQ(queue.Take(2, 3, kStart + absl::Seconds(1)), (SlotBlock{1, 1}));
   ASSERT_EQ(queue.Take(3, 3, kStart + absl::Seconds(2)), (SlotBlock{1, 1}));
   EXPECT_FALSE(queue.Take(1, 3, kStart + absl::Seconds(3.9)).has_value()) << "the second copy is not slow yet";
-  // The heartbeats of two workers that hang keep their leases; the first of them loses its token at last.
+  // Two hung workers keep their leases by heartbeats. Then the first of them loses its token.
   queue.Release(2);
   EXPECT_EQ(queue.Take(1, 3, kStart + absl::Seconds(4.1)), (SlotBlock{1, 1}));
   EXPECT_FALSE(queue.Take(4, 3, kStart + absl::Seconds(4.2)).has_value());
@@ -242,7 +242,7 @@ TEST(SlotQueueTest, AnythingIsDueWhenSomebodyCouldGetAToken) {
   EXPECT_TRUE(queue.AnythingDue(kStart));
 }
 
-// A plain model of the queue, which derives free blocks and backups from the leases alone at every call.
+// A simple model of the queue, which derives free blocks and backups from the leases alone at every call.
 class PlainQueue {
  public:
   explicit PlainQueue(int64_t slots) : covered_(slots, false) {}
@@ -312,7 +312,7 @@ TEST(SlotQueueTest, GivesWhatIsFreeOrABackupInAnyOrderOfEvents) {
           plain.Release(session);
         } else {
           const SlotBlock block = held->second;
-          queue.Cover(block, session, kStart);  // in no time: nothing is ever slow
+          queue.Cover(block, session, kStart);  // takes no time, so nothing is ever slow
           plain.Cover(block, session);
         }
         if (!plain.AnyFree() && plain.leases().empty()) {

@@ -1,4 +1,4 @@
-// Tests what a slow or hung worker costs a run: the machine and its policy run event by event on a simulated clock,
+// Tests the cost of a slow or hung worker to a run: the machine and its policy run event by event on a simulated clock,
 // with modelled workers.
 #include <cstdint>
 #include <functional>
@@ -25,7 +25,7 @@ constexpr absl::Duration kSlot = absl::Milliseconds(10);
 constexpr absl::Duration kToken = absl::Microseconds(200);
 const absl::Time kStart = absl::FromUnixSeconds(1000);
 
-// Returns the time at which work is done, given its begin and the time that a good worker takes for it; infinite if
+// Returns the time at which work is done, given its start and the time that a good worker takes for it; infinite if
 // never.
 using Speed = std::function<absl::Time(absl::Time, absl::Duration)>;
 
@@ -33,7 +33,7 @@ Speed Steady(double part) {
   return [part](absl::Time now, absl::Duration work) { return now + work / part; };
 }
 
-// Runs for `on` of every `period`.
+// Runs for the first `on` of every `period`.
 Speed DutyCycle(absl::Duration on, absl::Duration period) {
   return [on, period](absl::Time now, absl::Duration work) {
     while (true) {
@@ -48,7 +48,7 @@ Speed DutyCycle(absl::Duration on, absl::Duration period) {
   };
 }
 
-// Good until `at`, then it hangs, while its heartbeats continue.
+// Runs normally until `at`, then hangs while its heartbeats continue.
 Speed HangsAt(absl::Time at) {
   return [at](absl::Time now, absl::Duration work) { return now + work <= at ? now + work : absl::InfiniteFuture(); };
 }
@@ -178,14 +178,14 @@ const Scenario kScenarios[] = {
     {"Has5PercentInTurns", DutyCycle(absl::Milliseconds(10), absl::Milliseconds(200))},
     {"Has10PercentInTurns", DutyCycle(absl::Milliseconds(10), absl::Milliseconds(100))},
     {"Has50PercentInLongTurns", DutyCycle(absl::Seconds(1), absl::Seconds(2))},
-    // It computes for so long, hangs, and again: about every 50 steps.
+    // It alternates between computing and hanging, about every 50 steps.
     {"HangsAgainAndAgain", DutyCycle(absl::Seconds(2), absl::Seconds(3))},
     {"HangsMostOfTheTime", DutyCycle(absl::Milliseconds(60), absl::Seconds(2))},
 };
 
 class SlowWorkersTest : public ::testing::TestWithParam<std::tuple<Scenario, int64_t, int, double>> {};
 
-// The promise of docs/sync.md.
+// Tests the promise of docs/sync.md.
 TEST_P(SlowWorkersTest, CostNoRunMoreThanATwentieth) {
   const auto& [scenario, slots, good, audit] = GetParam();
   std::vector<Speed> speeds(good, Steady(1));
@@ -246,7 +246,7 @@ TEST(WorkerSpeedsTest, EveryAuditedSlotIsComparedOrCounted) {
     int64_t audited = 0;
     for (int64_t step = 0; step < run.step(); ++step) audited += SlotAudit(options, step).slots().size();
     const v1::AuditStatus status = run.audit();
-    // A worker that comes too late may still be compared.
+    // A worker that is too late may still be compared.
     EXPECT_GE(status.compared() + status.abandoned() + status.missed(), audited) << status.ShortDebugString();
     if (part < 0.5) continue;
     EXPECT_EQ(status.abandoned(), 0) << status.ShortDebugString();

@@ -21,42 +21,42 @@ namespace lockstep {
 // Decides which worker computes what, which contributions count, and when a step is over. The machine knows the
 // protocol of each worker and keeps the leases of tokens, but leaves all choices to the policy: it calls Assign, Judge
 // and Complete, and reports everything else. `deterministic` gives out each slot of a step until it is covered;
-// `first_arrivals` takes the first R contributions that are not stale; `async` makes a step of every contribution.
+// `first_arrivals` accepts the first R contributions that are not stale; `async` turns every contribution into a step.
 // Pure: no lock, no clock, no I/O; the time never goes back. Not thread-safe.
 class StepPolicy {
  public:
   // Properties of the policy, constant during a run.
   struct Traits {
-    // If true, a contribution is summed while it streams in: all contributions to what a token names have the same
-    // bits, so half of one does no harm. Otherwise each is staged, and counts as a whole or not at all. Its token then
-    // names one slot, and the contribution becomes the slot given by its place among the step's contributions that
-    // count.
+    // If true, a contribution is summed while it streams in: all contributions for a token have the same bits, so a
+    // part of one does no harm. Otherwise each contribution is staged, and counts entirely or not at all. In that case,
+    // its token names one slot, and the contribution becomes the slot given by its place among the step's contributions
+    // that count.
     bool sums_while_streaming = true;
-    // If true, a commit voids all tokens, since a contribution to an earlier step never counts.
+    // If true, a commit voids all tokens, because a contribution to an earlier step never counts.
     bool commit_voids_tokens = true;
   };
   struct Assignment {
     uint64_t session = 0;
     StepToken token;
-    bool backup = false;  // another worker computes the same
+    bool backup = false;  // another worker computes the same slots
   };
   struct Contribution {
     uint64_t session = 0;
-    absl::string_view worker;  // for people
+    absl::string_view worker;  // for display
     StepToken token;
-    // The session's lease, which ends after this call; OnReleased is not called if the contribution counts. Null if it
-    // ended before.
+    // The session's lease, which ends after this call; OnReleased is not called if the contribution counts. Null if the
+    // lease has already ended.
     const TokenLease* lease = nullptr;
-    // True if all of it is in the sums of the step in progress: no other worker needs to contribute what the token
-    // names.
+    // True if all of it is in the sums of the step in progress, so that no other worker needs to contribute what the
+    // token names.
     bool counts = false;
     // The time since the token was given; nullopt if the sums are complete before its worker has ended it.
     absl::optional<absl::Duration> took;
-    // The digests of its gradients, by trainable variable, if the token asked for them.
+    // The digests of its gradients, by trainable variable, if the token requested them.
     absl::optional<absl::Span<const uint64_t>> digests;
   };
   struct Outcome {
-    // Not OK if the digests are malformed: the contribution is refused.
+    // Not OK if the digests are malformed; the contribution is then refused.
     absl::Status status;
     std::vector<std::string> warnings;
     // Not OK if the run cannot continue, because two workers computed different results and this must fail the run.
@@ -66,45 +66,45 @@ class StepPolicy {
   virtual ~StepPolicy() = default;
 
   virtual Traits traits() const = 0;
-  // Adds a worker, or notes that it has changed.
+  // Adds a worker, or records that it has changed.
   virtual void Update(uint64_t session, const WorkerState& worker) = 0;
-  // Removes a worker, whose lease, if any, was released before.
+  // Removes a worker. Its lease, if any, was released before.
   virtual void Remove(uint64_t session) = 0;
 
-  // Returns tokens for waiting workers, in order of preference. The machine gives each of them to its worker with a
-  // lease, and calls Update. `leases` are those of the tokens given before.
+  // Returns tokens for waiting workers, in order of preference. The machine gives each token to its worker with a
+  // lease, and calls Update. `leases` are those of the tokens given out before.
   using Assignments = absl::InlinedVector<Assignment, 2>;
   virtual Assignments Assign(const TokenLeases& leases, absl::Time now) = 0;
-  // Called when the lease has ended without a contribution that counts, and its token is void. `expired` is true if its
-  // worker was silent.
+  // Called when the lease has ended without a contribution that counts, so that its token is void. `expired` is true if
+  // its worker was silent.
   virtual void OnReleased(const TokenLease& lease, bool expired) {}
-  // OnSuspended is called when a contribution has arrived and waits until sums have room for it (SumAdmission); `lease`
-  // is null if its lease ended before, or if it waits already. OnResumed ends the wait.
+  // OnSuspended is called when a contribution has arrived and waits until sums have room for it (SumAdmission). `lease`
+  // is null if its lease has already ended, or if it is already waiting. OnResumed ends the wait.
   virtual void OnSuspended(const TokenLease* lease) {}
   virtual void OnResumed(const TokenLease& lease) {}
   // Returns true if the worker takes longer than usual, so that no contribution waits for what it may contribute.
   virtual bool IsSlow(const TokenLease& lease, absl::Time now) const { return false; }
 
   // Decides whether a contribution to the token counts, before any of it is summed. Returns CONTRIBUTION_ACCEPTED or
-  // the result to send to the worker. One that counts is still a CONTRIBUTION_DUPLICATE if none of it was new. If
-  // contributions are staged, the verdict on the complete one decides, and OnContribution follows.
+  // the result to send to the worker. A contribution that counts is still a CONTRIBUTION_DUPLICATE if none of it was
+  // new. If contributions are staged, the verdict on the complete one decides, and OnContribution follows.
   virtual v1::ContributionResult Judge(const StepToken& token) const = 0;
   // Called when a contribution has ended, whether it counts or not, or when the sums are complete before its end. If
-  // Judge accepts it but it does not count, it came while the run was held, and its batch must be given out again.
+  // Judge accepts it but it does not count, it arrived while the run was held, and its batch must be given out again.
   virtual Outcome OnContribution(const Contribution& contribution, absl::Time now) = 0;
-  // Called if the input has no batch for the session's token, after OnContribution. Returns true if the run ends. Only
-  // called if contributions are staged; otherwise the run always ends.
+  // Called if the input has no batch for the session's token, after OnContribution. Returns true if the run ends.
+  // Called only if contributions are staged; otherwise the run always ends.
   virtual bool OnInputEnded(uint64_t session) { return true; }
   // Returns true if the step can be committed. `summed` is true if every sum of its contributions is complete.
   virtual bool Complete(bool summed, absl::Time now) = 0;
   // Returns an error if a complete step must not be committed.
   virtual absl::Status CheckCommit() const { return absl::OkStatus(); }
-  // Called when `step` updates are applied. `leases` are those at the commit, which ends them if it voids tokens.
+  // Called when `step` updates have been applied. `leases` are those at the commit, which ends them if it voids tokens.
   virtual void OnCommit(int64_t step, const TokenLeases& leases) = 0;
-  // Discards all contributions to the step in progress, which begins again. No token is left.
+  // Discards all contributions to the step in progress, which restarts. No token is left.
   virtual void RestartStep() = 0;
 
-  // Returns the next position of each input stream, as the checkpoint of the last step keeps them. Empty without
+  // Returns the next position of each input stream, as stored in the checkpoint of the last step. Empty without
   // streams.
   virtual std::vector<int64_t> stream_positions() const { return {}; }
 

@@ -70,7 +70,7 @@ void StreamTable::Commit() {
 void StreamTable::Rollback() {
   for (const size_t number : advanced_) {
     streams_[number].position = number < committed_.size() ? committed_[number] : 0;
-    streams_[number].ended = false;  // its last batches come again
+    streams_[number].ended = false;  // its last batches are given out again
   }
   any_ended_ = std::any_of(streams_.begin(), streams_.end(), [](const Stream& stream) { return stream.ended; });
   advanced_.clear();

@@ -12,14 +12,15 @@
 namespace lockstep {
 
 // The input streams of a run whose batches belong to streams: the session that reads each stream, and its next batch. A
-// batch is identified by its address, so it is taken once, even if several workers computed it. Pure; not thread-safe.
+// batch is identified by its address, so it is taken only once, even if several workers computed it. Pure; not
+// thread-safe.
 class StreamTable {
  public:
-  // `positions` are those of a checkpoint, one for each stream.
+  // `positions` come from a checkpoint, one for each stream.
   explicit StreamTable(std::vector<int64_t> positions = {});
 
-  // Returns the next batch of the session's stream: of its present one, otherwise of the first that no session has,
-  // otherwise of a new one. Streams that have ended do not count, and no new one is made once any has ended. Returns
+  // Returns the next batch of the session's stream. A session without a stream gets the first one that no session has,
+  // or else a new one. Streams that have ended do not count, and no new one is created once any has ended. Returns
   // nullopt if none is left.
   absl::optional<BatchAddress> Attach(uint64_t session);
   // Frees the session's stream, if it has one, for another session, which continues with the same batch.
@@ -27,19 +28,19 @@ class StreamTable {
 
   // Returns true if the session reads this stream.
   bool Reads(uint64_t session, int64_t stream) const;
-  // Returns true if the batch is its stream's next, so that it was not taken before.
+  // Returns true if the batch is its stream's next one, so that it was not taken before.
   bool IsNext(const BatchAddress& batch) const;
-  // Takes the batch, so that the next one of its stream follows. Ignored if it is not its stream's next.
+  // Takes the batch, so that its stream moves on to the next one. Ignored if it is not its stream's next batch.
   void Advance(const BatchAddress& batch);
-  // Ends the session's stream, whose input has no further batch. The session may read another stream.
+  // Ends the session's stream, because its input has no further batch. The session may read another stream.
   void End(uint64_t session);
-  // Returns true if there are streams and all have ended.
+  // Returns true if there are streams and all of them have ended.
   bool all_ended() const;
 
-  // Notes that the values now include every batch that was taken.
+  // Records that the values now include every batch that was taken.
   void Commit();
-  // Gives out again the batches that were taken since the last Commit, also those of a stream that has ended since.
-  // Sessions keep their streams.
+  // Gives out again the batches that were taken since the last Commit, including those of streams that have ended
+  // since. Sessions keep their streams.
   void Rollback();
   // Returns the next position of each stream at the last Commit.
   const std::vector<int64_t>& positions() const { return committed_; }
@@ -54,7 +55,7 @@ class StreamTable {
   std::vector<Stream> streams_;
   std::map<uint64_t, size_t> readers_;  // streams by session
   std::vector<int64_t> committed_;
-  // The streams that have advanced since the last Commit, perhaps repeatedly.
+  // The streams that have advanced since the last Commit. May contain duplicates.
   std::vector<size_t> advanced_;
   bool any_ended_ = false;
 };

@@ -28,7 +28,7 @@ TEST(UnfinishedBlocksTest, BacksUpTheOldestSingleCopyFirst) {
 TEST(UnfinishedBlocksTest, RemovesNoCopyButTheOneThatWasAdded) {
   UnfinishedBlocks blocks;
   blocks.Add({0, 1}, kStart);
-  blocks.Remove({0, 1}, kStart + 2 * kSecond);  // it was covered, and the block is computed once more
+  blocks.Remove({0, 1}, kStart + 2 * kSecond);  // it was covered, and the block is computed again
   EXPECT_EQ(blocks.Choose(true, kStart, kNever), (SlotBlock{0, 1}));
   blocks.Add({0, 1}, kStart + kSecond);
   blocks.Remove({0, 1}, kStart + 2 * kSecond);

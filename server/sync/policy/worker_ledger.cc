@@ -9,17 +9,17 @@ namespace {
 
 // The weight of a new measurement in the moving average of a slot's time.
 constexpr double kNewWeight = 0.05;
-// A worker's first measurements, the first of which is long, count for more.
+// A worker's first measurements, of which the very first takes long, have more weight.
 constexpr double kFirstWeight = 0.2;
 constexpr int64_t kNew = 16;
-// A measurement counts for at most this many times the fastest worker's, so that after one long pause a worker is soon
-// found to be fast again.
+// A measurement counts for at most this many times the fastest worker's, so that a worker is soon found to be fast
+// again after one long pause.
 constexpr double kSlowest = 20;
-// A slow worker must be ahead of the others by this part of their time.
+// A slow worker must finish within this fraction of the others' time.
 constexpr double kInTime = 0.9;
-// With this credit a worker gets a full share during the first kTrial of each kTrialEvery contributions in a row that
-// say it is slow. On a busy machine a few of any worker's contributions do, and a worker that shares a step with others
-// takes longer for a slot than one that computes a whole block.
+// With this credit, a worker gets a full share during the first kTrial of each kTrialEvery consecutive contributions
+// that rate it as slow. On a busy machine, a few of any worker's contributions do, and a worker that shares a step with
+// others takes longer for a slot than one that computes a whole block.
 constexpr double kGoodCredit = WorkerLedger::kMostCredit / 2;
 constexpr int64_t kTrial = 32, kTrialEvery = 8 * kTrial;
 
@@ -60,7 +60,7 @@ void WorkerLedger::Update(uint64_t session, const WorkerState& worker) {
   next.awaits_token = worker.awaits_token();
   next.silent = worker.silent();
   next.left = worker.phase() == WorkerState::Phase::kLeft;
-  // A worker that was started in spite of its delay stays started.
+  // A worker that was started despite its delay stays started.
   next.not_before_step = std::min(entry.not_before_step, worker.not_before_step());
   next.contributed_step = worker.contributed_step();
   if (next.awaits_token) next.passed = false;
@@ -76,7 +76,7 @@ void WorkerLedger::Update(uint64_t session, const WorkerState& worker) {
     if (added.second || entry.lapsed) lapses_.Watch(session, next.heard + patience_);
     next.lapsed = false;
   }
-  // After most frames only the time has changed. A worker that was taken out of line must go back, however.
+  // After most frames, only the time has changed. However, a worker that was taken out of line must go back.
   const bool same = !added.second && !next.waiting && next.StandsAs(entry);
   if (!added.second && !same) Leave(session, entry);
   const bool took_part = !added.second && TakesPart(entry);
@@ -176,7 +176,7 @@ void WorkerLedger::OnStep(uint64_t session, absl::Duration took, bool last, int6
   if (it == entries_.end()) return;
   Entry& entry = it->second;
   double gain = 1 - absl::ToDoubleSeconds(took) / entry.seconds_without;
-  // The copies that it computes as fast as the others are no loss.
+  // The copies that it computes as fast as the others are not a loss.
   const double more = entry.place == kFull ? static_cast<double>(copies) / static_cast<double>(slots_) : 0;
   if (gain < 0) gain = last ? std::min(0.0, gain + more) : 0;
   const double credit = std::clamp(Credit(entry) + gain, -kMostDebt, kMostCredit);
@@ -195,7 +195,7 @@ void WorkerLedger::RankOne(double fastest, double capacity, Entry* entry) const 
   const double speed = entry->slot_seconds > 0 ? std::min(1.0, fastest / entry->slot_seconds) : 1;
   const double others = Credit(*entry) >= 0 ? capacity - speed : capacity;
   constexpr double kNobody = 1e-6;
-  // Two workers that are not quite as fast as the fastest still make four slots in the time of two.
+  // Two workers that are slightly slower than the fastest still make four slots in the time of two.
   constexpr double kEqual = 0.1;
   // With any number of workers, a step takes at least the time of one slot.
   entry->seconds_without = others > kNobody && fastest > 0
@@ -243,7 +243,7 @@ void WorkerLedger::DropLapsed(absl::Time now) {
   while (const auto session = lapses_.PopDue(now)) {
     Entry& entry = entries_.at(*session);
     const absl::Time lapse = entry.heard + patience_;
-    if (lapse > now) {  // it was heard from since
+    if (lapse > now) {  // it has been heard from since
       lapses_.Watch(*session, lapse);
       continue;
     }

@@ -21,23 +21,24 @@ namespace lockstep {
 
 // Judges every worker by its contributions: whether it takes part in the steps, when it gets a token, how many slots it
 // may take if it is slow, and whether a step waits for its copies.
-//  - A worker takes part from its startup delay on. While it computes, it must have been heard from within `patience`,
-//    and no step may have been committed without what it computes; a fast worker has one more step to come back. A
-//    silent worker did not take its last token.
-//  - Its speed is a moving average over its contributions. A worker without one counts as fast.
-//  - Its credit is what the run has gained by it, in steps of the run without it. A step that takes longer than that
-//    costs credit, and every step grants kAllowance. A worker in debt only computes backups, and nothing waits for it:
-//    over any number of steps it costs the run no more than the allowance and its first credit.
+//  - A worker takes part once its startup delay is over. While it computes, it must have been heard from within
+//    `patience`, and no step may have been committed without what it computes; a fast worker has one more step to come
+//    back. A silent worker did not read its last token.
+//  - Its speed is a moving average over its contributions. A worker without contributions counts as fast.
+//  - Its credit is what the run has gained from it, measured in steps of the run without it. A step that takes longer
+//    than it would without the worker costs credit, and every step grants kAllowance. A worker in debt only computes
+//    backups, and nothing waits for it. Over any number of steps, it costs the run at most the allowance and its
+//    initial credit.
 //  - A session that ends and begins again, as over a bad link, keeps its speed, credit and rank.
 // Speeds and times determine which worker computes, never what. Amortized, every change costs O(log N) and a move in
 // memory (FlatSet). Pure; not thread-safe.
 class WorkerLedger {
  public:
   // kFull: gets an equal share. kPart: takes slots that it finishes before the others would. kBackup: computes copies
-  // of what others compute. kSilent: gets a token when there is no other worker.
+  // of what others compute. kSilent: gets a token if there is no other worker.
   enum Rank { kFull, kPart, kBackup, kSilent };
   static constexpr int kRanks = 4;
-  // A worker is slow when a slot takes this many times as long as the fastest worker's.
+  // A worker is slow if a slot takes it this many times as long as the fastest worker.
   static constexpr double kSlow = 1.25;
   // Credit, in steps.
   static constexpr double kFirstCredit = 2, kMostCredit = 8, kMostDebt = 64, kAllowance = 0.03;
@@ -51,40 +52,40 @@ class WorkerLedger {
   void Remove(uint64_t session);
   // Sets the global step.
   void SetStep(int64_t step);
-  // If no worker takes part but some wait that are held back by their startup delay, starts the first of these.
+  // If no worker takes part but some wait that are held back by their startup delay, starts the first of them.
   // Otherwise the run would wait for itself, or for a worker that has left, is not heard from or is silent.
   void StartOneIfNobodyTakesPart(absl::Time now);
 
-  // Notes that a contribution of this many slots has ended, `took` after its token was given.
+  // Records that a contribution of this many slots has ended, `took` after its token was given out.
   void OnContributed(uint64_t session, int64_t slots, absl::Duration took);
   // Excludes the worker, whose lease has ended, until it waits for a token.
   void OnLeaseEnded(uint64_t session);
-  // Notes that a step was committed while these sessions computed for it; ignores those that wait for a token. Returns
-  // the sessions that have computed for an earlier step since before this one.
+  // Records that a step was committed while these sessions were computing for it; ignores sessions that wait for a
+  // token. Returns the sessions that have been computing for an earlier step since before this one.
   std::vector<uint64_t> OnPassed(const std::vector<uint64_t>& sessions);
-  // Notes that a step in which the worker had a part was committed `took` after it began. `last` is true if others
+  // Records that a step in which the worker took part was committed `took` after it began. `last` is true if others
   // waited for the worker. `copies` is the number of slots that had to be computed twice.
   void OnStep(uint64_t session, absl::Duration took, bool last, int64_t copies);
 
-  // Returns the number of workers of this rank that take part, at the present speeds.
+  // Returns the number of workers of this rank that take part, at their current speeds.
   int64_t Count(Rank rank, absl::Time now);
   int64_t CountAll(absl::Time now) { return Count(kFull, now) + Count(kPart, now) + Count(kBackup, now); }
-  // Returns the number of workers that take part and are not in debt: a step may wait for their copies.
+  // Returns the number of workers that take part and are not in debt, so that a step may wait for their copies.
   int64_t CountTrusted(absl::Time now);
-  // Returns the number of workers that have started and are heard from, whatever they compute and owe. O(N).
+  // Returns the number of workers that have started and are heard from, whatever they compute or owe. O(N).
   int64_t CountAlive(absl::Time now);
-  // Returns the time that a step takes the fast workers; infinite until it is known.
+  // Returns the time that the fast workers take for a step; infinite until it is known.
   absl::Duration usual_step() const { return usual_step_; }
   // Returns the fastest worker's time for a slot; zero until it is known.
   absl::Duration usual_slot() const { return absl::Seconds(fastest_); }
 
   // Returns true if a worker of this rank waits for a token.
   bool Waits(Rank rank) const { return !waiting_[rank].empty(); }
-  // Returns the time since which another worker that is not silent has waited for a token. Examines only the first of
-  // each rank.
+  // Returns the time since which another worker that is not silent has waited for a token. Examines only the first
+  // worker of each rank.
   absl::optional<absl::Time> OtherWaitsSince(uint64_t session) const;
-  // Takes the next waiting worker out of line: first those that contributed to the newest step, which have the values
-  // already or are being sent them.
+  // Takes the next waiting worker out of line. Workers that contributed to the newest step come first, because they
+  // already have the values or are being sent them.
   struct Next {
     uint64_t session = 0;
     // The block and the step of its last token that was not extra.
@@ -93,22 +94,22 @@ class WorkerLedger {
     bool trusted = true;
   };
   absl::optional<Next> TakeNext(Rank rank);
-  // Puts a worker for which there was nothing back into line.
+  // Puts a worker back into line if there was no work for it.
   void PutBack(uint64_t session);
   // Returns the number of slots that a worker of kPart finishes before the others would have made the step, `elapsed`
-  // after it began.
+  // after the step began.
   int64_t SlotsInTime(uint64_t session, absl::Duration elapsed) const;
 
  private:
   static constexpr double kUnlimited = std::numeric_limits<double>::infinity();
   // A worker's speed and credit, and its rank by them.
   struct Judgment {
-    // Its rank while it is not silent.
+    // The worker's rank while it is not silent.
     Rank place = kFull;
     bool trusted = true;
-    double slot_seconds = 0;  // 0: not known
+    double slot_seconds = 0;  // 0 if not known
     int64_t contributions = 0;
-    // Number of its newest contributions in a row after which it counted as slow.
+    // Number of consecutive contributions, up to the latest, after which the worker was rated slow.
     int64_t slow_contributions = 0;
     double credit = kFirstCredit;
     int64_t credit_step = 0;
@@ -122,9 +123,9 @@ class WorkerLedger {
     int64_t contributed_step = -1;
     absl::optional<SlotBlock> last_block;
     int64_t last_step = -1;
-    // True if it was not heard from within the patience.
+    // True if the worker was not heard from within the patience.
     bool lapsed = false;
-    bool passed = false;  // as OnLeaseEnded and OnPassed say
+    bool passed = false;  // set by OnLeaseEnded and OnPassed
 
     Rank rank() const { return silent ? kSilent : place; }
     bool StandsAs(const Entry& other) const {
@@ -139,20 +140,20 @@ class WorkerLedger {
   bool TakesPart(const Entry& entry) const {
     return HasStarted(entry) && !entry.left && (entry.awaits_token || (!entry.lapsed && !entry.passed));
   }
-  // Enter adds the worker to the counts and lines below, and Leave removes it.
+  // Enter adds the worker to the counts and lines below; Leave removes it.
   void Enter(uint64_t session, const Entry& entry);
   void Leave(uint64_t session, const Entry& entry);
   void SetPassed(uint64_t session, Entry* entry);
   // Returns the judgment of a session that is added: the kept one if it was removed before, otherwise a new worker's.
   Judgment TakeJudgment(uint64_t session);
-  // Notes a change that may affect ranks.
+  // Records a change that may affect ranks.
   void Touch() { ++changes_; }
   void DropLapsed(absl::Time now);
-  // Ranks all workers, once there were more changes than a quarter of their number.
+  // Ranks all workers if the number of changes exceeds a quarter of the number of workers.
   void RankAll();
   double Credit(const Entry& entry) const;
-  // `capacity` is that of all workers that take part and are not in debt, in workers that take `fastest` seconds for a
-  // slot.
+  // `capacity` is the combined capacity of all workers that take part and are not in debt, in units of a worker that
+  // takes `fastest` seconds for a slot.
   void RankOne(double fastest, double capacity, Entry* entry) const;
 
   const int64_t slots_;
@@ -163,13 +164,13 @@ class WorkerLedger {
   std::deque<std::pair<uint64_t, Judgment>> gone_;
   DeadlineQueue lapses_;
   int64_t changes_ = 0;
-  double fastest_ = 0;  // seconds for a slot; 0: not known
+  double fastest_ = 0;  // seconds for a slot; 0 if not known
   absl::Duration usual_step_ = absl::InfiniteDuration();
   // Indexes over entries_. By rank:
   std::array<int64_t, kRanks> taking_part_ = {};
   std::array<Line, kRanks> waiting_;
   int64_t trusted_ = 0;
-  FlatSet<uint64_t> behind_;                       // have one more step
+  FlatSet<uint64_t> behind_;                       // workers that have one more step
   FlatSet<std::pair<int64_t, uint64_t>> delayed_;  // (first step, session)
   FlatSet<uint64_t> delayed_waiting_;
 };

@@ -14,14 +14,14 @@ constexpr absl::Duration kPatience = absl::Seconds(5);
 
 class WorkerLedgerTest : public ::testing::Test {
  protected:
-  // A worker that waits for a token, and takes part from `start` on.
+  // Adds a worker that waits for a token and takes part from `start` on.
   void AddWaiting(uint64_t session, int64_t start = 0) {
     WorkerState& worker = workers_.emplace(session, WorkerState("worker", now_)).first->second;
     worker.SetStart(start);
     ASSERT_TRUE(worker.OnAsk().ok());
     ledger_.Update(session, worker);
   }
-  // It gets a token for a slot of `step`, and has it.
+  // Gives the worker a token for a slot of `step`, and sends it.
   void Give(uint64_t session, int64_t step) {
     ASSERT_TRUE(worker(session).OnAssigned({step, {0, 1}}, now_));
     ASSERT_TRUE(worker(session).OnTokenSent(0));
@@ -33,7 +33,7 @@ class WorkerLedgerTest : public ::testing::Test {
     ledger_.Update(session, worker(session));
   }
   WorkerState& worker(uint64_t session) { return workers_.at(session); }
-  // All that wait, in order.
+  // Returns all waiting workers, in order.
   std::string TakeAll(WorkerLedger::Rank rank = WorkerLedger::kFull) {
     std::string order;
     while (const auto next = ledger_.TakeNext(rank)) order += std::to_string(next->session) + " ";
@@ -216,7 +216,7 @@ TEST_F(WorkerLedgerTest, OneThatCostsStepsIsNotTrustedUntilTheyArePaid) {
   for (const uint64_t session : {1, 2}) AddWaiting(session);
   for (const uint64_t session : {1, 2}) ledger_.OnContributed(session, 1, absl::Milliseconds(10));
   ASSERT_EQ(ledger_.CountTrusted(now_), 2);
-  // A step takes each alone 40 ms.
+  // Alone, each would take 40 ms for a step.
   for (const uint64_t session : {1, 2}) ledger_.OnStep(session, absl::Milliseconds(160), session == 2, /*copies=*/0);
   EXPECT_EQ(ledger_.Count(WorkerLedger::kBackup, now_), 1) << "it has cost three steps, and was granted two";
   EXPECT_EQ(ledger_.CountTrusted(now_), 1);
