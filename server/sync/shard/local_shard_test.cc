@@ -17,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Variables: "mean" [2], which is not trainable, and "w" [3]. One slot, SGD with rate 1.
+// Variables: "mean" [2], which is not trainable, and "w" [3]. Uses one slot and SGD with rate 1.
 class LocalShardTest : public ::testing::Test {
  protected:
   LocalShardTest() {
@@ -114,7 +114,7 @@ TEST_F(LocalShardTest, NormsAreOptionalAndChangeNoBit) {
     Contribute(shard.Begin(step).get(), 1, gradient);
     return shard.Commit();
   };
-  EXPECT_FALSE(commit(0, {-3, -4, 0}).norms.has_value());  // w is (3, 4, 0) and what it began with
+  EXPECT_FALSE(commit(0, {-3, -4, 0}).norms.has_value());  // w is (3, 4, 0) plus its initial value
   const absl::Span<const float> flat(store_->values()->as<float>(), store_->layout().flat_elements());
   const int64_t at = store_->layout().variables()[1].flat_offset;
   double weights = 0;

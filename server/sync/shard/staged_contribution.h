@@ -12,13 +12,13 @@
 
 namespace lockstep {
 
-// The contribution of one worker, kept separate until it is whole: it then counts for every variable, or for none.
-// Accepts frames as sums do, and copies their gradients, which takes as much memory as the trainable variables. For one
-// thread at a time.
+// The contribution of one worker, kept separate until it is complete, so that it counts for every variable or for none.
+// Accepts frames as sums do, and copies their gradients, which takes as much memory as the trainable variables. For use
+// by one thread at a time.
 class StagedContribution : public StepSums {
  public:
   void AddReports(absl::Span<const v1::SlotReport> reports) override;
-  // `piece` must not be sparse. Returns false, since nothing of it is new to a step yet.
+  // `piece` must not be sparse. Returns false, because none of it is new to a step yet.
   bool AddPiece(const SlotBlock& block, const StepPiece& piece) override;
   bool complete() const override { return false; }
   absl::optional<NonFinite> FindNonFinite(const SlotBlock& block) const override { return absl::nullopt; }
@@ -30,7 +30,7 @@ class StagedContribution : public StepSums {
 
  private:
   struct Piece {
-    StepPiece piece;  // its content lies in `memory`
+    StepPiece piece;  // its content is in `memory`
     AlignedBuffer memory;
   };
 
