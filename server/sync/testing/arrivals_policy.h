@@ -10,10 +10,10 @@
 
 namespace lockstep {
 
-// A policy for tests that is as unlike the deterministic one as the interface allows. Each session has an input stream,
-// and gets a token whenever it waits. The first `wanted` contributions make a step, and a commit leaves all other
-// tokens valid: with one it commits at every contribution. A contribution counts if it was computed with the values of
-// one of the last `newest` steps.
+// A test policy that differs from the deterministic one as much as the interface allows. Each session has an input
+// stream, and gets a token whenever it waits. The first `wanted` contributions make a step, and a commit leaves all
+// other tokens valid; if `wanted` is 1, every contribution is committed. A contribution counts if it was computed with
+// the values of one of the last `newest` steps.
 class ArrivalsPolicy : public StepPolicy {
  public:
   ArrivalsPolicy(int64_t wanted, int64_t newest, int64_t step) : wanted_(wanted), newest_(newest), step_(step) {}
@@ -43,7 +43,7 @@ class ArrivalsPolicy : public StepPolicy {
   }
   Outcome OnContribution(const Contribution& contribution, absl::Time) override {
     if (contribution.counts) ++taken_;
-    ++positions_[contribution.session];  // what does not count is spent, too
+    ++positions_[contribution.session];  // a batch that does not count is used up too
     return {};
   }
   bool Complete(bool summed, absl::Time) override { return summed && taken_ == wanted_; }

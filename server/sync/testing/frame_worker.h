@@ -26,9 +26,9 @@ constexpr int64_t kFrameModelSegments = 4;
 // Returns the policy of a run at step 0 with this many slots, without an audit.
 std::unique_ptr<StepPolicy> FramePolicy(int64_t slots, absl::Duration lease = absl::Seconds(5));
 
-// A worker for tests that speaks frames to a StepConnection, one call at a time, and keeps the replies. Its
-// gradient for (step, slot) is (step + 1) * (slot + 1) in every element, its loss slot + 1. For one thread; the chief's
-// calls may come from others.
+// A worker for tests that exchanges frames with a StepConnection, one call at a time, and keeps the replies. Its
+// gradient for (step, slot) is (step + 1) * (slot + 1) in every element, and its loss is slot + 1. For use by one
+// thread; the chief's calls may come from other threads.
 class FrameWorker {
  public:
   using Connector = std::function<std::shared_ptr<StepConnection>(std::shared_ptr<StepListener>)>;
@@ -39,28 +39,28 @@ class FrameWorker {
 
   // Asks for a token without a contribution.
   absl::Status Ask(int64_t startup_delay_steps = 0);
-  // Takes all replies that are there.
+  // Reads all available replies.
   void Drain();
   // Sends the whole contribution for the newest token in one frame, then calls Drain.
   absl::Status Push();
   // Does the same for any token.
   absl::Status Push(const v1::Token& token);
   absl::Status Leave();
-  // Makes its gradients of "big" differ from those of the others in the last bit from now on, like a bad processor's.
+  // Makes its gradients of "big" differ in the last bit from now on, as if its processor were faulty.
   void Err() { errs_ = true; }
-  // Forgets the token, whose contribution was sent by Send.
+  // Forgets the token, whose contribution Send has sent.
   void ForgetToken() { token_.reset(); }
 
-  // Returns a frame for the block of `token`, with the session's numbers and nothing else.
+  // Returns a frame for the block of `token` that has only the session's numbers.
   StepFrame NewFrame(const v1::Token& token) const;
   void AddReports(StepFrame* frame) const;
   // Adds the gradient of elements [offset, offset + elements) of a variable, as the token of `frame` requires it.
   void AddPiece(int64_t variable, int64_t offset, int64_t elements, StepFrame* frame);
   void AddAllPieces(StepFrame* frame);
-  // Sends a frame. If it waits, it is sent again by Resume, and nothing else may be sent before.
+  // Sends a frame. If the frame waits, Resume sends it again, and nothing else may be sent before.
   absl::Status Send(const StepFrame& frame);
   bool waits() const { return waiting_.has_value(); }
-  // Sends the frame that waits if the chief wants it. Returns false otherwise.
+  // Sends the waiting frame if the chief wants it. Otherwise returns false.
   bool Resume();
   StepConnection* connection() { return connection_.get(); }
 
@@ -72,7 +72,7 @@ class FrameWorker {
   // Return an element of a variable in the newest step whose values arrived completely, and that step.
   float value(int variable, int64_t element) const;
   int64_t values_step() const;
-  // Returns the numbers of pieces that arrived for each step.
+  // Returns the number of pieces that arrived for each step.
   const std::map<int64_t, int>& pieces() const { return pieces_; }
 
   // Returns the settings of the newest token that had any.
@@ -83,7 +83,7 @@ class FrameWorker {
   // Return the number of OnReplyReady calls, and the status of OnClosed.
   int rings() const;
   absl::Status closed() const;
-  // Returns true if the chief has also given up what this worker has not read.
+  // Returns true if the chief has also discarded the replies that this worker has not read.
   bool cancelled() const;
 
  private:

@@ -32,7 +32,7 @@ class SyncReplicasFixture : public ::testing::Test, protected RunEvents {
   static constexpr int64_t kGeneration = 5;
   static constexpr absl::Duration kLease = absl::Seconds(2);
 
-  // SGD with rate 1 from zeros.
+  // Starts from zeros, with SGD at rate 1.
   void Start(int64_t slots, int64_t total_steps = 100, int64_t snapshot_every_steps = 0,
              const Compression& compression = {}, const absl::optional<config::v1::AuditConfig>& audit = {}) {
     config::v1::OptimizerConfig optimizer;
@@ -76,7 +76,7 @@ class SyncReplicasFixture : public ::testing::Test, protected RunEvents {
       return sync_->Connect(session, absl::StrCat("worker-", session), ValuePath::kStreamed, std::move(listener));
     });
   }
-  // Step 0 is over and all of them have their tokens for step 1.
+  // Completes step 0, after which all workers have their tokens for step 1.
   static void StartStepOne(const std::vector<FrameWorker*>& workers) {
     for (FrameWorker* worker : workers) ASSERT_TRUE(worker->Ask().ok());
     ASSERT_TRUE(workers[0]->Push().ok());
@@ -89,10 +89,10 @@ class SyncReplicasFixture : public ::testing::Test, protected RunEvents {
     EXPECT_TRUE(worker.token().has_value());
     return worker.token() ? SlotBlock{worker.token()->first_slot(), worker.token()->slot_count()} : SlotBlock{-1, -1};
   }
-  // w after one step of gradients (slot + 1), R = slots.
+  // Returns w after one step of gradients (slot + 1), with R = slots.
   static float AfterStep0(int64_t slots) { return -static_cast<float>(slots + 1) / 2; }
 
-  // Values and optimizer state.
+  // Returns values and optimizer state.
   std::string Bytes(const VariableStore::Snapshot& snapshot) const {
     std::string bytes(snapshot.values->data(), snapshot.values->size());
     for (const auto& slot : snapshot.optimizer_state) bytes.append(slot->data(), slot->size());
@@ -103,13 +103,13 @@ class SyncReplicasFixture : public ::testing::Test, protected RunEvents {
   std::unique_ptr<VariableStore> store_;
   std::unique_ptr<SyncReplicas> sync_;
   std::vector<CommittedStep> commits_;
-  std::function<void()> on_commit_;  // called for each
+  std::function<void()> on_commit_;  // called for each commit
   std::vector<int64_t> snapshots_;
   std::vector<absl::Status> failures_;
   int idle_calls_ = 0;
   int completions_ = 0;
-  // Before Start.
-  std::unique_ptr<StepPolicy> policy_;  // null: the configuration's
+  // Set before Start:
+  std::unique_ptr<StepPolicy> policy_;  // null for the configured policy
   NonFinite non_finite_ = NonFinite::kFails;
   int64_t max_partial_sums_ = 0;  // VariableStore::Create
 };
