@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kMostWorkers = 64;
 
-// `counts`: a RunStatus or a WorkerStatus.
+// Adds the counts of a RunStatus or a WorkerStatus.
 template <typename Counts>
 void AddCounts(const std::string& prefix, const Counts& counts, v1::Summary* summary) {
   const auto add = [&](const char* result, int64_t count) {

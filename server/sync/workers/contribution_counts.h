@@ -6,9 +6,9 @@
 
 namespace lockstep {
 
-// Returns the contributions since the chief's start by their result as scalars: "contributions/accepted", "/stale",
-// "/duplicate" and "/rejected" of all workers, also of those that have left, and "contributions/<worker>/accepted" and
-// so on of each connected worker. Of more than 64 workers, only of the first ones by name.
+// Returns the contributions since the chief's start by result, as scalars: "contributions/accepted", "/stale",
+// "/duplicate" and "/rejected" for all workers, including those that have left, and "contributions/<worker>/accepted"
+// and so on for each connected worker. If there are more than 64 workers, only the first ones by name are included.
 v1::Summary ContributionCounts(const v1::RunStatus& status);
 
 }  // namespace lockstep

@@ -11,9 +11,8 @@
 
 namespace lockstep {
 
-// Schedules when to check each session. For deadlines most of which are moved before they are reached: the owner keeps
-// the deadlines, moves them as it likes, and watches a session again if it was checked too early. Pure; not
-// thread-safe.
+// Schedules when to check each session, for deadlines that are usually moved before they are reached. The owner keeps
+// the deadlines, moves them freely, and watches a session again if it was checked too early. Pure; not thread-safe.
 class DeadlineQueue {
  public:
   // Makes PopDue return the session at `time`, or at an earlier time that is pending.
@@ -27,7 +26,7 @@ class DeadlineQueue {
     order_.erase({it->second, session});
     times_.erase(it);
   }
-  // Returns a session whose time is not after `now`, the earliest first, and no longer watches it.
+  // Returns a session whose time is not after `now`, earliest first, and no longer watches it.
   absl::optional<uint64_t> PopDue(absl::Time now) {
     if (order_.empty() || order_.front().first > now) return absl::nullopt;
     const uint64_t session = order_.front().second;

@@ -7,9 +7,9 @@
 
 namespace lockstep {
 
-// An ordered set of small values in one piece of memory, which it keeps when it shrinks: a set that changes with every
-// frame allocates none. A change moves all elements behind it, so it is for a few thousand elements at most. Pure; not
-// thread-safe.
+// An ordered set of small values in one piece of memory, which it keeps when it shrinks, so that a set that changes
+// with every frame does not allocate. A change moves all elements behind it, so use it for a few thousand elements at
+// most. Pure; not thread-safe.
 template <typename T>
 class FlatSet {
  public:
@@ -41,7 +41,7 @@ class FlatSet {
   const T& front() const { return elements_.front(); }
 
  private:
-  // Returns the position of the element, or where to insert it.
+  // Returns the position of the element, or the position at which to insert it.
   const_iterator Find(const T& element) const {
     // Most elements are added at the end.
     if (elements_.empty() || elements_.back() < element) return elements_.end();

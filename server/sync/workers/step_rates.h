@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-// The counters and rates of the run and of each connected worker that status shows. Rates are measured since a mark
+// The counters and rates of the run and of each connected worker that a status shows. Rates are measured since a mark
 // that moves every few seconds, so that they are recent. Pure; not thread-safe.
 class StepRates {
  public:
@@ -23,23 +23,23 @@ class StepRates {
   void AddWorker(uint64_t session, const WorkerIdentity& identity);
   void RemoveWorker(uint64_t session) { workers_.erase(session); }
 
-  // Counts a message of this many bytes. One of a worker that is gone counts for the run.
+  // Counts a message of this many bytes. A message of a worker that is gone counts only for the run.
   void OnReceived(uint64_t session, int64_t bytes);
   void OnSent(uint64_t session, int64_t bytes);
   void OnContributed(uint64_t session, v1::ContributionResult result, absl::Duration took);
   // Counts a refused frame like a rejected contribution.
   void OnRejected(uint64_t session);
-  // Notes the learning rate of the update that begins.
+  // Records the learning rate of the update that begins.
   void OnBegun(float learning_rate) { learning_rate_ = learning_rate; }
   void OnCommitted(double mean_loss) { loss_ = mean_loss; }
   // Counts a step that changed nothing. Returns the number of such steps.
   int64_t OnSkipped() { return ++skipped_; }
-  // Must be called now and then.
+  // Must be called regularly.
   void MoveMarks(int64_t step, absl::Time now);
 
-  // Fills global_step, loss, the rates and the counters.
+  // Fills in global_step, loss, the rates and the counters.
   void FillRun(int64_t step, absl::Time now, v1::RunStatus* status) const;
-  // Fills name, session_id and the counters of a worker.
+  // Fills in name, session_id and the counters of a worker.
   void FillWorker(uint64_t session, v1::WorkerStatus* status) const;
 
  private:
@@ -60,7 +60,7 @@ class StepRates {
   int64_t rejected_ = 0;
   int64_t stale_ = 0;
   int64_t skipped_ = 0;
-  Mark totals_;  // over all workers, those that are gone too; without time and step
+  Mark totals_;  // over all workers, including those that are gone; without time and step
   Mark marks_[2];
 };
 

@@ -50,8 +50,8 @@ std::vector<TokenLease> TokenLeases::Expire(absl::Time now) {
   std::vector<TokenLease> expired;
   while (const auto session = deadlines_.PopDue(now)) {
     const TokenLease* const lease = Find(*session);
-    if (lease == nullptr) continue;  // it was used up
-    if (lease->deadline > now) {     // it was renewed, or another has taken its place
+    if (lease == nullptr) continue;  // the lease was used up
+    if (lease->deadline > now) {     // the lease was renewed, or another one has taken its place
       deadlines_.Watch(*session, lease->deadline);
       continue;
     }

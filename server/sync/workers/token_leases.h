@@ -18,33 +18,34 @@ struct TokenLease {
   StepToken token;
   absl::Time issued;
   absl::Time deadline;
-  bool backup = false;  // another worker computes the same
-  // The time since which the contribution has waited for others, if it does. The worker is not charged for the wait.
+  bool backup = false;  // another worker computes the same block
+  // The time since which the contribution has been waiting for others, if it is. The wait does not count against the
+  // worker.
   absl::optional<absl::Time> suspended;
 };
 
 // The leases of a run's tokens, at most one for each session. A lease ends when its deadline passes, when its token is
-// used up, and when its worker is gone; the caller then tells the policy. Every call but Clear and Expire costs O(log
-// N) and a move in memory (DeadlineQueue). Pure; not thread-safe.
+// used up, or when its worker is gone; the caller then informs the policy. Every call except Clear and Expire costs
+// O(log N) and a move in memory (DeadlineQueue). Pure; not thread-safe.
 class TokenLeases {
  public:
   explicit TokenLeases(absl::Duration lease) : lease_(lease) {}
 
-  // The session, which must hold no lease, gets this token.
+  // Gives this token to the session, which must not hold a lease.
   void Give(uint64_t session, const StepToken& token, bool backup, absl::Time now);
   // Moves the deadline. Returns false if the session holds no lease.
   bool Renew(uint64_t session, absl::Time now);
-  // The contribution to the token waits for others, or waits no longer; the lease continues. Returns the lease, or null
-  // if nothing has changed.
+  // Suspend and Resume record that the contribution to the token waits, or no longer waits, for others. The lease
+  // continues. They return the lease, or null if nothing has changed.
   const TokenLease* Suspend(uint64_t session, absl::Time now);
   const TokenLease* Resume(uint64_t session, absl::Time now);
   // Ends the session's lease and returns it, if it holds one.
   absl::optional<TokenLease> Release(uint64_t session);
-  // Releases the lease like Release, for a session that will hold no other.
+  // Releases the lease like Release, for a session that will not hold another one.
   absl::optional<TokenLease> Remove(uint64_t session);
   // Ends all leases.
   void Clear() { leases_.clear(); }
-  // Ends the leases whose deadline is not after `now`; returns them, the earliest first.
+  // Ends the leases whose deadline is not after `now`, and returns them, earliest first.
   std::vector<TokenLease> Expire(absl::Time now);
 
   bool empty() const { return leases_.empty(); }
@@ -59,7 +60,7 @@ class TokenLeases {
  private:
   const absl::Duration lease_;
   absl::flat_hash_map<uint64_t, TokenLease> leases_;  // by session
-  // The deadlines of the leases, and of sessions that hold none any more.
+  // The deadlines of the leases, and of sessions that no longer hold one.
   DeadlineQueue deadlines_;
 };
 

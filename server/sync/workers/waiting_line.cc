@@ -6,7 +6,7 @@ namespace lockstep {
 
 void WaitingLine::Update(uint64_t session, const WorkerState& worker) {
   using Phase = WorkerState::Phase;
-  // A silent worker has not taken its last token.
+  // A silent worker has not read its last token.
   const bool present = !worker.silent() && worker.phase() != Phase::kConnected && worker.phase() != Phase::kLeft;
   if (present) {
     starts_.emplace(session, worker.not_before_step());

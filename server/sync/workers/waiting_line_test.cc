@@ -11,7 +11,7 @@ using ::testing::IsEmpty;
 
 const absl::Time kNow = absl::FromUnixSeconds(1000);
 
-// A worker that waits for a token and starts at this global step.
+// Returns a worker that waits for a token and starts at this global step.
 WorkerState Waiting(int64_t start) {
   WorkerState worker("worker", kNow);
   worker.SetStart(start);

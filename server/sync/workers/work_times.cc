@@ -13,14 +13,14 @@ constexpr int kWorkersSent = 200;
 
 absl::Duration Busy(const StepTimes& times) { return times.batch + times.compute + times.send; }
 
-// Returns the element in the middle; the upper one of two.
+// Returns the middle element, or the upper one if there are two.
 absl::Duration Median(std::vector<absl::Duration>* times) {
   const auto middle = times->begin() + static_cast<std::ptrdiff_t>(times->size() / 2);
   std::nth_element(times->begin(), middle, times->end());
   return *middle;
 }
 
-// Returns the median of a part of the first `count` times.
+// Returns the median of one part of the first `count` times.
 template <size_t kSize, typename Part>
 absl::Duration MedianOf(const std::array<StepTimes, kSize>& recent, size_t count, const Part& part) {
   std::vector<absl::Duration> times;
@@ -86,7 +86,7 @@ std::vector<WorkTimes::Pace> WorkTimes::Paces() const {
   std::sort(all.begin(), all.end());
   for (size_t i = 0; i < own.size(); ++i) {
     if (own[i] == absl::ZeroDuration()) continue;
-    // The median of the others: `all` without own[i]. Of two in the middle, the lower one.
+    // The median of the others is that of `all` without own[i]. If two are in the middle, the lower one is used.
     const size_t rank = static_cast<size_t>(std::lower_bound(all.begin(), all.end(), own[i]) - all.begin());
     const size_t middle = (all.size() - 2) / 2;
     const absl::Duration others = all[middle < rank ? middle : middle + 1];

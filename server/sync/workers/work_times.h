@@ -28,7 +28,7 @@ class SecondsHistogram {
     ++counts_[i];
     sum_ += seconds;
   }
-  // The counts are not cumulative; the last one has no bound.
+  // The counts are not cumulative. The last one has no upper bound.
   const std::array<int64_t, kBounds + 1>& counts() const { return counts_; }
   double sum() const { return sum_; }
 
@@ -38,17 +38,17 @@ class SecondsHistogram {
   double sum_ = 0;
 };
 
-// The use of the time of workers and steps, for people: sums, the last contributions, and which worker is slow.
-// Bounded: the newest 4,096 contributions and 256 commits are kept. Pure; not thread-safe.
+// Tracks how workers and steps use their time, for display: sums, the last contributions, and which worker is slow.
+// Keeps the newest 4,096 contributions and 256 commits. Pure; not thread-safe.
 class WorkTimes {
  public:
-  // A worker is slow if its time for a slot, the median of its last kRecent contributions without the time that it
-  // waited, is at least kSlowFactor times as long as the median of the other workers, and at least kSlowTime longer.
+  // A worker is slow if its time for a slot is at least kSlowFactor times as long as the median of the other workers,
+  // and at least kSlowTime longer. Its time is the median of its last kRecent contributions, without waits.
   static constexpr size_t kRecent = 3;
   static constexpr double kSlowFactor = 1.5;
   static constexpr absl::Duration kSlowTime = absl::Milliseconds(5);
-  // The period of TakeSlow's comparisons, the time for which a worker must have been slow before TakeSlow names it,
-  // since other programs may disturb any worker for a moment, and the time in which it names a worker once.
+  // The period of TakeSlow's comparisons; how long a worker must have been slow before TakeSlow names it, because other
+  // programs may disturb any worker for a moment; and the period in which TakeSlow names a worker only once.
   static constexpr absl::Duration kComparePeriod = absl::Milliseconds(200);
   static constexpr absl::Duration kSlowFor = absl::Seconds(1);
   static constexpr absl::Duration kNamePeriod = absl::Minutes(1);
@@ -58,12 +58,12 @@ class WorkTimes {
   void AddWorker(uint64_t session, const std::string& name);
   void RemoveWorker(uint64_t session) { workers_.erase(session); }
 
-  // A contribution to `token` arrived, `took` after the token was given. `times` as the worker reports them
+  // Records that a contribution to `token` arrived `took` after the token was given. `times` are the worker's report
   // (EncodeStepTimes).
   void OnContributed(uint64_t session, const StepToken& token, absl::Duration took, uint64_t times, absl::Time now);
-  // A step may begin, after a hold.
+  // Records that a step may begin after a hold.
   void OnBegun(absl::Time now) { begun_ = now; }
-  // The update to global step `step`.
+  // Records the update to global step `step`.
   void OnCommitted(int64_t step, absl::Time now);
 
   struct Slow {
@@ -71,24 +71,24 @@ class WorkTimes {
     double factor = 0;
     absl::Duration longer;
   };
-  // Returns the workers that have been slow for kSlowFor, each at most once in kNamePeriod. To be called now and then.
+  // Returns the workers that have been slow for kSlowFor, each at most once per kNamePeriod. Call it regularly.
   std::vector<Slow> TakeSlow(absl::Time now);
 
-  // Fills WatchRunReply.worker and the counters of steps.
+  // Fills in WatchRunReply.worker and the counters of steps.
   void Fill(v1::WatchRunReply* reply) const;
   // The position of a watcher: the contributions and commits that it has received.
   struct Cursor {
     int64_t contributions = 0;
     int64_t commits = 0;
   };
-  // Adds the contributions and commits after the cursor, and moves it.
+  // Adds the contributions and commits after the cursor, and advances it.
   void FillTimeLine(Cursor* cursor, v1::WatchRunReply* reply) const;
 
  private:
   using ContributionHistogram = SecondsHistogram<7>;
   using StepHistogram = SecondsHistogram<16>;
 
-  // Bounds in seconds; those of steps go from 1 ms to 100 s, each about 2.15 times the previous one.
+  // Bounds in seconds. Those of steps range from 1 ms to 100 s, each about 2.15 times the previous one.
   static constexpr std::array<double, 7> kContributionBounds = {0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10};
   static constexpr std::array<double, 16> kStepBounds = {0.001, 0.00215, 0.0046, 0.01, 0.0215, 0.046, 0.1, 0.215,
                                                          0.46,  1,       2.15,   4.6,  10,     21.5,  46,  100};
@@ -101,9 +101,10 @@ class WorkTimes {
     // A ring of the times for one slot.
     std::array<StepTimes, kRecent> recent;
     ContributionHistogram took{&kContributionBounds};
-    // The time of the first of the comparisons in a row in which it was slow; InfiniteFuture if it is not.
+    // The time of the first of the consecutive comparisons that found the worker slow; InfiniteFuture if it is not
+    // slow.
     absl::Time slow_since = absl::InfiniteFuture();
-    // The time when TakeSlow named it last.
+    // The time when TakeSlow last named the worker.
     absl::Time named = absl::InfinitePast();
   };
   struct Arrival {
@@ -119,7 +120,7 @@ class WorkTimes {
     int64_t step = 0;
   };
 
-  // Returns how slow the worker is: factor 0 if it is not, or if there is nothing to compare it with.
+  // Returns how slow the worker is. The factor is 0 if it is not slow, or if there is nothing to compare it with.
   struct Pace {
     double factor = 0;
     absl::Duration longer;
@@ -132,7 +133,7 @@ class WorkTimes {
   absl::Time begun_;
   absl::Time compared_;
   std::map<uint64_t, Worker> workers_;
-  // Rings; the numbers count all that were added.
+  // Rings. The numbers count all elements ever added.
   std::vector<Arrival> arrivals_;
   std::vector<Committed> commits_;
   int64_t num_arrivals_ = 0;

@@ -13,7 +13,7 @@ const absl::Time kStart = absl::FromUnixSeconds(1000);
 
 class WorkTimesTest : public ::testing::Test {
  protected:
-  // Each of the workers 1, 2, ... contributes one slot, for which it computes so long.
+  // Lets each of the workers 1, 2, ... contribute one slot, computed in the given time.
   void Step(const std::vector<absl::Duration>& computes) {
     for (size_t i = 0; i < computes.size(); ++i) {
       StepToken token;

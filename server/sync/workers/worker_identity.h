@@ -19,7 +19,7 @@ struct WorkerIdentity {
   // NOLINTNEXTLINE(google-explicit-constructor)
   WorkerIdentity(const char* name_of_worker) : name(name_of_worker) {}
 
-  // Returns "worker-0 on host3", or "worker-17@host3", without anything that a terminal could take for a command.
+  // Returns "worker-0 on host3" or "worker-17@host3", without anything that a terminal could interpret as a command.
   std::string ToString() const {
     const bool said = host.empty() || absl::EndsWith(name, absl::StrCat("@", host));
     return absl::CHexEscape(said ? name : absl::StrCat(name, " on ", host));

@@ -14,11 +14,11 @@
 
 namespace lockstep {
 
-// Returns the part of a session's id that may be shown: the whole id is a secret that lets its holder act for the
+// Returns the part of a session's id that may be shown. The whole id is a secret that lets its holder act for the
 // worker.
 inline uint64_t ShortSessionId(uint64_t session) { return session & 0xffff; }
 
-// The batch at a position of an input stream, both counted from 0. Each stream has an order of its own (ExampleOrder).
+// The batch at a position of an input stream, both counted from 0. Each stream has its own order (ExampleOrder).
 struct BatchAddress {
   int64_t stream = 0;
   int64_t position = 0;
@@ -32,9 +32,9 @@ struct StepToken {
   bool digest = false;
   // See v1.Token.
   bool extra = false;
-  // The batch, if it is not that of the block's slots at `step`: the block then has one slot.
+  // The batch, unless it is the one of the block's slots at `step`. If set, the block has one slot.
   absl::optional<BatchAddress> batch;
-  // The step whose values the worker computes with; -1 until the token is sent.
+  // The step of the values that the worker computes with; -1 until the token is sent.
   int64_t values_step = -1;
 
   // Returns "slots [4,6) of step 17" or "batch 9 of stream 2 for step 17".
@@ -42,8 +42,9 @@ struct StepToken {
   friend bool operator==(const StepToken& a, const StepToken& b) { return a.step == b.step && a.block == b.block; }
 };
 
-// The state of one worker in the protocol of the step, as its chief sees it over one stream. A mistake of the worker is
-// an error; a call that the chief may not make returns false. Neither changes anything. Pure; not thread-safe.
+// The state of one worker in the protocol of the step, as its chief sees it over one stream. If the worker makes a
+// mistake, the result is an error; if the chief makes a call that it may not make, the result is false. In both cases,
+// nothing changes. Pure; not thread-safe.
 //
 //   event \ phase    kConnected kWaiting  kAssigned  kComputing kPushing  kLeft
 //   OnAsk            kWaiting   error     error      kWaiting   error     error
@@ -56,14 +57,14 @@ struct StepToken {
 //   OnLeaseEnded²    false      false     kWaiting   kComputing kPushing  false
 //   OnFinishSent     false      kLeft     kLeft      false      false     false
 //
-//   ¹ if it is for the token, otherwise an error   ² and the worker is silent until it is heard from
+//   ¹ if it is for the token, otherwise an error   ² the worker is then silent until it is heard from
 class WorkerState {
  public:
   enum class Phase {
     kConnected,  // has asked for nothing yet
     kWaiting,    // for a token
     kAssigned,   // a token waits to be sent
-    kComputing,  // has the token, as it was sent
+    kComputing,  // has the token as sent
     kPushing,    // has sent a part of its contribution
     kLeft,       // has left, or was notified that the run is over
   };
@@ -71,37 +72,37 @@ class WorkerState {
 
   WorkerState(std::string name, absl::Time now) : name_(std::move(name)), heard_(now) {}
 
-  // Notes a sign of life.
+  // Records a sign of life.
   void OnHeard(absl::Time now);
-  // Sets the global step from which on the worker takes part, which its first frame names.
+  // Sets the global step at which the worker starts to take part, which its first frame names.
   void SetStart(int64_t step) { not_before_step_ = step; }
-  // Handles a request for a token, perhaps in place of the contribution to the present one.
+  // Handles a request for a token, possibly instead of the contribution to the current one.
   absl::Status OnAsk();
   // Handles a part of the contribution to `token`. The parts of one contribution name the same token
   // (ContributionChecker).
   absl::Status OnContribution(const StepToken& token);
-  // OnWait and OnWaited begin and end a wait of the contribution for others. It does not count as the worker's time, as
-  // if the token had been given that much later.
+  // OnWait and OnWaited begin and end a wait of the contribution for others. The worker's time excludes the wait, as if
+  // the token had been given that much later.
   void OnWait(absl::Time now) { waits_since_ = now; }
   void OnWaited(absl::Time now) { token_time_ += now - waits_since_; }
-  // Notes that some of the contribution was new to the step.
+  // Records that some of the contribution was new to the step.
   void MarkNew() { any_new_ = true; }
-  // Ends the contribution, which is whole; the worker waits for a token. It will be sent `result`.
+  // Ends the contribution, which is complete. The worker waits for a token. It will be sent `result`.
   absl::Status OnContributed(v1::ContributionResult result);
   void OnLeave() { phase_ = Phase::kLeft; }
 
   bool OnAssigned(const StepToken& token, absl::Time now);
-  // Notes that the token was sent with the values of this step.
+  // Records that the token was sent with the values of this step.
   bool OnTokenSent(int64_t values_step);
   bool OnVoided();
   bool OnLeaseEnded();
   bool OnFinishSent();
-  // Notes that the worker is sent the result of its last contribution.
+  // Records that the worker is sent the result of its last contribution.
   void OnResultSent() { result_ = v1::CONTRIBUTION_NONE; }
 
   const std::string& name() const { return name_; }
   Phase phase() const { return phase_; }
-  // Returns true if the worker has no token, or one that was not sent yet.
+  // Returns true if the worker has no token, or one that has not been sent yet.
   bool awaits_token() const { return phase_ == Phase::kWaiting || phase_ == Phase::kAssigned; }
   bool silent() const { return silent_; }
   absl::Time heard() const { return heard_; }
@@ -110,13 +111,13 @@ class WorkerState {
   // Return the newest token, whatever its state, and the time when it was given.
   const absl::optional<StepToken>& last_token() const { return token_; }
   absl::Time token_time() const { return token_time_; }
-  // Returns the step of the contribution that began last; -1 before the first.
+  // Returns the step of the latest contribution that began; -1 before the first one.
   int64_t contributed_step() const { return contributed_step_; }
   bool any_new() const { return any_new_; }
   v1::ContributionResult result() const { return result_; }
 
  private:
-  // Changes the phase to `to` if it is `from` now.
+  // Changes the phase to `to` if it is currently `from`.
   bool Move(Phase from, Phase to);
   absl::Status Refuse(absl::string_view what) const;
 

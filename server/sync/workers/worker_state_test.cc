@@ -20,7 +20,7 @@ const StepToken kToken{7, {2, 2}};
 constexpr Phase kPhases[] = {Phase::kConnected, Phase::kWaiting, Phase::kAssigned,
                              Phase::kComputing, Phase::kPushing, Phase::kLeft};
 
-// A worker in a phase, by the shortest way.
+// Returns a worker in a phase, reached by the shortest path.
 WorkerState In(Phase phase) {
   WorkerState worker("worker-1", kStart);
   if (phase == Phase::kConnected) return worker;
