@@ -1,5 +1,5 @@
-// The rows of docs/sync.md's first table on losses that are not finite, on a report's stop and on update ops, under the
-// policies whose weights depend on the order of arrival.
+// Tests the rows of docs/sync.md's first table on losses that are not finite, on a report's stop and on update ops,
+// under the policies whose weights depend on the order of arrival.
 #include <functional>
 #include <limits>
 #include <memory>
@@ -39,7 +39,7 @@ class ArrivalRulesTest : public SyncReplicasFixture {
     Start(/*slots=*/1);
     Join(2);
   }
-  // Two gradients make a step, and the third worker is a backup.
+  // Two gradients make a step; the third worker is a backup.
   void StartFirstArrivals() {
     FirstArrivalsPolicy::Options options;
     options.replicas_to_aggregate = 2;
@@ -78,7 +78,7 @@ class ArrivalRulesTest : public SyncReplicasFixture {
     const float* const mean = store_->values()->as<float>() + store_->layout().variables()[1].flat_offset;
     return {mean[0], mean[1]};
   }
-  // The run has ended at `step` without a failure.
+  // Expects that the run has ended at `step` without a failure.
   void ExpectEnd(int64_t step) const {
     EXPECT_EQ(completions_, 1);
     EXPECT_EQ(sync_->step(), step);

@@ -1,5 +1,5 @@
-// Measures the step's bookkeeping for each frame, all of which runs under the step's lock. Its cost is the same for any
-// number of slots and workers.
+// Measures the bookkeeping of a step for each frame, all of which runs under the step's lock. Its cost does not depend
+// on the number of slots and workers.
 #include <deque>
 #include <limits>
 #include <memory>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kGeneration = 1;
 
-// With more workers than there are slots for, and nothing that has changed.
+// Measures assignment when there are more workers than slots and nothing has changed.
 void AssignTokens(benchmark::State& state) {
   const int64_t slots = state.range(0), workers = state.range(1);
   config::v1::OptimizerConfig optimizer;
@@ -55,8 +55,8 @@ BENCHMARK(AssignTokens)
     ->Args({256, 1000})
     ->Unit(benchmark::kMicrosecond);
 
-// Steps of simulated connections, through the whole machine: every worker that has a token reads it, sends the pieces
-// of its contribution and ends it.
+// Steps of simulated connections, through the whole machine: every worker with a token reads it, sends the pieces of
+// its contribution and ends it.
 class SimulatedSteps {
  public:
   SimulatedSteps(int64_t slots, int64_t workers) : slots_(slots) {

@@ -1,4 +1,4 @@
-// Tests steps whose slots are audited: which copies a commit waits for, and what follows from a difference.
+// Tests steps whose slots are audited: which copies a commit waits for, and the effects of a mismatch.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -26,7 +26,7 @@ class AuditTest : public SyncReplicasFixture {
     audit.set_on_mismatch(on_mismatch);
     Start(slots, /*total_steps=*/100, /*snapshot_every_steps=*/0, /*compression=*/{}, audit);
   }
-  // Connects this many workers, all of which take part in step 1: at step 0 the first one was alone.
+  // Connects this many workers. All of them take part in step 1, because the first one was alone at step 0.
   void ConnectAll(uint64_t workers) {
     for (uint64_t session = 1; session <= workers; ++session) workers_.push_back(Connect(session));
     for (const auto& worker : workers_) ASSERT_TRUE(worker->Ask().ok());

@@ -29,11 +29,11 @@ void CommitLog::Append(v1::StepCommit commit) {
     commits_.push_back(std::move(commit));
     Trim();
   }
-  changed_.SignalAll();  // without the lock, which a woken thread needs
+  changed_.SignalAll();  // not under the lock, because a woken thread needs it
 }
 
 void CommitLog::Trim() {
-  // The state never advances if the program that continues the run has no hooks.
+  // If the program that continues the run has no hooks, the state never advances.
   if (has_state_ && commits_.size() > 2 * kCapacity) {
     has_state_ = false;
     state_.clear_hook();

@@ -20,9 +20,9 @@ namespace lockstep {
 // The party that sets variables or changes settings between two steps. Hooks repeat their changes after a restart.
 enum class ChangedBy { kProgram, kHook };
 
-// The updates of a run in order, for the program's session that follows them, and the follower's state, which every
-// checkpoint stores. A checkpoint also stores the updates that the follower has not seen, so that after a restart it
-// sees every update once. Thread-safe; its lock is a leaf.
+// The updates of a run, in order, for the program's session that follows them, together with the follower's state,
+// which every checkpoint stores. A checkpoint also stores the updates that the follower has not seen, so that it sees
+// every update exactly once even after a restart. Thread-safe; its lock is a leaf.
 class CommitLog {
  public:
   // Number of updates to keep that the follower's state does not need.
@@ -30,31 +30,32 @@ class CommitLog {
 
   explicit CommitLog(Clock* clock) : clock_(clock) {}
 
-  // Continues the run at `step` from a checkpoint with `state` (empty if it had none). `settings` are in effect after
-  // `changes` changes.
+  // Continues the run at `step` from a checkpoint with `state` (empty if it had none). `settings` are those in effect
+  // after `changes` changes.
   void Start(int64_t step, const v1::SessionState& state, int64_t changes = 0, v1::SessionState::Settings settings = {})
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Append(v1::StepCommit commit) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends the log: no update follows. `why` is OK if the run is over.
+  // Ends the log: no more updates follow. `why` is OK if the run is over.
   void End(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits for and returns the oldest update after global step `step`. Errors: OutOfRange if the run is over and there
-  // is none, otherwise the status passed to End; DeadlineExceeded at `deadline`.
+  // Waits for the oldest update after global step `step` and returns it. Errors: if there is none, OutOfRange if the
+  // run is over, otherwise the status passed to End; DeadlineExceeded at `deadline`.
   absl::StatusOr<v1::StepCommit> Await(int64_t step, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Sets the state of the follower, which has seen all updates up to `step`. A state that is more than twice kCapacity
   // updates behind is dropped.
   void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Counts an assignment of variables. Those by hooks are counted from the newest SetState on.
+  // Counts an assignment of variables. Assignments by hooks are counted from the latest SetState on.
   void CountAssignment(ChangedBy by) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the number of assignments that the values include.
+  // Returns the number of assignments that the values reflect.
   int64_t assignments() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Counts a change to these settings. If nullopt, they were in effect already, and only a hook's call is counted.
+  // Counts a change to these settings. If nullopt, they were already in effect, and only a hook's call is counted.
   void CountChange(ChangedBy by, absl::optional<v1::SessionState::Settings> settings) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the state that the run started with.
   v1::SessionState restored() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Returns the state that a checkpoint of the newest step stores; empty without a state, assignments and changes.
+  // Returns the state that a checkpoint of the newest step stores; empty if there are no state, assignments and
+  // changes.
   std::string Serialize() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -1,4 +1,4 @@
-// Tests steps that no worker computes any more when the run must be held or must end, and what follows them.
+// Tests steps that no worker computes any more when the run must be held or must end, and what happens next.
 #include <thread>
 #include <vector>
 
@@ -15,7 +15,7 @@ using ::testing::IsEmpty;
 
 class GivenUpStepsTest : public SyncReplicasFixture {
  protected:
-  // The gradients of "big" for the worker's block, which the chief sums and applies where it can.
+  // Sends the gradients of "big" for the worker's block, which the chief sums and, where possible, applies.
   static void SendBig(FrameWorker* worker) {
     StepFrame frame = worker->NewFrame(*worker->token());
     worker->AddReports(&frame);
@@ -53,7 +53,7 @@ TEST_F(GivenUpStepsTest, TheRestartedStepYieldsTheSameBits) {
   Start(2);
   auto a = Connect(1), b = Connect(2);
   StartStepOne({a.get(), b.get()});
-  // Half of the step is applied, and was sent to those that have contributed, when one dies and the other freezes.
+  // Half of the step has been applied and sent to its contributors when one worker dies and the other freezes.
   SendBig(b.get());
   ASSERT_TRUE(a->Push().ok());
   EXPECT_EQ(a->pieces().at(2), 2);
@@ -90,7 +90,7 @@ TEST_F(GivenUpStepsTest, WhatIsSetThereCounts) {
   EXPECT_EQ(b->value(2, 0), -1) << "what was contributed before counts no more";
 }
 
-// The gradients of the values before are none of those after.
+// Gradients of the values before an assignment must not be compared with those after it.
 TEST_F(GivenUpStepsTest, AnAuditDoesNotCompareAcrossIt) {
   config::v1::AuditConfig audit;
   audit.set_fraction(1);

@@ -1,4 +1,4 @@
-// Workers that hang keep few versions of the values, whatever their number and however long the others continue.
+// Tests that hanging workers keep only a few versions of the values alive, no matter how many hang and for how long.
 #include <memory>
 #include <set>
 #include <string>
@@ -21,7 +21,7 @@ constexpr int64_t kGeneration = 3;
 constexpr uint64_t kGoodSession = 1000;
 constexpr int64_t kOldVersions = 2;
 
-// R = 1: a good worker and, as the backup of each step, one that hangs with the step's values.
+// With R = 1, there is a good worker and, as the backup of each step, one that hangs with the step's values.
 class PinnedVersionsTest : public testing::TestWithParam<ValuePath> {
  protected:
   struct Hung {
@@ -56,7 +56,7 @@ class PinnedVersionsTest : public testing::TestWithParam<ValuePath> {
     });
   }
 
-  // A worker that takes the token of the present step, and with it the values, and is not heard of again.
+  // Connects a worker that takes the token of the current step, and with it the values, and is never heard from again.
   void Hang(uint64_t session) {
     Hung hung;
     hung.worker = Connect(session);
@@ -69,7 +69,7 @@ class PinnedVersionsTest : public testing::TestWithParam<ValuePath> {
     hung_.push_back(std::move(hung));
   }
 
-  // The good worker makes a step; of the streams that end gRPC lets go of the replies.
+  // Lets the good worker make a step. gRPC then releases the replies of streams that end.
   void MakeStep() {
     versions_.push_back(store_->published());
     ASSERT_TRUE(good_->token());
@@ -116,7 +116,7 @@ TEST_P(PinnedVersionsTest, WorkersThatHangKeepFewVersions) {
     }
   }
   EXPECT_TRUE(good_->closed().ok());
-  // The present one and the next, too; a reply's memory comes back after the next step has begun.
+  // The current and the next version count too. The memory of a reply is returned only after the next step has begun.
   EXPECT_LE(memory.size(), static_cast<size_t>(kOldVersions) + 3);
   const std::string disturbed = Values();
   hung_.clear();
@@ -161,7 +161,7 @@ enum class Ends { kReplaced, kLeft, kRefused };
 class EndedStreamsTest : public PinnedVersionsTest {
  protected:
   void End(Ends how, Hung* hung) {
-    if (how == Ends::kReplaced) return;  // by the session's next stream
+    if (how == Ends::kReplaced) return;  // the session's next stream replaces it
     if (how == Ends::kLeft) {
       ASSERT_TRUE(hung->worker->Leave().ok());
     } else {
@@ -169,7 +169,7 @@ class EndedStreamsTest : public PinnedVersionsTest {
       hung->worker->connection()->Close();
     }
   }
-  // gRPC keeps an unread reply until the call is cancelled.
+  // Drops the unread replies of cancelled calls, as gRPC does.
   void LetGoOfCancelled() {
     for (Hung& hung : hung_) {
       if (hung.worker->cancelled()) hung.unread = StepReplyFrame();

@@ -16,7 +16,7 @@ namespace lockstep {
 // A committed step.
 struct CommittedStep {
   v1::StepCommit commit;
-  // The summaries of its slots, in order; serialized.
+  // The serialized summaries of its slots, in order.
   std::vector<std::string> summaries;
   // The metrics of its slots, in order.
   std::vector<SlotMetrics> metrics;
@@ -27,18 +27,18 @@ struct CommittedStep {
 };
 
 // Receives the events of a run. Each call comes from the thread that caused it, without locks except
-// RunState::change_mutex; calls may overlap. The base class ignores all events.
+// RunState::change_mutex. Calls may overlap. The base class ignores all events.
 class RunEvents {
  public:
   virtual ~RunEvents() = default;
   virtual void OnEvent(const RunEvent& event) {}
-  // Called for every step, before the kFinished of the last one. Calls for two consecutive steps may overlap.
+  // Called for every step, before the last step's kFinished. Calls for two consecutive steps may overlap.
   virtual void OnCommitted(const CommittedStep& committed) {}
-  // Receives a snapshot, which must be saved.
+  // Receives a snapshot that must be saved.
   virtual void OnSnapshot(VariableSnapshot snapshot) {}
 };
 
-// Writes the event's line into the log, if it has one.
+// Writes the event's line to the log, if it has one.
 void Log(const RunEvent& event);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-// Tests the values that a worker that shares memory with the chief reads while it computes (ValuePath::kShared).
+// Tests the values that a worker sharing memory with the chief reads while it computes (ValuePath::kShared).
 #include <memory>
 #include <utility>
 
@@ -52,7 +52,7 @@ class SharedValuesTest : public testing::Test {
     ASSERT_TRUE(a->token() && b->token());
   }
 
-  // Maps the worker's values, and expects that its token came with memory.
+  // Maps the worker's values. Expects that its token came with memory.
   static std::unique_ptr<SharedMemory> MemoryOf(const FrameWorker& worker) {
     EXPECT_TRUE(worker.token() && worker.values_memory());
     if (!worker.values_memory()) return nullptr;
@@ -61,7 +61,7 @@ class SharedValuesTest : public testing::Test {
     return memory.ok() ? *std::move(memory) : nullptr;
   }
   static float FirstOf(const SharedMemory& memory) { return *reinterpret_cast<const float*>(memory.data()); }
-  // Returns element 0 of w after n steps of R = 1: gradients 1, 2, ...
+  // Returns element 0 of w after n steps with R = 1 and gradients 1, 2, ...
   static float After(int64_t steps) { return -static_cast<float>(steps * (steps + 1)) / 2; }
 
   SimulatedClock clock_;
@@ -103,7 +103,7 @@ TEST_F(SharedValuesTest, TheValuesOfAFrozenWorkerStayWhileOthersGoOn) {
     ASSERT_TRUE(other->Push().ok());
     EXPECT_EQ(FirstOf(*memory), After(0)) << "after step " << step;
   }
-  // It wakes up, learns that it was late, and continues with the current values.
+  // The frozen worker wakes up, learns that it was late, and continues with the current values.
   ASSERT_TRUE(frozen->Push(late).ok());
   EXPECT_EQ(frozen->results().size(), 1u);
   EXPECT_EQ(frozen->results()[0], v1::CONTRIBUTION_DUPLICATE);

@@ -24,17 +24,17 @@ class StepListener {
   virtual ~StepListener() = default;
   // Called when the connection may have a reply to send.
   virtual void OnReplyReady() = 0;
-  // Called when the frame that waits (StepConnection::OnFrame) must be passed again. Called once for each such frame,
-  // perhaps before OnFrame has returned.
+  // Called when the waiting frame (StepConnection::OnFrame) must be passed again. Called once for each such frame,
+  // possibly before OnFrame has returned.
   virtual void OnResume() = 0;
-  // Called when the chief has closed the connection. The stream must end with `why`, after the reply that is being
-  // sent. With `at_once`, a reply that the worker has not read yet is given up; this may also come for a stream that
-  // has ended.
+  // Called when the chief has closed the connection. The stream must end with `why` after the reply that is being sent.
+  // With `at_once`, a reply that the worker has not read yet is discarded; such a call may also be made for a stream
+  // that has ended.
   virtual void OnClosed(const absl::Status& why, bool at_once) = 0;
 };
 
-// The chief's end of one worker's Step stream. Made by SyncReplicas::Connect. OnFrame is for one thread at a time, and
-// so is NextReply; these two and Close may run concurrently.
+// The chief's end of one worker's Step stream. Created by SyncReplicas::Connect. OnFrame and NextReply are each for one
+// thread at a time; these two and Close may run concurrently.
 class StepConnection {
  public:
   // The object that serves the connections (SyncReplicas).
@@ -49,15 +49,15 @@ class StepConnection {
 
   // Returns the limits of a frame for the model.
   const StepFrameLimits& frame_limits() const { return frame_limits_; }
-  // Handles one frame from the worker. An error ends the stream with that status; the run is unchanged. Sets `waits` if
-  // the frame is not taken yet, because the sums have no room for it. The caller must then pass it again after OnResume
-  // of the listener, and read nothing more from the worker before.
+  // Handles one frame from the worker. An error ends the stream with that status and leaves the run unchanged. Sets
+  // `waits` if the frame is not accepted yet, because the sums have no room for it. The caller must then pass it again
+  // after the listener's OnResume, and must not read anything more from the worker before that.
   absl::Status OnFrame(const StepFrame& frame, bool* waits) { return owner_->OnFrame(this, frame, waits); }
-  // Fills in the next frame for the worker. Returns false if there is none now: StepListener says when to ask again.
+  // Fills in the next frame for the worker. Returns false if there is none now; StepListener says when to ask again.
   bool NextReply(StepReplyFrame* reply) { return owner_->NextReply(this, reply); }
-  // Counts the message of a reply that is sent, in bytes.
+  // Counts the bytes of a reply message that is sent.
   void CountSent(int64_t bytes) { owner_->CountSent(*this, bytes); }
-  // Return the values at the step of the token that NextReply returned last, and the estimates of top-k compression.
+  // Return the values at the step of the last token that NextReply returned, and the estimates of top-k compression.
   std::shared_ptr<const PublishedValues> values() const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(mutex_);
     return delivery_->values();
@@ -66,8 +66,8 @@ class StepConnection {
     MutexLock lock(mutex_);
     return delivery_->estimates();
   }
-  // Closes the connection, because the stream is gone, and frees the worker's token. Idempotent. The listener is not
-  // called afterwards, except by calls that are in progress.
+  // Closes the connection because the stream is gone, and frees the worker's token. Idempotent. After that, the
+  // listener is called only by calls that are already in progress.
   void Close() { owner_->Close(this); }
 
  private:
@@ -91,7 +91,7 @@ class StepConnection {
         listener_(std::move(listener)),
         delivery_(std::move(delivery)) {}
 
-  // Tells the analysis that the owner, which holds its lock, holds mutex_.
+  // Tells the thread-safety analysis that mutex_ is held by the owner, which holds its lock.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK(mutex_) {}
   // Returns false once the connection is closed. For the owner.
   bool HasListener(const std::shared_ptr<StepListener>& listener) const {
@@ -104,20 +104,20 @@ class StepConnection {
   const uint64_t session_;
   const std::string name_;
   const StepFrameLimits frame_limits_;
-  // Used by OnFrame's thread alone:
+  // Used only by OnFrame's thread:
   ContributionChecker checker_;
-  // True if the frame that waits is the first of its contribution.
+  // True if the waiting frame is the first of its contribution.
   bool begins_ = false;
 
-  // The incoming contribution, if the policy has it staged and it may count.
+  // The incoming contribution, if the policy stages it and it may count.
   std::shared_ptr<StagedContribution> staged_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<StepListener> listener_ ABSL_GUARDED_BY(mutex_);
   const std::unique_ptr<ValueDelivery> delivery_ ABSL_PT_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool waits_ ABSL_GUARDED_BY(mutex_) = false;  // true if a frame waits
-  // GradientSettings.changes of the settings that the worker has.
+  // GradientSettings.changes of the worker's settings.
   int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // The record of what the worker computes its token with, without step and slot; used only if arrivals are recorded.
+  // The record of what the worker computes its token with, without step and slot. Used only if arrivals are recorded.
   v1::Arrival arrival_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -34,43 +34,45 @@
 
 namespace lockstep {
 
-// The synchronous step: gives out tokens, takes contributions, and makes one update when all slots are covered, by any
-// workers (docs/sync.md; terms: docs/glossary.md). The shell around the StepMachine, which decides, and the StepShard,
-// which sums: it locks, sums without the lock, and carries out the effects of the machine, also without the lock. If
-// the policy stages contributions, they are admitted and summed one at a time.
-// Owns the connections. Thread-safe. Lock order: admission_mutex_, mutex_, then those of the shard.
+// The synchronous step: gives out tokens, accepts contributions, and makes one update when all slots are covered, no
+// matter by which workers (docs/sync.md; terms: docs/glossary.md). The shell around the StepMachine, which decides, and
+// the StepShard, which sums: it locks, sums without the lock, and carries out the machine's effects, also without the
+// lock. If the policy stages contributions, they are admitted and summed one at a time.
+// Owns the connections. Thread-safe. Lock order: admission_mutex_, mutex_, then the shard's locks.
 class SyncReplicas : private StepConnection::Owner {
  public:
   static constexpr int64_t kOldVersionBytes = 16 << 20;
   struct Options {
     Clock* clock = nullptr;
-    // max_partial_sums is that of the shard.
+    // max_partial_sums is the shard's.
     StepMachine::Options machine;
-    // The limit of the old versions of the values that hung workers may keep; two may stay, whatever their size. If a
-    // commit voids no tokens, each worker whose lease runs keeps the version that it computes with in addition.
+    // The size limit of the old versions of the values that hung workers may keep. Two may stay, whatever their size.
+    // If a commit voids no tokens, each worker with a running lease additionally keeps the version that it computes
+    // with.
     int64_t old_version_bytes = kOldVersionBytes;
-    // Receives every update in order, and provides what snapshots hold of it; may be null.
+    // Receives every update in order, and provides the part of it that snapshots hold. May be null.
     CommitLog* log = nullptr;
-    // Receives every staged contribution that counts, in order; may be null.
+    // Receives every staged contribution that counts, in order. May be null.
     ArrivalLog* arrivals = nullptr;
-    // The command that computes a slot again, "lockstep replay --logdir=DIR", for errors; empty if there is none.
+    // The command that recomputes a slot, "lockstep replay --logdir=DIR", for error messages. Empty if there is none.
     std::string replay_command;
-    // The effect of a value that is not finite: it fails the run; it ends the run before its step; or the step counts
-    // and nothing else changes, which the shard ensures.
+    // The effect of a value that is not finite: it fails the run, ends the run before its step, or makes the step count
+    // without changing anything else, which the shard ensures.
     enum class NonFinite { kFails, kEnds, kSkipsStep };
     NonFinite non_finite = NonFinite::kFails;
-    // Receives the events of the run. kFailed: a loss, a gradient or an update value is not finite (with
-    // NonFinite::kFails), or an audit found a difference. kFinished: the last step, the end of the input, or EndAt.
+    // Receives the events of the run. kFailed means that a loss, a gradient or an update value is not finite (with
+    // NonFinite::kFails), or that an audit found a mismatch. kFinished means the last step, the end of the input, or
+    // EndAt.
     RunEvents* events = nullptr;
   };
 
-  // `policy` begins at the shard's step.
+  // `policy` must begin at the shard's step.
   SyncReplicas(Options options, std::unique_ptr<StepShard> shard, std::unique_ptr<StepPolicy> policy);
-  // All connections must be closed, and none be used afterwards.
+  // All connections must be closed, and none may be used afterwards.
   ~SyncReplicas() override;
 
   // Registers a stream. A second stream of a session closes the first with Aborted. `changes` is
-  // GradientSettings.changes of the settings that the worker has.
+  // GradientSettings.changes of the worker's settings.
   std::shared_ptr<StepConnection> Connect(uint64_t session, const WorkerIdentity& worker, ValuePath value_path,
                                           std::shared_ptr<StepListener> listener, int64_t changes = 0)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -85,57 +87,57 @@ class SyncReplicas : private StepConnection::Owner {
   VariableSnapshot TakeSnapshot() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   using Limiter = StepMachine::Limiter;
-  // Lets the step from s to s + 1 begin only if s <= limit, for every limiter: with one below the present step, the run
-  // is held when the step in progress is committed.
+  // Lets the step from s to s + 1 begin only if s <= limit for every limiter. If a limit is below the current step, the
+  // run is held when the step in progress is committed.
   void SetLimit(Limiter limiter, int64_t limit) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Holds the run as soon as the step in progress, if there is one, is committed or no worker computes it any more,
-  // until ReleaseAfterChange has been called as many times. Returns the global step at which the run is held; if the
-  // step in progress is given up, it is held one step earlier.
+  // Holds the run until ReleaseAfterChange has been called as many times. The hold begins as soon as the step in
+  // progress, if any, is committed or no worker computes it any more. Returns the global step at which the run is held;
+  // if the step in progress is given up, the run is held one step earlier.
   int64_t HoldForChange() ABSL_LOCKS_EXCLUDED(mutex_);
   // Blocks until the run is held. Returns the global step, or nullopt if the run has ended instead, in whatever way.
   absl::optional<int64_t> AwaitHeld() ABSL_LOCKS_EXCLUDED(mutex_);
   void ReleaseAfterChange() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the errors of Assign, without setting anything.
+  // Returns the errors of Assign without setting anything.
   absl::Status CheckAssign(absl::Span<const AssignedValue> values) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns OK while the run is held between two steps. Errors: OutOfRange if it is over, Cancelled if it was stopped,
   // otherwise FailedPrecondition.
   absl::Status CheckHeld() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sets values while the run is held. Workers that hold other values of this step are sent these before a token.
-  // Errors: those of CheckHeld and of VariableStore::Assign.
+  // Sets values while the run is held. Workers that hold different values of this step receive the new ones before a
+  // token. Errors: those of CheckHeld and of VariableStore::Assign.
   absl::Status Assign(absl::Span<const AssignedValue> values, ChangedBy by = ChangedBy::kProgram)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Gives the steps that follow these settings, while the run is held. Workers get `for_workers`, if present, with
-  // their next token. Errors: those of CheckHeld and of VariableStore::SetOptimizer.
+  // Applies these settings to the following steps. Call it while the run is held. Workers get `for_workers`, if
+  // present, with their next token. Errors: those of CheckHeld and of VariableStore::SetOptimizer.
   absl::Status ChangeSettings(const v1::SessionState::Settings& settings,
                               absl::optional<v1::GradientSettings> for_workers = absl::nullopt,
                               ChangedBy by = ChangedBy::kProgram) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Notes that another snapshot may be taken. For await_room.
+  // Records that another snapshot may be taken. For await_room.
   void OnRoomForSnapshot() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes a snapshot that is not due; nullopt if there is no room for it.
+  // Takes a snapshot that is not due. Returns nullopt if there is no room for it.
   absl::optional<VariableSnapshot> TakeSnapshotIfRoom() ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the run at this global step, or one step earlier if no worker computes its last step; see StepMachine.
   void EndAt(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the global step at which the run ends.
   int64_t total_steps() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the reason why the run has ended before its last step without a call of EndAt; empty otherwise.
+  // Returns the reason if the run has ended before its last step without a call to EndAt; empty otherwise.
   std::string end_reason() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks until the RunEvents::OnCommitted of every committed step has returned. Returns false if it has not by
+  // Blocks until RunEvents::OnCommitted has returned for every committed step. Returns false if that takes until
   // `deadline`. Must not be called from OnCommitted.
   bool AwaitCommitsTold(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Commits no further step and gives no further token. Discards the contributions to the step in progress, and all
-  // that still arrive. Workers are not notified: the chief that resumes the run has tokens for them.
+  // Commits no further step and gives out no further token. Discards the contributions to the step in progress, and all
+  // that still arrive. Workers are not notified, because the chief that resumes the run has tokens for them.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Gives no further token, and notifies every worker that the run is over.
+  // Gives out no further token, and notifies every worker that the run is over.
   void Finish(std::string message) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns true if no worker is connected any more.
+  // Returns true if no worker is connected.
   bool idle() const ABSL_LOCKS_EXCLUDED(mutex_);
   bool connected(uint64_t session) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   int64_t step() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Fills global_step, loss, steps_per_second, learning_rate, worker (by name) and the counters.
+  // Fills in global_step, loss, steps_per_second, learning_rate, worker (by name) and the counters.
   void FillStatus(v1::RunStatus* status) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Calls WorkTimes::Fill.
   void FillTimes(v1::WatchRunReply* reply) const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -143,7 +145,7 @@ class SyncReplicas : private StepConnection::Owner {
   void FillTimeLine(WorkTimes::Cursor* cursor, v1::WatchRunReply* reply) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // The actions to take once the lock is released, in this order.
+  // The actions to take after the lock is released, in this order.
   struct Outbox {
     struct Ending {
       std::shared_ptr<StepListener> listener;
@@ -169,18 +171,18 @@ class SyncReplicas : private StepConnection::Owner {
   // Does the work of OnFrame, except for the outbox.
   absl::Status Handle(StepConnection* connection, const StepFrame& frame, bool* waits, Outbox* outbox)
       ABSL_LOCKS_EXCLUDED(mutex_, admission_mutex_);
-  // The parts of Handle. `sums` are those that the frame is summed into; null if it is only checked.
+  // The parts of Handle. `sums` receives the sums that the frame is added to, or null if the frame is only checked.
   absl::Status Begin(StepConnection* connection, const StepFrame& frame, StepMachine::FrameStart* start,
                      std::shared_ptr<StepSums>* sums) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Sum(StepConnection* connection, const StepFrame& frame, bool begins, StepSums* sums,
                    StepMachine::FrameResult* result) const;
-  // Notes, for options_.arrivals, what the worker computes with, given the token that is being sent to it.
+  // Records, for options_.arrivals, what the worker computes with, given the token that is being sent to it.
   void NoteToken(const v1::Token& token, int64_t values_step, StepConnection* connection) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns InvalidArgument if the sums have a value that is not finite and was contributed to `block` of `step`. The
   // error counts steps as logs do: it names the global step after the update.
   absl::Status CheckFinite(const std::string& worker, int64_t step, const SlotBlock& block, const StepSums& sums) const;
-  // Adds the staged contribution, which is whole, to the step's `sums` if it counts.
+  // Adds the complete staged contribution to the step's `sums` if it counts.
   void AdmitStaged(StepConnection* connection, StepMachine::FrameResult* result, std::shared_ptr<StepSums>* sums)
       ABSL_LOCKS_EXCLUDED(mutex_) ABSL_EXCLUSIVE_LOCKS_REQUIRED(admission_mutex_);
   absl::Status Finish(StepConnection* connection, const StepFrame& frame, const absl::Status& summed,
@@ -197,10 +199,10 @@ class SyncReplicas : private StepConnection::Owner {
   void DropSums() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   VariableSnapshot TakeSnapshotLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Commit(absl::Time now, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Notes that the step that was committed last changed nothing. Logs a few of many.
+  // Records that the last committed step changed nothing. Logs only some of these steps.
   void NoteSkipped(const StepSums::NonFinite& why, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends the streams that keep too many old versions of the values alive, also those that wait for their end to be
-  // read. Nothing is lost: contributions to those steps no longer count.
+  // Ends the streams that keep too many old versions of the values alive, including streams whose end the worker has
+  // not read yet. Nothing is lost, because contributions to those steps no longer count.
   void CloseExcessPins(absl::Time now, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Take(const StepEffects& effects, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Calls Take, and commits the step if the effects require it.
@@ -208,7 +210,7 @@ class SyncReplicas : private StepConnection::Owner {
   // Removes the connection from the books, unless it was removed before.
   void Remove(uint64_t session, const absl::Status& why, bool at_once, Outbox* outbox)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Wakes the workers that can be sent next values that became final; `frame_session` may just have become one of them.
+  // Wakes the workers that can be sent next values that became final. `frame_session` may just have become one of them.
   void WakeForEarlyValues(uint64_t frame_session, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeIfEarlyValues(uint64_t session, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CarryOut(Outbox* outbox) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -226,7 +228,7 @@ class SyncReplicas : private StepConnection::Owner {
   WorkTimes times_ ABSL_GUARDED_BY(mutex_);
   // Pins of values and estimates that leave the process.
   VersionPins pins_ ABSL_GUARDED_BY(mutex_);
-  // The sums of the step in progress; null if the run is over or was stopped.
+  // The sums of the step in progress. Null if the run is over or was stopped.
   std::shared_ptr<StepSums> sums_ ABSL_GUARDED_BY(mutex_);
   // Number of segments of the next values for which workers were woken.
   size_t announced_segments_ ABSL_GUARDED_BY(mutex_) = 0;

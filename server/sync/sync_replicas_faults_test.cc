@@ -1,4 +1,4 @@
-// Tests the faults of a worker: each is answered by an error that names it, and the run continues unchanged.
+// Tests the faults of a worker: each one is answered with an error that names it, and the run continues unchanged.
 #include <functional>
 #include <limits>
 #include <string>
@@ -50,7 +50,7 @@ struct TestRun {
       return sync->Connect(session, absl::StrCat("worker-", session), ValuePath::kStreamed, std::move(listener));
     });
   }
-  // A whole contribution for the token.
+  // Returns a whole contribution for the token.
   StepFrame Whole() {
     StepFrame frame = worker->NewFrame(*worker->token());
     worker->AddReports(&frame);
@@ -58,9 +58,9 @@ struct TestRun {
     frame.end = true;
     return frame;
   }
-  // Another worker does what was to be done, and the values are as if nothing had happened.
+  // Lets another worker do the remaining work, and expects the same values as if nothing had happened.
   void ExpectGoesOn() {
-    worker.reset();  // as the stream's end does
+    worker.reset();  // as when its stream ends
     const auto other = Connect(2);
     ASSERT_TRUE(other->Ask().ok());
     ASSERT_TRUE(other->Push().ok());
@@ -87,7 +87,7 @@ struct Fault {
   std::string text;
 };
 
-// A whole contribution with one change.
+// Returns a function that sends a whole contribution with one change.
 std::function<absl::Status(TestRun*)> Changed(std::function<void(TestRun*, StepFrame*)> change) {
   return [change](TestRun* run) {
     StepFrame frame = run->Whole();

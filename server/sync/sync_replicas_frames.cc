@@ -1,4 +1,4 @@
-// Frames in, replies out, and what a frame brings about: the commit of a step.
+// Handles incoming frames, replies, and the commit of a step.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,10 +11,11 @@
 namespace lockstep {
 namespace {
 
-// So many skipped steps are logged, and then every hundredth.
+// The first kLoggedSkips skipped steps are logged, and then every hundredth.
 constexpr int64_t kLoggedSkips = 10;
 
-// Returns the end of an error of `found`, which was contributed to `block` for the update that makes `step`.
+// Returns the end of the error message about `found`, which was contributed to `block` for the update that makes
+// `step`.
 std::string ReplayText(const std::string& command, int64_t step, const SlotBlock& block,
                        const StepSums::NonFinite& found) {
   if (command.empty() || !found.contributed) return "";
@@ -25,7 +26,7 @@ std::string ReplayText(const std::string& command, int64_t step, const SlotBlock
                : absl::StrCat(", or another slot up to ", block.first + block.count - 1, ", computes it again"));
 }
 
-// Returns what the frame says of itself.
+// Returns what the frame says about itself.
 StepMachine::FrameResult ResultOf(const StepFrame& frame) {
   StepMachine::FrameResult result;
   result.end = frame.end;
@@ -155,11 +156,11 @@ absl::Status SyncReplicas::Sum(StepConnection* connection, const StepFrame& fram
   ContributionChecker* const checker = &connection->checker_;
   if (begins) checker->Begin(frame.step, frame.block);
   RETURN_IF_ERROR(checker->CheckFrame(frame, /*wanted=*/sums != nullptr));
-  if (sums == nullptr) return absl::OkStatus();  // the step is over; nothing of it is wanted
+  if (sums == nullptr) return absl::OkStatus();  // the step is over, so nothing of the frame is needed
   const bool checks = options_.non_finite != Options::NonFinite::kSkipsStep;
   if (!frame.reports.empty() && checker->reported()) {
     sums->AddReports(checker->TakeReports());
-    // The run's failure, not the stream's. None of the block's gradients is taken, so the step cannot complete.
+    // This fails the run, not the stream. None of the block's gradients is accepted, so the step cannot complete.
     if (checks) result->failure = CheckFinite(connection->name_, frame.step, frame.block, *sums);
     if (!result->failure.ok()) return absl::OkStatus();
   }
@@ -181,7 +182,7 @@ absl::Status SyncReplicas::End(StepConnection* connection, const StepFrame& fram
   absl::Status status = summed;
   if (connection->closed_ || !status.ok()) {
     StepMachine::FrameResult orphan = result;
-    if (!status.ok()) orphan.input_ended = false;  // a frame that is refused does not end the run
+    if (!status.ok()) orphan.input_ended = false;  // a refused frame does not end the run
     effects = machine_.OnOrphanSummed(orphan, now);
     if (status.ok()) status = absl::AbortedError("the stream was closed");
   } else {
@@ -237,7 +238,7 @@ void SyncReplicas::Commit(absl::Time now, Outbox* outbox) {
   told.last = effects.complete;
   const bool begins = std::exchange(effects.begin, false);
   Take(effects, outbox);
-  CloseExcessPins(now, outbox);  // before the next step takes memory
+  CloseExcessPins(now, outbox);  // before the next step allocates memory
   if (begins) BeginStep();
 }
 
@@ -245,7 +246,7 @@ void SyncReplicas::CloseExcessPins(absl::Time now, Outbox* outbox) {
   const absl::Status why = absl::AbortedError("the values of a step were kept for too many steps");
   for (const PinHolder& holder : pins_.FindExcess(shard_->step())) {
     auto stream = holder.stream.lock();
-    if (stream == nullptr) continue;  // it is over: what gRPC is writing goes with its connection
+    if (stream == nullptr) continue;  // the call is over: what gRPC is writing is released with its connection
     const auto it = connections_.find(holder.session);
     if (it == connections_.end() || !it->second->HasListener(stream)) {
       // The stream has ended and waits for the worker to read.
@@ -257,7 +258,7 @@ void SyncReplicas::CloseExcessPins(absl::Time now, Outbox* outbox) {
     // A worker whose contribution may still count needs the values that it computes with.
     if (!machine_.traits().commit_voids_tokens && machine_.holds_lease(holder.session)) continue;
     outbox->events.push_back({RunEvent::kOldValues, shard_->step(), connection.name_});
-    // A worker that reads the chief's memory takes its replies.
+    // A worker that reads the chief's memory also reads its replies.
     const bool at_once = connection.delivery_->streams();
     Remove(holder.session, why, at_once, outbox);
     Take(machine_.OnDisconnected(holder.session, now), outbox);
@@ -273,13 +274,13 @@ void SyncReplicas::Take(const StepEffects& effects, Outbox* outbox) {
   }
   if (effects.complete) {
     outbox->last_events.push_back({RunEvent::kFinished, shard_->step()});
-    DropSums();  // of a step that the input cannot make
+    DropSums();  // of a step that the input cannot complete
   }
   outbox->events.insert(outbox->events.end(), effects.events.begin(), effects.events.end());
   for (const uint64_t session : effects.unstage) {
     StepConnection& connection = *connections_.at(session);
     connection.AssertHeld();
-    connection.staged_.reset();  // a frame of it that is being copied keeps it until then
+    connection.staged_.reset();  // a frame that is being copied into it keeps it until then
   }
   for (const StepEffects::Close& close : effects.close) Remove(close.session, close.why, close.at_once, outbox);
   for (const uint64_t session : effects.wake) {

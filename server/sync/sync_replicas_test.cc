@@ -211,7 +211,8 @@ TEST_F(SyncReplicasTest, ReplacesAWorkerLostMidContribution) {
   auto a = Connect(1);
   const auto b = Connect(2);
   StartStepOne({a.get(), b.get()});
-  // Both have one slot of step 1. b ends its own; a has sent one of three segments, so "w" has its new value already.
+  // Each worker has one slot of step 1. b completes its contribution. a has sent one of three segments, so "w" already
+  // has its new value.
   ASSERT_TRUE(b->Push().ok());
   StepFrame frame = a->NewFrame(*a->token());
   a->AddReports(&frame);
@@ -257,7 +258,7 @@ TEST_F(SyncReplicasTest, ASecondStreamOfASessionReplacesTheFirst) {
   const auto second = Connect(1);
   EXPECT_TRUE(absl::IsAborted(first->closed())) << first->closed();
   EXPECT_TRUE(absl::IsAborted(first->Push(token)));
-  first.reset();  // closing it once more does not touch the second
+  first.reset();  // closing it again does not affect the second
   EXPECT_TRUE(sync_->connected(1));
   ASSERT_TRUE(second->Ask().ok());
   ASSERT_TRUE(second->Push().ok());
@@ -374,7 +375,7 @@ TEST_F(SyncReplicasTest, TheStatusHasTheBlockOfEachWorker) {
   }
 }
 
-// Most of the next values are there before the step ends.
+// Most of the next values are available before the step ends.
 TEST_F(SyncReplicasTest, ADoneWorkerGetsSegmentsOfOthers) {
   Start(2);
   const auto a = Connect(1), b = Connect(2);
@@ -519,21 +520,21 @@ TEST_F(SyncReplicasTest, AWorkerThatHasNothingToHearIsNotWoken) {
   }
 }
 
-// A policy under which copies differ: a worker's contribution counts as a whole.
+// A policy under which copies differ, because a worker's contribution counts as a whole.
 class StagedContributionsTest : public SyncReplicasFixture {
  protected:
   void StartArrivals(int64_t slots, int64_t newest) {
     policy_ = std::make_unique<ArrivalsPolicy>(slots, newest, /*step=*/0);
     Start(slots);
   }
-  // A worker with a token of step 0.
+  // Connects a worker that gets a token of step 0.
   std::unique_ptr<FrameWorker> ConnectWithToken(uint64_t session) {
     auto worker = Connect(session);
     EXPECT_TRUE(worker->Ask().ok());
     EXPECT_TRUE(worker->token() && worker->token()->step() == 0);
     return worker;
   }
-  // The reports of the worker's contribution and a gradient of 100 for "w", its first variable.
+  // Sends the reports of the worker's contribution and a gradient of 100 for "w", its first variable.
   absl::Status SendHalf(FrameWorker* worker) {
     StepFrame frame = worker->NewFrame(*worker->token());
     worker->AddReports(&frame);
@@ -551,7 +552,7 @@ class StagedContributionsTest : public SyncReplicasFixture {
     worker->Drain();
     return status;
   }
-  // The first and the last element that is trained.
+  // Returns the first and the last trained element.
   std::vector<float> Values() const {
     const float* const values = store_->values()->as<float>();
     const auto& variables = store_->layout().variables();

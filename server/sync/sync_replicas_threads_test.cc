@@ -1,5 +1,5 @@
-// Workers in threads of their own, over all paths, some of which die in the middle of a contribution, while another
-// thread lets time pass and looks on: the weights are those of one worker alone.
+// Runs workers on separate threads, over all paths, while another thread advances the time and watches. Some workers
+// die in the middle of a contribution. The weights must equal those of a single worker.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -34,7 +34,7 @@ class Signal {
     closed_ = closed_ || closed;
     changed_.SignalAll();
   }
-  // False when the chief has closed the stream.
+  // Returns false when the chief has closed the stream.
   bool Await() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     while (!set_) changed_.Wait(&mutex_);
@@ -102,7 +102,7 @@ class SyncReplicasThreadsTest : public ::testing::Test, protected NoFailures {
                                            FramePolicy(slots_, absl::Seconds(1)));
   }
 
-  // Returns true when the worker dies before the run is over.
+  // Returns true if the worker dies before the run is over.
   bool Live(uint64_t session, const Behaviour& behaviour) {
     const auto signal = std::make_shared<Signal>();
     FrameWorker worker(session, kGeneration, [&](std::shared_ptr<StepListener> listener) {
@@ -122,7 +122,7 @@ class SyncReplicasThreadsTest : public ::testing::Test, protected NoFailures {
     return !worker.finished();
   }
 
-  // A frame that was sent is taken: as soon as the sums have room for it.
+  // Resends a frame until the sums have room for it and it is accepted.
   static absl::Status AwaitTaken(FrameWorker* worker, absl::Status sent, Signal* signal) {
     while (worker->waits()) {
       if (!signal->Await()) return absl::AbortedError("closed");
@@ -148,7 +148,7 @@ class SyncReplicasThreadsTest : public ::testing::Test, protected NoFailures {
     return status;
   }
 
-  // Runs to the end; returns the values.
+  // Runs to the end and returns the values.
   std::string Run(const std::vector<Behaviour>& behaviours, int64_t max_partial_sums = 0) {
     Start(max_partial_sums);
     std::vector<std::thread> threads;

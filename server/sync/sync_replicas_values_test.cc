@@ -190,7 +190,7 @@ TEST_F(SyncReplicasValuesTest, ASkippedNonFiniteStepOnlyCounts) {
   v1::RunStatus status;
   sync_->FillStatus(&status);
   EXPECT_EQ(status.skipped_steps(), 1);
-  // The workers get the old values as those of the new step.
+  // The workers get the old values as the values of the new step.
   for (FrameWorker* worker : {a.get(), b.get()}) worker->Drain();
   ASSERT_TRUE(a->token() && a->token()->step() == 2);
   EXPECT_EQ(a->values_step(), 2);
@@ -285,7 +285,7 @@ TEST_F(SyncReplicasValuesTest, TopKTakesEachSlotsPiecesOnceAndRefusesOthers) {
   EXPECT_EQ(sync_->step(), 1);
   EXPECT_EQ(a->value(0, 0), -2) << "the mean of two slots' first estimates";
   EXPECT_EQ(a->value(0, 1), 0);
-  // A worker that comes now lacks the estimates: two slots of three segments, sent before its token.
+  // A worker that connects now lacks the estimates: two slots of three segments, sent before its token.
   a->connection()->Close();
   const auto b = Connect(5);
   StepFrame ask = b->NewFrame(v1::Token());
@@ -330,7 +330,7 @@ TEST_F(SyncReplicasValuesTest, BytesAreCountedOfTheMessagesAndForEachStep) {
   EXPECT_EQ(status.worker(0).bytes_sent(), 1200);
   EXPECT_EQ(status.bytes_received_per_step(), 1000);
   EXPECT_EQ(status.bytes_sent_per_step(), 300);
-  // They are recent figures: two marks later the old bytes are gone.
+  // The figures are recent: after two more marks, the old bytes no longer count.
   for (int i = 0; i < 2; ++i) {
     clock_.Advance(absl::Seconds(4));
     sync_->Tick();
@@ -400,7 +400,7 @@ TEST_F(SyncReplicasValuesTest, AWaitingWorkerGetsValuesWithItsToken) {
   for (FrameWorker* worker : {a.get(), b.get(), spare.get()}) ASSERT_TRUE(worker->Ask().ok());
   ASSERT_TRUE(delayed->Ask(/*startup_delay_steps=*/50).ok());
   ASSERT_TRUE(a->token() && b->token());
-  // Half of the next values are final when those that compute them die.
+  // Half of the next values are final when the workers that compute them die.
   StepFrame frame = a->NewFrame(*a->token());
   a->AddReports(&frame);
   a->AddPiece(2, 0, 65540, &frame);
