@@ -5,7 +5,7 @@
 
 namespace lockstep {
 
-// y[i] = f(x[i]); y may be x. math-inl.h describes how f is computed; each result depends on its own x only.
+// y[i] = f(x[i]); y may be x. math-inl.h describes how f is computed. Each result depends only on its own x.
 //
 //   function   largest error, in units of the result's last place
 //   e^x        1.3, where the result is a normal number

@@ -26,7 +26,7 @@ std::vector<float> Apply(Function f, const std::vector<float>& x) {
 }
 float Apply(Function f, float x) { return Apply(f, std::vector<float>{x})[0]; }
 
-// Every 4099th float, of either sign.
+// Returns every 4099th float, of either sign.
 std::vector<float> Everywhere() {
   std::vector<float> x;
   for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 4099) {
@@ -38,7 +38,7 @@ std::vector<float> Everywhere() {
   return x;
 }
 
-// Returns the largest error of f in units of the last place of the exact result, if that is a normal number. Tries
+// Returns the largest error of f in units of the exact result's last place, over results that are normal numbers. Tries
 // every 4099th number from `lowest` on, and `worst`.
 double LargestError(Function f, double (*exact)(double), float lowest, float worst) {
   std::vector<float> x = Everywhere();
@@ -55,7 +55,7 @@ double LargestError(Function f, double (*exact)(double), float lowest, float wor
   return largest;
 }
 
-// The bounds of math.h. `worst` is the worst of all floats.
+// Checks the bounds in math.h. `worst` is the float with the largest error.
 TEST(MathTest, TheErrorIsWithinItsBoundAndReachesIt) {
   const auto expect = [](double bound, Function f, double (*exact)(double), float lowest, float worst) {
     const double largest = LargestError(f, exact, lowest, worst);

@@ -4,7 +4,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/normal_numbers.cc"
-// Before the other headers of Highway.
+// Must come before the other Highway headers.
 #include "hwy/foreach_target.h"
 #include "lockstep/kernels/vectors/elementary-inl.h"
 
@@ -44,7 +44,7 @@ HWY_INLINE void SinAndCos(DoubleVector a, DoubleVector* sin, DoubleVector* cos) 
   const Pair<DoubleVector> square = Times(r, r);
   const DoubleVector s = Times(r, SumOf(kSinSeries, square)).high;
   const DoubleVector co = SumOf(kCosSeries, square).high;
-  // By quarters: sin is s, co, -s, -co, s; cos is co, -s, -co, s, co.
+  // In the quarters, sin is s, co, -s, -co, s and cos is co, -s, -co, s, co.
   const auto odd = hn::Or(hn::Eq(k, c(1)), hn::Eq(k, c(3)));
   const DoubleVector sin_size = hn::IfThenElse(odd, co, s);
   const DoubleVector cos_size = hn::IfThenElse(odd, s, co);

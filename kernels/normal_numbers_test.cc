@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Random words, and words that put a fraction or an angle at an end or next to a quarter.
+// Returns random words, and words that put a fraction or an angle at an end of its range or next to a quarter.
 std::vector<uint32_t> Words() {
   std::vector<uint32_t> words(2 * kNormalPairs * 500);
   FillPhiloxBlocks(1, 2, 0, static_cast<int64_t>(words.size()), words.data());
@@ -24,7 +24,7 @@ std::vector<uint32_t> Words() {
   return words;
 }
 
-// Expects the pairs that the scalar functions compute from `words`.
+// Expects the same pairs as the scalar functions compute from `words`.
 void ExpectPairs(const uint32_t* words, const double* first, const double* second) {
   for (int i = 0; i < kNormalPairs; ++i) {
     const uint32_t* const pair = words + 2 * i;

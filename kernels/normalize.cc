@@ -8,7 +8,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/normalize.cc"
-// Before the other headers of Highway.
+// Must come before the other Highway headers.
 #include "hwy/foreach_target.h"
 #include "lockstep/kernels/vectors/vectors-inl.h"
 
@@ -17,13 +17,13 @@ namespace lockstep {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Returns x / divisor, given inverse = 1 / divisor: the product, corrected by its remainder (Markstein).
+// Returns x / divisor, given inverse = 1 / divisor. Computes the product and corrects it by its remainder (Markstein).
 HWY_INLINE FloatVector DivideByMultiplying(FloatVector x, FloatVector divisor, FloatVector inverse) {
   const FloatVector quotient = hn::Mul(x, inverse);
   return hn::MulAdd(hn::NegMulAdd(quotient, divisor, x), inverse, quotient);
 }
 
-// Returns byte / 255, rounded as a division rounds it; a test checks all 256 bytes.
+// Returns byte / 255, rounded like a division. A test checks all 256 bytes.
 HWY_INLINE FloatVector FractionsOf255(const uint8_t* bytes) {
   const Floats d;
   const hn::RebindToSigned<Floats> di;
@@ -32,7 +32,7 @@ HWY_INLINE FloatVector FractionsOf255(const uint8_t* bytes) {
   return DivideByMultiplying(byte, hn::Set(d, 255.0f), hn::Set(d, 1.0f / 255.0f));
 }
 
-// Calls f(fractions) for vectors of bytes; the last, partial one is copied first.
+// Calls f(fractions) for vectors of bytes. Copies the last, partial vector first.
 template <class F>
 HWY_INLINE void ForEachVector(int64_t size, const uint8_t* bytes, float* out, F f) {
   const Floats d;

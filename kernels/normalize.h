@@ -7,8 +7,8 @@ namespace lockstep {
 
 // (x - mean) / stddev in float arithmetic.
 struct ByteNormalization {
-  // Decides once whether to multiply or to divide: a corrected product has the same bits as the quotient by stddev,
-  // except for a few values of stddev.
+  // Decides once whether to multiply or to divide. Except for a few values of stddev, a corrected product has the same
+  // bits as the quotient.
   ByteNormalization(float mean, float stddev);
 
   float mean;

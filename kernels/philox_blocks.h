@@ -5,8 +5,7 @@
 
 namespace lockstep {
 
-// Writes the first `size` numbers of blocks first_block, first_block + 1, ... of a stream (philox_block.h), one block
-// after the other.
+// Writes the first `size` numbers of blocks first_block, first_block + 1, ... of a stream (philox_block.h), in order.
 void FillPhiloxBlocks(uint64_t key, uint64_t stream, uint64_t first_block, int64_t size, uint32_t* out);
 
 }  // namespace lockstep

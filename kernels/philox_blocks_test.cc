@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// The known answers that Random123 publishes for philox4x32-10.
+// Checks the known answers that Random123 publishes for philox4x32-10.
 TEST(PhiloxBlocksTest, BlocksAreThePublishedOnes) {
   EXPECT_EQ(PhiloxBlock(0, 0, 0), (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(PhiloxBlock(~0ull, ~0ull, ~0ull),

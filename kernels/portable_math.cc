@@ -6,10 +6,10 @@
 #include <limits>
 
 #include "lockstep/kernels/vectors/targets.h"
-// Before the other headers of Highway.
+// Must come before the other Highway headers.
 #include "lockstep/kernels/vectors/elementary-inl.h"
 
-// Compiled for one target only, the one that all other code is compiled for.
+// Compiled only for the target that all other code is compiled for.
 HWY_BEFORE_NAMESPACE();
 namespace lockstep {
 namespace HWY_NAMESPACE {
@@ -40,7 +40,8 @@ double Scale(DoublePair x, int64_t k) {
   if (k > -1022 || (k == -1022 && x.high >= 1)) {
     return k < 1023 ? x.high * PowerOfTwo(k) : x.high * PowerOfTwo(k - 2) * 4;
   }
-  // The result is subnormal: its last place is 2^-52 of the smallest normal number, as the last place of 1 is 2^-52.
+  // The result is subnormal. Its last place is 2^-52 of the smallest normal number, just as the last place of 1 is
+  // 2^-52.
   const DoublePair part = Scaled(x, PowerOfTwo(k + 1022));
   const DoublePair sum = ExactSumOfOrdered(1.0, part.high);
   return (sum.high + (sum.low + part.low) - 1) * PowerOfTwo(-1022);
@@ -61,7 +62,7 @@ Power PowerOf(DoublePair x) {
 }
 
 double ExpOfPair(DoublePair x) {
-  // ln of the largest double and of half of the smallest, rounded away from 0.
+  // ln of the largest double and of half the smallest one, rounded away from 0.
   if (x.high > 709.79) return kInfinity;
   if (x.high < -745.14) return 0;
   const Power power = PowerOf(x);
@@ -132,7 +133,7 @@ double Log1pOfDouble(double x) {
 }
 
 bool IsWhole(double x) { return std::floor(x) == x; }
-// x is a whole number; from 2^53 on, all are even.
+// x must be a whole number. From 2^53 on, all doubles are even.
 bool IsOdd(double x) { return std::abs(x) < 0x1p53 && (static_cast<int64_t>(x) & 1) != 0; }
 
 // Returns x^y where x or y is 0, infinite or NaN, or x is 1.

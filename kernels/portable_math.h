@@ -4,22 +4,22 @@
 namespace lockstep {
 
 // Elementary functions that return the same bits on every processor and with every C library. They use only operations
-// that IEEE 754 rounds in one way (sums, products, quotients, fused multiply-adds). All code that weights depend on,
-// including users' models and inputs, calls these functions and never those of <cmath>, whose implementation depends on
-// the C library's version and the processor; tests/kernels/libm_test.sh checks the objects.
+// for which IEEE 754 defines the rounding (sums, products, quotients, fused multiply-adds). All code that weights
+// depend on, including users' models and inputs, calls these functions and never the ones in <cmath>, whose
+// implementation depends on the C library's version and the processor; tests/kernels/libm_test.sh checks the objects.
 //
-// The double functions evaluate a series in pairs of doubles and round once, at the end: the error is below 0.51 units
-// of the result's last place, subnormal results included. They return the exact result rounded to the nearest double
-// for all but one argument in thousands. Zeros, infinities and NaN follow C (annex F); errno is not changed.
+// The double functions evaluate a series in pairs of doubles and round once, at the end. The error is below 0.51 units
+// of the result's last place, even for subnormal results. They return the exact result rounded to the nearest double
+// for all but one argument in thousands. Zeros, infinities and NaN follow C (annex F). errno does not change.
 namespace portable {
 
 double Exp(double x);
-// e^x - 1, accurate to the last place near 0 too.
+// e^x - 1, accurate to the last place even near 0.
 double Expm1(double x);
 double Log(double x);
-// ln(1 + x), accurate to the last place near 0 too.
+// ln(1 + x), accurate to the last place even near 0.
 double Log1p(double x);
-// For |x| <= 2^20, beyond which the result is NaN; the largest angle used here is 2 pi.
+// For |x| <= 2^20. Beyond that, the result is NaN. The largest angle used here is 2 pi.
 double Sin(double x);
 double Cos(double x);
 double Tanh(double x);

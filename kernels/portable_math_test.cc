@@ -43,14 +43,14 @@ std::vector<double> Evenly(double from, double to) {
   return x;
 }
 
-// Returns equally many numbers in each power of two, from |from| to |to|, with the sign of `to`.
+// Returns the same number of values in each power of two, from |from| to |to|, with the sign of `to`.
 std::vector<double> ByMagnitude(double from, double to) {
   std::vector<double> x = Evenly(std::log2(std::abs(from)), std::log2(std::abs(to)));
   for (double& v : x) v = std::copysign(std::exp2(v), to);
   return x;
 }
 
-// The bound of portable_math.h.
+// The bound in portable_math.h.
 constexpr double kBound = 0.51;
 
 // Expects every result of f to be within the bound around the exact one.
@@ -130,7 +130,7 @@ TEST(PortableMathTest, PowersAreWithinTheBound) {
   }
 }
 
-// Expects equal numbers of the same sign, or two NaN of any kind.
+// Expects equal numbers of the same sign, or two NaNs of any kind.
 template <typename Number>
 void ExpectSame(Number actual, Number expected, Number x, Number y = 0) {
   if (std::isnan(expected)) {
@@ -150,7 +150,7 @@ TEST(PortableMathTest, TheEndsOfTheRangeFollowC) {
     ExpectSame(portable::Log1p(x), std::log1p(x), x);
     ExpectSame(portable::Sin(x), std::sin(x), x);
     ExpectSame(portable::Cos(x), std::cos(x), x);
-    // The C library's own tanh may err by two units.
+    // The C library's tanh may be off by two units.
     ExpectSame(portable::Tanh(x), static_cast<double>(tanhq(static_cast<Quad>(x))), x);
   }
   EXPECT_EQ(portable::Log(1), 0);
@@ -164,7 +164,7 @@ TEST(PortableMathTest, AnglesBeyondTheRangeAreNaN) {
   }
 }
 
-// Expects zeros, infinities and NaN to match to the bit, other numbers nearly.
+// Expects zeros, infinities and NaN to match bit for bit, and other numbers to match approximately.
 template <typename Number>
 void ExpectSpecialPowers(const std::vector<Number>& numbers) {
   for (const Number x : numbers) {

@@ -36,7 +36,7 @@ To BitCast(From from) {
   return to;
 }
 
-// x is positive and in the range of float, so that it is a normal double.
+// x must be positive and in the range of float, so that it is a normal double.
 double Log2(double x) {
   // The exponent of x / sqrt(1/2), and the remaining mantissa.
   constexpr uint64_t kRootOfHalf = 0x3fe6a09e667f3bcd;

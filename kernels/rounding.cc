@@ -6,7 +6,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/rounding.cc"
-// Before the other headers of Highway.
+// Must come before the other Highway headers.
 #include "hwy/foreach_target.h"
 #include "lockstep/kernels/vectors/vectors-inl.h"
 
@@ -15,7 +15,7 @@ namespace lockstep {
 namespace HWY_NAMESPACE {
 namespace {
 
-// As many 16-bit numbers as a vector has floats.
+// A vector of as many 16-bit numbers as a vector of floats has floats.
 using Shorts = hn::Rebind<uint16_t, Floats>;
 using ShortVector = hn::Vec<Shorts>;
 using Words = hn::RebindToSigned<Floats>;
@@ -86,7 +86,7 @@ HWY_INLINE void EncodeAll(int64_t n, const float* values, uint16_t* out) {
   std::memcpy(out + i, numbers, static_cast<size_t>(n - i) * sizeof(uint16_t));
 }
 
-// If kAdds, adds to the contents of `out`.
+// Adds to the contents of `out` if kAdds is true.
 template <class Type, bool kAdds>
 HWY_INLINE void DecodeAll(int64_t n, const char* bytes, float* out) {
   const Floats d;

@@ -15,7 +15,7 @@
 namespace lockstep {
 namespace {
 
-// Every 1021st number, and NaN.
+// Returns every 1021st number, and NaN.
 std::vector<float> Everywhere() {
   std::vector<float> x;
   for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 1021) {

@@ -8,12 +8,12 @@ namespace lockstep {
 // Maximum number of states of a rule.
 inline constexpr int kMostUpdateStates = 3;
 
-// With at least this many elements, states whose new arrays begin at multiples of 64 bytes are written past the caches,
-// in which they would not stay until the next step.
+// With at least this many elements, states whose new arrays begin at multiples of 64 bytes bypass the caches, since
+// they would not stay there until the next step.
 inline constexpr int64_t kStreamedElements = 65536;
 
 // Elements that an optimizer updates. A gradient is gradient[i] / gradient_divisor, one float division. Pointers need
-// no alignment; an output may be the input of the same kind, and value_out the gradient, but must not overlap them
+// no alignment. An output may be the input of the same kind, and value_out may be the gradient; they must not overlap
 // otherwise.
 struct UpdateArrays {
   int64_t n = 0;
@@ -25,8 +25,8 @@ struct UpdateArrays {
   float* state_out[kMostUpdateStates] = {};
 };
 
-// The parameters of each rule. server/optimizer has their formulas and sources; each operation of a formula is rounded
-// separately.
+// The parameters of each rule. server/optimizer has the formulas and their sources. Each operation of a formula is
+// rounded separately.
 struct SgdRule {
   float rate;
   float weight_decay = 0;
@@ -36,7 +36,7 @@ struct MomentumRule {
   float momentum;
   bool nesterov;
   float weight_decay = 0;
-  // Factor of a gradient that enters the accumulator.
+  // Factor of the gradient in the accumulator.
   float share = 1;
 };
 struct AdagradRule {
@@ -64,7 +64,7 @@ struct AdamRule {
   float rate;
   bool amsgrad = false;
 };
-// The rule with square roots; rate is not 0.
+// The rule with square roots. `rate` must not be 0.
 struct FtrlRule {
   float rate;
   float l1;
@@ -83,19 +83,20 @@ struct ProximalAdagradRule {
 };
 struct AdagradDaRule {
   float rate;
-  // l1 * T and l2 * T * rate, T being the global step after the update.
+  // l1 * T and l2 * T * rate, where T is the global step after the update.
   float l1;
   float l2;
 };
 struct NadamRule {
-  // Factors of the gradient and of its moving average in the change.
+  // Factors of the gradient and its moving average in the update.
   float gradient_rate;
   float average_rate;
   float beta1;
   float beta2;
   float epsilon;
   float weight_decay;
-  // If true, the variable shrinks by weight_decay * rate; otherwise weight_decay times the variable joins the gradient.
+  // If true, the variable shrinks by weight_decay * rate. Otherwise weight_decay times the variable is added to the
+  // gradient.
   bool decouples;
   float rate;
 };

@@ -90,7 +90,7 @@ TEST(UpdateRulesTest, EveryTargetHasTheSameBits) {
   ExpectSameBits(LionRule{0.1f, 0.9f, 0.99f, 0.01f});
 }
 
-// Aligned states are written differently from kStreamedElements on.
+// From kStreamedElements on, aligned states are written differently.
 TEST(UpdateRulesTest, LargeStatesHaveTheSameBits) {
   constexpr int64_t kElements = kStreamedElements + 41;
   const AdamRule rule{0.1f, 0.9f, 0.99f, 1e-7f, 0, 0.1f};
@@ -130,7 +130,7 @@ TEST(UpdateRulesTest, AdamAgreesWithEigen) {
   });
 }
 
-// Covers division and multiplication; a power of two gives the same bits either way.
+// Covers division and multiplication. A power of two has the same bits either way.
 TEST(UpdateRulesTest, TheGradientIsRoundedOnce) {
   for (const float divisor : {1.0f, 2.0f, 3.0f, 7.0f, 64.0f, 0.5f}) {
     ForEachTarget([&] {
@@ -225,7 +225,7 @@ int States(const AdagradDaRule&) { return 2; }
 int States(const NadamRule&) { return 2; }
 int States(const LionRule&) { return 1; }
 
-// Expects each element to have the bits that it has alone, or within a part of a large array.
+// Expects each element to have the same bits as alone or in a part of a large array.
 template <typename Rule>
 void TryRandomCase(RandomCase* c) {
   const Rule rule = RandomRule<Rule>(c);

@@ -7,7 +7,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/images/depthwise.cc"
-// Before the other headers of Highway.
+// Must come before the other Highway headers.
 #include "hwy/foreach_target.h"
 #include "lockstep/kernels/vectors/strips-inl.h"
 
@@ -68,7 +68,7 @@ void InputGradient(const WindowGeometry& g, const float* dy, const float* w, flo
   }
 }
 
-// The outputs o in [begin, end) whose window has the position `place` inside the image.
+// The range of outputs whose windows have the position `place` inside the image.
 struct Outputs {
   int64_t begin;
   int64_t end;

@@ -30,7 +30,7 @@ struct Sizes {
   int64_t input, output, kernel;
 };
 
-// Calls body(index of x, of w, of y) for each product, in the order of the header's chains for y and dw.
+// Calls body(index of x, index of w, index of y) for each product, in the order of the header's chains for y and dw.
 template <class Body>
 void ForEachProduct(const WindowGeometry& g, Body body) {
   for (int64_t oy = 0; oy < g.y.output; ++oy) {

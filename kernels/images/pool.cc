@@ -7,7 +7,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/images/pool.cc"
-// Before the other headers of Highway.
+// Must come before the other Highway headers.
 #include "hwy/foreach_target.h"
 #include "lockstep/kernels/vectors/strips-inl.h"
 
@@ -28,7 +28,7 @@ Range InputRange(const SlidingWindow& w, int64_t o) {
 
 // Returns true if no input position lies in two windows.
 bool Disjoint(const WindowGeometry& g) { return g.y.stride >= g.y.size && g.x.stride >= g.x.size; }
-// Returns true if the windows are disjoint and leave no input position out.
+// Returns true if the windows are disjoint and cover all input positions.
 bool Covering(const WindowGeometry& g) {
   const auto covers = [](const SlidingWindow& w) { return w.stride == w.size && w.span() >= w.padding + w.input; };
   return covers(g.y) && covers(g.x);
@@ -59,7 +59,7 @@ HWY_INLINE void ForEachWindow(const WindowGeometry& g, Body body) {
   }
 }
 
-// Calls body(offset of the position's channels, its number in the window) for each position of one window.
+// Calls body(offset of the position's channels, the position's number in the window) for each position of one window.
 template <class Body>
 HWY_INLINE void ForEachPosition(const WindowGeometry& g, const Window& window, Body body) {
   int32_t number = 0;

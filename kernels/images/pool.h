@@ -9,18 +9,18 @@ namespace lockstep {
 
 // Pooling of one image [height, width, channels]. Only the positions inside the image count.
 
-// y = the largest of each window, a NaN if there is one. Unless `winners` is null, winners[i] = the number of y[i]'s
-// position in its window, row by row.
+// y = the largest element of each window, or NaN if the window has one. Unless `winners` is null, winners[i] = the
+// number of y[i]'s position in its window, row by row.
 void MaxPoolImage(const WindowGeometry& geometry, const float* x, int32_t* winners, float* y);
 // y = the mean of each window.
 void AveragePoolImage(const WindowGeometry& geometry, const float* x, float* y);
 
-// Each dy goes to the winning position, or in equal parts to the positions of its window; dx is overwritten.
+// Overwrite dx. Each dy goes to the winning position, or in equal parts to the positions of its window.
 void MaxPoolGradient(const WindowGeometry& geometry, const int32_t* winners, const float* dy, float* dx);
 void AveragePoolGradient(const WindowGeometry& geometry, const float* dy, float* dx);
 
-// Average pooling with one window over all positions, as [rows, columns] with columns as channels: y = the mean of the
-// rows, added one after the other, and dx = dy / rows in each row.
+// Average pooling with one window over all positions of [rows, columns], with columns as channels. y = the mean of the
+// rows, added in order, and dx = dy / rows in each row.
 void MeanOfRows(int64_t rows, int64_t columns, const float* x, float* y);
 void MeanOfRowsGradient(int64_t rows, int64_t columns, const float* dy, float* dx);
 

@@ -16,7 +16,7 @@ SlidingWindow Slide(int64_t input, int64_t size, int64_t stride, int64_t padding
   return {input, size, stride, padding, (input + 2 * padding - size) / stride + 1};
 }
 
-// Overlapping and disjoint windows, with and without padding, with gaps between them.
+// Returns overlapping and disjoint windows, with and without padding, and with gaps between them.
 std::vector<WindowGeometry> Geometries(int64_t channels) {
   return {{Slide(6, 2, 2, 0), Slide(8, 2, 2, 0), channels},
           {Slide(7, 3, 2, 1), Slide(5, 3, 1, 1), channels},
@@ -163,7 +163,7 @@ TEST(PoolKernelTest, TargetsAgreeOnRandomShapes) {
     MaxPoolGradient(g, c.Input(std::vector<int32_t>(winners, winners + sizes.output)), dy_input, largest_dx);
     AveragePoolGradient(g, dy_input, mean_dx);
 
-    // A position in only one window gets its part, others get the sum of their parts.
+    // A position in only one window gets its part. Other positions get the sum of their parts.
     const bool disjoint = g.y.stride >= g.y.size && g.x.stride >= g.x.size;
     std::vector<float> expected_largest_dx(sizes.input), expected_mean_dx(sizes.input);
     const auto add = [&](float part, float* dx) { *dx = disjoint ? part : *dx + part; };

@@ -5,22 +5,22 @@
 
 namespace lockstep {
 
-// A window of `size` that slides over `input` positions in one dimension. Window o covers the positions
-// [o * stride - padding, o * stride - padding + size); positions outside [0, input) are padding.
+// A window of `size` that slides over `input` positions in one dimension. Window o covers the positions [o * stride -
+// padding, o * stride - padding + size). Positions outside [0, input) are padding.
 struct SlidingWindow {
   int64_t input = 0;
   int64_t size = 0;
   int64_t stride = 0;
-  // Positions before the first one; the number after the last one follows from it.
+  // Number of padding positions before the first position. It determines the number after the last one.
   int64_t padding = 0;
   int64_t output = 0;
 
   int64_t first(int64_t o) const { return o * stride - padding; }
-  // Positions from the beginning of the first window to the end of the last one, padding included.
+  // Number of positions from the first window's beginning to the last one's end, including padding.
   int64_t span() const { return (output - 1) * stride + size; }
 };
 
-// Height and width of a convolution or of pooling over [height, width, channels].
+// The windows of a convolution or pooling over [height, width, channels].
 struct WindowGeometry {
   SlidingWindow y;
   SlidingWindow x;

@@ -6,7 +6,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/nn/activation.cc"
-// Before the other headers of Highway.
+// Must come before the other Highway headers.
 #include "hwy/foreach_target.h"
 #include "lockstep/kernels/vectors/activation-inl.h"
 #include "lockstep/kernels/vectors/strips-inl.h"
@@ -61,8 +61,8 @@ void Gradients(const ActivationKernel& f, int64_t size, const float* value, cons
   });
 }
 
-// Writes the gradients of `rows` rows to dx, unless it is null, and adds them to `sums`, which it overwrites if
-// `first`.
+// Writes the gradients of `rows` rows to dx, unless it is null, and adds them to `sums`, which it overwrites if `first`
+// is true.
 template <class Function, class Strip>
 HWY_INLINE void GradientsOfStrip(Function function, const Strip& strip, bool first, int64_t rows, int64_t columns,
                                  const float* value, const float* dy, float* dx, float* sums) {
@@ -81,8 +81,8 @@ HWY_INLINE void GradientsOfStrip(Function function, const Strip& strip, bool fir
 
 void GradientsAndSums(const ActivationKernel& f, int64_t rows, int64_t columns, const float* value, const float* dy,
                       float* dx, float* sums) {
-  // The sums of narrow rows stay in registers. Wide rows are added one by one, so that memory is read in order: strips
-  // that go down many rows take three times as long on an AMD EPYC.
+  // The sums of narrow rows stay in registers. Wide rows are added one by one, so that memory is read in order. Strips
+  // that span many rows take three times as long on an AMD EPYC.
   const int64_t group = columns <= 4 * kFloatLanes ? rows : 1;
   WithActivation(f, [&](auto function) HWY_ATTR {
     for (int64_t row = 0; row < rows; row += group) {

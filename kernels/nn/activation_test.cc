@@ -101,7 +101,7 @@ struct ExactGelu {
   double u, s, value, slope;
 };
 
-// Tries every 4099th number and the worst ones of all.
+// Tries every 4099th number and the numbers with the largest errors.
 TEST(ActivationKernelTest, GeluErrorsReachTheirBounds) {
   std::vector<float> x = {3.90165329f, 4.14379311f, 4.79164505f};
   for (uint64_t bits = 0; bits < (uint64_t{1} << 32); bits += 4099) {
@@ -135,7 +135,7 @@ TEST(ActivationKernelTest, GeluErrorsReachTheirBounds) {
 
 TEST(ActivationKernelTest, GeluGradientReachesItsAsymptotes) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  // Arguments at which tanh is 1, then ones at which the cube, the square and x itself are infinite.
+  // Arguments where tanh is 1, then arguments where the cube, the square and x itself are infinite.
   std::vector<float> x = {10, 1e12f, 1e13f, 1.8e19f, 1.9e19f, 2e19f, 3e38f, kInfinity};
   for (size_t i = 0, size = x.size(); i < size; ++i) x.push_back(-x[i]);
   x.push_back(std::nanf(""));
@@ -212,7 +212,7 @@ float GradientOf(const ActivationKernel& f, float value, float dy) {
   return dy;
 }
 
-// An element has the same bits alone and in any row.
+// An element has the same bits alone as in any row.
 TEST(ActivationKernelTest, TargetsAgreeOnRandomShapes) {
   ForEachRandomCase(600, [](RandomCase& c) {
     const ActivationKernel& f = c.OneOf(kAll);

@@ -4,7 +4,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/nn/batch_norm.cc"
-// Before the other headers of Highway.
+// Must come before the other Highway headers.
 #include "hwy/foreach_target.h"
 #include "lockstep/kernels/vectors/activation-inl.h"
 #include "lockstep/kernels/vectors/strips-inl.h"
@@ -14,7 +14,7 @@ namespace lockstep {
 namespace HWY_NAMESPACE {
 namespace {
 
-// 64 channels, if the registers can hold them: strips narrower than a row do not read memory in order.
+// 64 channels if the registers can hold them, because strips narrower than a row do not read memory in order.
 constexpr int kStripVectors = kFloatLanes < 16 ? 8 : 4;
 
 template <class Strip>

@@ -7,13 +7,14 @@
 
 namespace lockstep {
 
-// The loops of batch normalization over row-major [rows, columns] matrices, one column per channel. Sums go row after
-// row.
+// The loops of batch normalization over row-major [rows, columns] matrices, one column per channel. Sums are in row
+// order.
 
-// means[c] = the mean of column c of x, squares[c] = the sum of the squared distances from it; rows is at least 1.
+// means[c] = the mean of column c of x, squares[c] = the sum of the squared distances from it. `rows` must be at least
+// 1.
 void ColumnMeansAndSquares(int64_t rows, int64_t columns, const float* x, float* means, float* squares);
 
-// The numbers that normalize each channel: z = (x - mean) scale + shift, in one fused multiply-add. [columns] each.
+// The numbers that normalize each channel, [columns] each: z = (x - mean) scale + shift, in one fused multiply-add.
 struct ChannelNumbers {
   const float* mean;
   const float* scale;
@@ -24,14 +25,14 @@ struct ChannelNumbers {
 void NormalizeColumns(const ActivationKernel& f, int64_t rows, int64_t columns, const ChannelNumbers& channels,
                       const float* x, float* y);
 
-// The input of the activation's gradient, and the use of dz = dy f'(z).
+// The input of the activation's gradient, and where dz = dy f'(z) is stored.
 enum class NormGradientMode {
   kFromInput,           // from z; dz is not kept
   kFromInputAndStore,   // from z; dz replaces dy
   kFromOutputAndStore,  // from y; dz replaces dy
 };
 
-// products[c] = the sum of dz (x - mean), a chain of fused multiply-adds; sums[c] = the sum of dz. Only
+// products[c] = the sum of dz (x - mean), a chain of fused multiply-adds, and sums[c] = the sum of dz. Only
 // kFromOutputAndStore reads `y`.
 void SumNormGradients(const ActivationKernel& f, NormGradientMode mode, int64_t rows, int64_t columns,
                       const ChannelNumbers& channels, const float* x, const float* y, float* dy, float* products,

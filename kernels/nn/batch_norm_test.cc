@@ -98,7 +98,7 @@ TEST(BatchNormKernelTest, TheGradientStaysUnlessItIsToBeStored) {
   EXPECT_EQ(dy, p.dy);
 }
 
-// Computes each channel as the header says, one element at a time.
+// Computes each channel with the header's formulas, one element at a time.
 struct ChannelReference {
   float mean, scale, shift;
 

@@ -7,7 +7,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/nn/dropout.cc"
-// Before the other headers of Highway.
+// Must come before the other Highway headers.
 #include "hwy/foreach_target.h"
 #include "lockstep/kernels/vectors/vectors-inl.h"
 
@@ -18,7 +18,7 @@ namespace {
 
 using Integers = hn::RebindToSigned<Floats>;
 
-// Number of mask bits written at a time: whole bytes.
+// Number of mask bits written at a time. Must be whole bytes.
 constexpr int kTogether = kFloatLanes < 8 ? 8 : kFloatLanes;
 
 // Drops elements of one vector and returns its mask bits.
@@ -71,14 +71,14 @@ void DropOnTarget(const DropoutRule& rule, int64_t size, const uint32_t* bits, c
   StoreBytes(word, (size - i + 7) / 8, kept + i / 8);
 }
 
-// Returns the mask whose lane i is set if bit i of `word` is.
+// Returns a mask whose lane i is set if bit i of `word` is set.
 HWY_INLINE hn::Mask<Floats> MaskOf(uint32_t word) {
   const Integers di;
   const auto bit = hn::Shl(hn::Set(di, 1), hn::Iota(di, 0));
   return hn::RebindMask(Floats(), hn::TestBit(hn::Set(di, static_cast<int32_t>(word)), bit));
 }
 
-// Returns the mask bits of the elements from i on; reads only bytes of elements before `end`.
+// Returns the mask bits of the elements from i on. Reads only bytes of elements before `end`.
 HWY_INLINE uint32_t WordAt(const uint8_t* kept, int64_t i, int64_t end) {
   uint32_t word = kept[i / 8];
   if (kFloatLanes > 8 && i + 8 < end) word |= static_cast<uint32_t>(kept[i / 8 + 1]) << 8;

@@ -5,9 +5,9 @@
 
 namespace lockstep {
 
-// The rule by which elements are kept, and the factor of the kept ones.
+// The rule for keeping elements, and the factor for the kept ones.
 struct DropoutRule {
-  // Lowest value of a random number's upper 24 bits that keeps the element.
+  // The lowest value of a random number's upper 24 bits that keeps the element.
   int32_t lowest_kept;
   float scale;
 };

@@ -20,7 +20,7 @@ struct Case {
   int64_t count, height, width, filters, channels, kernel_y, kernel_x, stride_y, stride_x;
 };
 
-// Images and gradients, and the arguments of KernelGradientBlocks for them.
+// Images and gradients, with the arguments of KernelGradientBlocks for them.
 struct Operands {
   explicit Operands(const Case& c, std::vector<float> (*random)(int64_t, uint64_t) = RandomIntegers) {
     // Adds a column and a row that no window reaches.
@@ -53,10 +53,10 @@ struct Operands {
   KernelGradientInput input;
 };
 
-// `together` is the number of blocks per call.
+// Computes the kernel gradient with `together` blocks per call.
 ResultArray Compute(const Operands& operands, int64_t together = std::numeric_limits<int64_t>::max()) {
   ResultArray result(operands.patch_size() * operands.input.columns);
-  // Backwards, as if threads took turns.
+  // Computes the blocks backwards, as if threads took turns.
   for (int64_t end = NumKernelGradientBlocks(operands.input); end > 0;) {
     const int64_t begin = end - std::min(end, together);
     KernelGradientBlocks(operands.input, begin, end, result.data());
@@ -120,7 +120,7 @@ TEST(KernelGradientTest, ImagesMayHaveMoreThanOneBandOfPixels) {
   ExpectOuterProducts({1, 193, 1, 2, 1, 1, 1, 1, 1});
 }
 
-// Sums each band in one chain of fused multiply-adds, then the bands of all images in one sum.
+// Sums each band in one chain of fused multiply-adds, then sums the bands of all images in order.
 float ChainsOfBands(const Operands& operands, int64_t element, int64_t column) {
   const KernelGradientInput& input = operands.input;
   const int64_t columns = std::min(input.width, kBandPixels);
@@ -157,7 +157,7 @@ TEST(KernelGradientTest, SumsPixelsInBandsThenTheBandsInOrder) {
 }
 
 TEST(KernelGradientTest, ABlocksBitsDoNotDependOnOthers) {
-  // 3 blocks of 14 rows and 32 columns up to 65 of 6 and 16: more than one pass over the images handles.
+  // From 3 blocks of 14 rows and 32 columns up to 65 of 6 and 16, which is more than one pass over the images handles.
   for (const Case& c : {Case{2, 15, 14, 65, 9, 2, 2, 1, 1}, Case{2, 2, 3, 200, 29, 4, 4, 1, 1}}) {
     const Operands operands(c, RandomFloats);
     ForEachTarget([&] {
@@ -178,7 +178,7 @@ TEST(KernelGradientTest, ANotANumberStaysInItsColumn) {
 
 TEST(KernelGradientTest, TargetsAgreeOnRandomShapes) {
   ForEachRandomCase(250, [](RandomCase& c) {
-    // Wide images or many channels, not both, to bound the work.
+    // Uses wide images or many channels, but not both, to limit the work.
     const bool wide = c.OneIn(2);
     Case shape{c.Between(1, 3), c.Size(1, wide ? 15 : 5), c.Size(1, wide ? 250 : 12), 1, c.Size(1, wide ? 4 : 40), 0, 0,
                c.Between(1, 3), c.Between(1, 3)};

@@ -8,7 +8,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/nn/layer_norm.cc"
-// Before the other headers of Highway.
+// Must come before the other Highway headers.
 #include "hwy/foreach_target.h"
 #include "lockstep/kernels/vectors/eight-inl.h"
 #include "lockstep/kernels/vectors/strips-inl.h"
@@ -18,7 +18,7 @@ namespace lockstep {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Number of vectors of eight that are summed side by side.
+// Number of vectors of eight summed side by side.
 constexpr int kEights = 4;
 
 // Returns the sum over a row of f(column, count) for eights of columns; lanes from `count` on must be zero.
@@ -90,7 +90,7 @@ void RowsGradientOnTarget(int64_t rows, int64_t columns, const float* gamma, con
     const float product_mean = SumRow(columns,
                                       [&](int64_t c, int64_t count) HWY_ATTR {
                                         Eight distance = SubtractEight(LoadEight(x + c, count, 0), row_mean);
-                                        // A mean times its inverse may be infinite.
+                                        // The mean times the inverse may be infinite.
                                         if (count < 8) distance = KeepFirst(distance, count);
                                         return MultiplyEight(g(c, count), MultiplyEight(distance, row_inverse));
                                       }) /

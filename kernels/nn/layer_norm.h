@@ -5,17 +5,18 @@
 
 namespace lockstep {
 
-// The loops of layer normalization over row-major [rows, columns] matrices. A sum along a row has 32 parts: element c
-// of the first columns / 32 * 32 belongs to part c % 32, each later one to part c % 8. Part j of every fourth of the 32
-// is then added as (p0 + p1) + (p2 + p3), and the eight sums as ((s0+s4)+(s2+s6)) + ((s1+s5)+(s3+s7)).
+// The loops of layer normalization over row-major [rows, columns] matrices. A sum along a row has 32 parts. Of the
+// first columns / 32 * 32 elements, element c is added to part c % 32; each later element is added to part c % 8. The
+// parts then form four groups of eight, whose j-th parts are added as (p0 + p1) + (p2 + p3). The resulting eight sums
+// are added as ((s0+s4)+(s2+s6)) + ((s1+s5)+(s3+s7)).
 
-// The moments of each row: its mean, and 1 / sqrt(variance + epsilon). [rows] each.
+// The moments of each row, [rows] each: the mean and 1 / sqrt(variance + epsilon).
 struct RowMoments {
   const float* means;
   const float* inverses;
 };
 
-// y = (x - mean) inverse gamma + beta, the last two in one fused multiply-add. Writes the moments of the rows.
+// y = (x - mean) inverse gamma + beta, with gamma and beta in one fused multiply-add. Writes the rows' moments.
 void NormalizeRows(int64_t rows, int64_t columns, float epsilon, const float* gamma, const float* beta, const float* x,
                    float* means, float* inverses, float* y);
 
@@ -24,7 +25,7 @@ void NormalizeRows(int64_t rows, int64_t columns, float epsilon, const float* ga
 void NormalizeRowsGradient(int64_t rows, int64_t columns, const float* gamma, const RowMoments& moments, const float* x,
                            const float* dy, float* dx);
 
-// products[c] = the sum of dy xhat, a chain of fused multiply-adds; sums[c] = the sum of dy. Row after row.
+// products[c] = the sum of dy xhat, a chain of fused multiply-adds, and sums[c] = the sum of dy, both in row order.
 void SumRowNormGradients(int64_t rows, int64_t columns, const RowMoments& moments, const float* x, const float* dy,
                          float* products, float* sums);
 

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kRows = 5;
 constexpr float kEpsilon = 0.01f;
 
-// Adds in the documented order, one addition after the other.
+// Adds in the documented order, one addition at a time.
 float SumOfRow(const std::vector<float>& terms) {
   const auto size = static_cast<int64_t>(terms.size());
   float parts[32] = {};
@@ -70,7 +70,7 @@ float RowVariance(const Inputs& in, int64_t row, float mean) {
   return SumOfRow(squares) / in.size();
 }
 
-// Computes the header's formulas, one operation after the other.
+// Computes the header's formulas, one operation at a time.
 Results Reference(const Inputs& in) {
   Results r(in.rows, in.columns);
   for (int64_t row = 0; row < in.rows; ++row) {
@@ -145,7 +145,7 @@ TEST(LayerNormKernelTest, TheGradientMayReplaceTheOutputs) {
   });
 }
 
-// Columns beyond the last one do not count, whatever the row's mean is.
+// Lanes beyond the last column do not count, whatever the row's mean is.
 TEST(LayerNormKernelTest, ARowOfOneNumberHasNoGradient) {
   const float gamma = 1, mean = 3e38f, inverse = 10, dy = 0;
   ForEachTarget([&] {

@@ -15,7 +15,8 @@ struct LocalResponse {
   float beta = 0;
 };
 
-// Each row of `columns` elements by itself; `scales` gets s. Sums are added from the first j to the last. y may be x.
+// Normalizes each row of `columns` elements separately and writes s to `scales`. Sums are added from the first j to the
+// last. y may be x.
 void NormalizeLocalResponse(const LocalResponse& f, int64_t rows, int64_t columns, const float* x, float* scales,
                             float* y);
 

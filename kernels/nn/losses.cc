@@ -7,7 +7,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/nn/losses.cc"
-// Before the other headers of Highway.
+// Must come before the other Highway headers.
 #include "hwy/foreach_target.h"
 #include "lockstep/kernels/vectors/eight-inl.h"
 #include "lockstep/kernels/vectors/math-inl.h"
@@ -22,7 +22,7 @@ using Part = hn::Vec<EightTag>;
 
 HWY_INLINE Part Constant(float x) { return hn::Set(EightTag(), x); }
 
-// Returns the number of a row's elements in the eight from `at` on.
+// Returns how many of the eight elements from `at` on are in the row.
 HWY_INLINE int64_t CountAt(int64_t size, int64_t at) { return std::min<int64_t>(8, size - at); }
 
 struct Denominator {
@@ -178,7 +178,7 @@ struct LogLoss {
   float epsilon;
 };
 
-// targets(at, count) returns the eight from `at` on.
+// targets(at, count) returns the eight targets from `at` on.
 template <class Function, class Targets>
 HWY_INLINE float MeanLoss(Function function, const LossRow& row, Targets targets) {
   const auto size = static_cast<float>(row.size);

@@ -39,7 +39,7 @@ std::vector<float> Compute(int64_t size, Loss loss) {
   return Compute(RandomFloats(size, size), loss);
 }
 
-// Returns outputs for a loss: probabilities for a log loss, which is a number for these alone.
+// Returns outputs for a loss. For a log loss they are probabilities, because its value is NaN otherwise.
 std::vector<float> OutputsFor(const ElementwiseLossKernel& loss, int64_t size) {
   std::vector<float> x = RandomFloats(size, size);
   if (loss.type != ElementwiseLossType::kLogLoss) return x;
@@ -100,14 +100,14 @@ TEST(LossesTest, ALabelIsTheTargetOfItsClass) {
   }
 }
 
-// Adds eight sums as in eight-inl.h.
+// Adds eight sums like eight-inl.h.
 float SumOfRow(const std::vector<float>& terms) {
   float s[8] = {};
   for (size_t i = 0; i < terms.size(); ++i) s[i % 8] += terms[i];
   return ((s[0] + s[4]) + (s[2] + s[6])) + ((s[1] + s[5]) + (s[3] + s[7]));
 }
 
-// Returns an elementwise loss's mean and sets `dx` to its gradient, from rows of one element each.
+// Returns the mean of an elementwise loss and sets `dx` to its gradient, computed from rows of one element each.
 float ReferenceLoss(const ElementwiseLossKernel& loss, float scale, const std::vector<float>& x,
                     const std::vector<float>& targets, std::vector<float>* dx) {
   const auto size = static_cast<float>(x.size());
@@ -163,7 +163,7 @@ TEST(LossesTest, TargetsAgreeOnSoftmaxOfRandomShapes) {
         of_label ? SoftmaxLossOfLabel(row, smoothing, label) : SoftmaxLossOfTargets(row, smoothing, c.Input(targets));
     c.Result(value);
     if (!finite) return;
-    // The header's formula, one operation after the other.
+    // The header's formula, one operation at a time.
     const float largest = *std::max_element(x.begin(), x.end());
     const float offset = smoothing / static_cast<float>(size), kept = 1 - smoothing;
     std::vector<float> exponentials, distances, weights, weighed;

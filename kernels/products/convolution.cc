@@ -8,7 +8,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/products/convolution.cc"
-// Before the other headers of Highway.
+// Must come before the other Highway headers.
 #include "hwy/foreach_target.h"
 #include "lockstep/kernels/vectors/panel-inl.h"
 #include "lockstep/kernels/vectors/tile-inl.h"
@@ -20,7 +20,8 @@ namespace {
 
 // Number of tiles of patch elements in one block of the kernel's gradient.
 constexpr int64_t kBlockTiles = 16;
-// Maximum number of pixels in a band: the part that a tile reads fits the first-level cache. The bits depend on it.
+// Maximum number of pixels in a band. The part that a tile reads fits into the first-level cache. The results' bits
+// depend on it.
 constexpr int64_t kBandPixels = 192;
 
 void PackOnTarget(const Matrix& b, int64_t first, int64_t all_rows, float* panels) {
@@ -102,8 +103,8 @@ HWY_INLINE void MultiplyScatteredRows(int64_t count, const TileElements& patch, 
   }
 }
 
-// Computes the columns of one panel in tiles that continue from row to row: full tiles, but with a pointer for each
-// pixel.
+// Computes the columns of one panel in tiles that continue from row to row. These tiles are full, but need a pointer
+// for each pixel.
 template <int kVectors>
 void MultiplyScatteredPanel(const float* images, const PixelGrid& from, const TileElements& patch, const float* panel,
                             const float* bias, int64_t columns, float* result, const PixelGrid& to) {
@@ -121,8 +122,8 @@ void MultiplyScatteredPanel(const float* images, const PixelGrid& from, const Ti
   }
 }
 
-// Returns true if tiles within a row of pixels would be so small that the multiply-adds wait for one another. Only for
-// targets whose tiles have so few rows that the pointers fit into registers.
+// Returns true if tiles within a row of pixels would be so small that the multiply-adds wait for each other. Requires a
+// target whose tiles have so few rows that the pointers fit into registers.
 bool ScattersTiles(const PixelGrid& from) { return kMostTileRows <= 6 && RowTiles(from.columns).least < 5; }
 
 // Computes the columns of one panel.
@@ -160,7 +161,7 @@ void PatchesOnTarget(const float* images, const PixelGrid& from, const TileEleme
   }
 }
 
-// A rectangle of output pixels of one image.
+// A rectangle of output pixels in one image.
 struct Band {
   int64_t y_begin;
   int64_t y_end;
@@ -180,8 +181,8 @@ HWY_INLINE void ForEachBand(int64_t height, int64_t width, Body body) {
   }
 }
 
-// Packs one panel of the band's gradients: [pixels][kPanelColumns], with zeros beyond the last column. In place they
-// would be a power of two apart and evict one another from the cache.
+// Packs one panel of the band's gradients: [pixels][kPanelColumns], with zeros beyond the last column. Unpacked
+// gradients would be a power of two apart and evict each other from the cache.
 void PackGradients(const KernelGradientInput& input, const float* gradients, const Band& band, int64_t column,
                    float* packed) {
   const Floats d;
@@ -195,7 +196,7 @@ void PackGradients(const KernelGradientInput& input, const float* gradients, con
   }
 }
 
-// totals[r] += the sum over `pixels` of the image at offsets[r] times the packed gradients; a row of totals is
+// totals[r] += the sum over `pixels` of the image at offsets[r] times the packed gradients. A row of totals is
 // kPanelColumns long. If kAdjacent, each offset is the previous one plus 1.
 template <int kRows, int kVectors, bool kAdjacent>
 HWY_NOINLINE void AddOuterProducts(const TileElements& pixels, const float* image, const int64_t* offsets,
@@ -231,8 +232,8 @@ HWY_INLINE void AddOuterProductRows(int64_t count, const TileElements& pixels, c
   }
 }
 
-// The tiles of a patch's elements. If the patch's runs are long, tiles stay within a run, so that a tile's elements are
-// adjacent; otherwise all elements are tiled together.
+// The tiles of a patch's elements. If the patch's runs are long, each tile stays within a run, so that its elements are
+// adjacent. Otherwise all elements are tiled together.
 struct PatchTiles {
   explicit PatchTiles(const TileElements& patch)
       : adjacent(patch.length > kMostTileRows / 2),
@@ -255,7 +256,7 @@ class GradientBlock {
   // Number of floats in a block's sums.
   static constexpr int64_t kTotals = kBlockTiles * kMostTileRows * kPanelColumns;
 
-  // `totals` has kTotals floats, which only this block uses.
+  // `totals` points to kTotals floats, which only this block uses.
   GradientBlock(const KernelGradientInput& input, const PatchTiles& all_tiles, int64_t block, float* totals)
       : input_(input), all_tiles_(all_tiles), totals_(totals) {
     const int64_t tile_blocks = (all_tiles_.count() + kBlockTiles - 1) / kBlockTiles;
@@ -272,7 +273,7 @@ class GradientBlock {
 
   int64_t column() const { return column_; }
 
-  // `packed` has the band's gradients of the panel that begins at column().
+  // `packed` holds the band's gradients for the panel that begins at column().
   void AddBand(const float* image, const Band& band, const float* packed) {
     const bool wide = input_.columns - column_ > kFloatLanes;
     if (all_tiles_.adjacent) {

@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-// Elements in memory: `runs` runs of `length` elements, `step` floats apart; the runs are `run_stride` floats apart.
+// Elements in memory: `runs` runs of `length` elements. Elements are `step` floats apart, and runs `run_stride` floats.
 struct TileElements {
   int64_t runs = 1;
   int64_t length = 0;
@@ -15,7 +15,7 @@ struct TileElements {
   int64_t run_stride = 0;
 };
 
-// Pixels in `rows` rows of `columns`; the data of pixel (y, x) begins at y * row_stride + x * column_stride.
+// Pixels in `rows` rows of `columns`. Pixel (y, x) begins at y * row_stride + x * column_stride.
 struct PixelGrid {
   int64_t rows = 0;
   int64_t columns = 0;
@@ -23,19 +23,19 @@ struct PixelGrid {
   int64_t column_stride = 0;
 };
 
-// Returns the floats of a row in all panels together, at least `columns`, on any target.
+// Returns the number of floats in a row of all panels together, at least `columns`, on any target.
 inline int64_t PaddedColumns(int64_t columns) { return (columns + 31) / 32 * 32; }
 
-// Packs the columns of b into panels as the kernels below read them, for the current target:
-// b.rows * PaddedColumns(b.columns) floats.
+// Packs the columns of b into the panels that the kernels below read on the current target. Writes b.rows *
+// PaddedColumns(b.columns) floats.
 void PackPanels(const Matrix& b, float* panels);
-// PackPanels for a few rows of a matrix with `all_rows` rows, from row `first` on.
+// Like PackPanels, but for some rows of a matrix with `all_rows` rows, starting at row `first`.
 void PackPanelRows(const Matrix& b, int64_t first, int64_t all_rows, float* panels);
 
 // For each pixel of `from` and each column c of the packed matrix, computes the chain of fused multiply-adds of the
-// pixel's patch with column c, in the order of the patch's elements, plus bias[c] unless `bias` is null. It is written
-// to result[c] at the pixel's place in `to`, which has as many pixels as `from`. PackPanels made `panels` from a matrix
-// of `columns` columns.
+// pixel's patch with column c, in the order of the patch's elements, plus bias[c] unless `bias` is null. Writes it to
+// result[c] at the pixel's place in `to`, which must have as many pixels as `from`. `panels` must come from PackPanels
+// for a matrix with `columns` columns.
 void MultiplyPatches(const float* images, const PixelGrid& from, const TileElements& patch, const float* panels,
                      int64_t columns, const float* bias, float* result, const PixelGrid& to);
 
@@ -52,7 +52,7 @@ struct KernelGradientInput {
   // Distance in `images` between the patches of neighbouring pixels.
   int64_t pixel_stride = 0;
   int64_t row_stride = 0;
-  // The elements of one pixel's patch; step is 1.
+  // The elements of one pixel's patch. `step` must be 1.
   TileElements patch;
 };
 
@@ -61,8 +61,8 @@ int64_t NumKernelGradientBlocks(const KernelGradientInput& input);
 
 // Computes blocks [begin, end) of kernel_gradient [patch elements, columns] = the sum over all pixels of the outer
 // product of the patch and the gradient. Pixels are summed in bands of at most 192, each a chain of fused
-// multiply-adds, then the bands in order. A block's bits do not depend on which blocks are computed with it; the blocks
-// of one call share the reading of the images.
+// multiply-adds, then the bands in order. A block's bits do not depend on which blocks are computed with it. The blocks
+// of one call read the images only once.
 void KernelGradientBlocks(const KernelGradientInput& input, int64_t begin, int64_t end, float* kernel_gradient);
 
 }  // namespace lockstep

@@ -29,7 +29,7 @@ struct Operands {
   }
   int64_t patch_size() const { return patch.runs * patch.length; }
 
-  // The result of MultiplyPatches for pixel (y, x) and column c.
+  // Returns the expected result of MultiplyPatches for pixel (y, x) and column c.
   float Chain(int64_t y, int64_t x, int64_t c, bool with_bias) const {
     float sum = 0;
     for (int64_t e = 0; e < patch_size(); ++e) {
@@ -56,7 +56,7 @@ struct Operands {
 
 ResultArray Compute(const Operands& o, bool with_bias) {
   std::vector<float> panels(o.patch_size() * PaddedColumns(o.columns) + 16);
-  // Aligned as the panels of layers are.
+  // Has the same alignment as the layers' panels.
   float* const aligned = panels.data() + (16 - reinterpret_cast<uintptr_t>(panels.data()) / sizeof(float) % 16) % 16;
   PackPanels(RowMajor(o.matrix.data(), o.patch_size(), o.columns), aligned);
   ResultArray result(o.from.rows * o.from.columns * o.columns);
@@ -125,7 +125,7 @@ const float* RandomPanels(RandomCase* c, const Operands& o) {
     values[transposed ? column * stride + row : row * stride + column] = o.matrix[e];
   }
   Matrix matrix{c->Input(values), rows, o.columns, stride, transposed};
-  // The panels are no result, because their layout depends on the target.
+  // The panels are not a result, because their layout depends on the target.
   float* const panels = const_cast<float*>(c->Input(std::vector<float>(rows * PaddedColumns(o.columns))));
   if (c->OneIn(2)) {
     PackPanels(matrix, panels);

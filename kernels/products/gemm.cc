@@ -8,7 +8,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/products/gemm.cc"
-// Before the other headers of Highway.
+// Must come before the other Highway headers.
 #include "hwy/foreach_target.h"
 #include "lockstep/kernels/vectors/panel-inl.h"
 #include "lockstep/kernels/vectors/tile-inl.h"
@@ -19,17 +19,17 @@ namespace lockstep {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Products that are summed before they are added to the result: a panel of that many rows stays in a near cache. The
-// bits depend on it.
+// Number of products summed before they are added to the result. A panel of this many rows stays in a near cache. The
+// results' bits depend on it.
 constexpr int64_t kMaxDepth = 400;
 // Number of rows of a whose copies stay in the second-level cache.
 constexpr int64_t kBlockRows = 192;
-// With fewer tiles of rows a panel is reused too rarely to be worth a copy.
+// With fewer tiles of rows, a panel is reused too rarely to be worth copying.
 constexpr int64_t kRowTilesWorthPacking = 2;
-// With fewer panels a transposed row of a is reused too rarely to be worth a copy.
+// With fewer panels, a transposed row of a is reused too rarely to be worth copying.
 constexpr int64_t kPanelsWorthPacking = 4;
 
-// Number of columns packed together: the rows of b are far apart, so more than one line is read per page.
+// Number of columns packed together. The rows of b are far apart, so this reads more than one line per page.
 constexpr int64_t kGroupColumns = 64;
 // A block of the inner dimension.
 struct Depth {
@@ -37,8 +37,8 @@ struct Depth {
   int64_t size;
 };
 
-// Copies rows of a transposed matrix, tile by tile, element by element: tile i is [depth.size][tiles.size(i)] and
-// begins at copy + tiles.begin(i) * depth.size.
+// Copies rows of a transposed matrix, tile by tile. Tile i is [depth.size][tiles.size(i)] and begins at copy +
+// tiles.begin(i) * depth.size.
 void PackRows(const Matrix& a, const Depth& depth, int64_t row, const RowTiles& tiles, float* copy) {
   constexpr int kRowVectors = (kMostTileRows + kFloatLanes - 1) / kFloatLanes;
   const Floats d;
@@ -48,7 +48,7 @@ void PackRows(const Matrix& a, const Depth& depth, int64_t row, const RowTiles& 
     float* to = copy + tiles.begin(i) * depth.size;
     const int64_t size = tiles.size(i);
     if (first + kRowVectors * kFloatLanes <= a.rows) {
-      // Copies some elements too many; the next ones overwrite them.
+      // Copies a few elements too many. The next copies overwrite them.
       for (int64_t k = 0; k < depth.size; ++k, from += a.stride, to += size) {
         for (int v = 0; v < kRowVectors; ++v) hn::StoreU(hn::LoadU(d, from + v * kFloatLanes), d, to + v * kFloatLanes);
       }
@@ -84,7 +84,7 @@ class DepthBlock {
  private:
   // Multiplies the panels of `count` columns, which are packed together.
   void MultiplyGroup(int64_t column, int64_t count, float* c, int64_t c_stride) {
-    // The first tile of a panel copies it for the others.
+    // A panel's first tile copies the panel for the other tiles.
     const bool in_place = !b_.transposed && count % kPanelColumns == 0;
     if (!in_place) {
       PackPanelsOf(b_, depth_.begin, depth_.size, tile_.column + column, count, depth_.size * kPanelColumns, panel_);
@@ -131,7 +131,7 @@ class DepthBlock {
     return a_.transposed ? TileRows{first, 1, a_.stride} : TileRows{first, a_.stride, 1};
   }
 
-  // Prefetches the result of tile i + 1, then as many rows of the next panel as time permits.
+  // Prefetches the result of tile i + 1, then as many of the next panel's rows as time permits.
   Ahead AheadOf(int64_t i, int64_t column, const float* c, int64_t c_stride) {
     const float* const result = c + tiles_.begin(i + 1) * c_stride;
     const int64_t count = std::max<int64_t>(1, i + 1 < tiles_.count ? tiles_.size(i + 1) : 0);
@@ -151,11 +151,11 @@ class DepthBlock {
   bool packs_rows_;
   float* rows_ = nullptr;
   float* panel_;
-  // Rows of the next panel that have been prefetched.
+  // Number of the next panel's rows that have been prefetched.
   int64_t asked_ = 0;
 };
 
-// `tile` has at most kBlockRows rows.
+// `tile` must have at most kBlockRows rows.
 void MultiplyBlocks(const Matrix& a, const Matrix& b, const Tile& tile, float* c, int64_t c_stride) {
   const int64_t blocks = (a.columns + kMaxDepth - 1) / kMaxDepth;
   const int64_t size = (a.columns + blocks - 1) / blocks;
@@ -164,7 +164,7 @@ void MultiplyBlocks(const Matrix& a, const Matrix& b, const Tile& tile, float* c
   }
 }
 
-// Multiplies in blocks of rows as equal as possible.
+// Multiplies in blocks of rows of nearly equal size.
 void MultiplyRowBlocks(const Matrix& a, const Matrix& b, const Tile& tile, float* c, int64_t c_stride) {
   const int64_t blocks = (tile.rows + kBlockRows - 1) / kBlockRows;
   for (int64_t i = 0; i < blocks; ++i) {
@@ -174,12 +174,12 @@ void MultiplyRowBlocks(const Matrix& a, const Matrix& b, const Tile& tile, float
   }
 }
 
-// Transposing b costs a copy of all of it. If b is larger than a and c, these are transposed instead.
+// Transposing b requires copying all of it. If b is larger than a and c together, a and c are transposed instead.
 bool TransposesResult(const Matrix& a, const Matrix& b, const Tile& tile) {
   return !a.transposed && b.transposed && tile.rows * (a.columns + tile.columns) < a.columns * tile.columns;
 }
 
-// Computes the part's transpose, b' a', and transposes it into c.
+// Computes the transpose of the tile, b' a', and transposes it into c.
 void MultiplyTransposed(const Matrix& a, const Matrix& b, const Tile& tile, float* c, int64_t c_stride) {
   thread_local Scratch scratch;
   float* const result = scratch.Get(tile.rows * tile.columns);

@@ -46,7 +46,7 @@ std::vector<float> Product(const Operand& a, const Operand& b) {
   return c;
 }
 
-// Computes each element as gemm.h says, one at a time.
+// Computes each element as gemm.h describes, one at a time.
 std::vector<float> ReferenceProduct(const Operand& a, const Operand& b) {
   const int64_t inner = a.matrix.columns;
   const int64_t blocks = (inner + 399) / 400;
@@ -159,7 +159,7 @@ TEST(GemmTest, ANotANumberStaysInItsRow) {
   });
 }
 
-// A matrix with gaps for a random case; it ends with its last element.
+// A matrix with gaps for a random case. Its memory ends with its last element.
 struct RandomOperand {
   RandomOperand(RandomCase* c, int64_t rows, int64_t columns) {
     const bool transposed = c->OneIn(2);

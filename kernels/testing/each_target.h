@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// Calls body() with the kernels on each target of this machine in turn; stops at the first fatal failure.
+// Calls body() with the kernels on each of this machine's targets in turn. Stops at the first fatal failure.
 template <typename Body>
 void ForEachTarget(Body body) {
   const KernelTarget before = CurrentTarget();
@@ -23,7 +23,7 @@ void ForEachTarget(Body body) {
   UseTarget(before);
 }
 
-// Fails unless body(), a container of numbers, has the same bits on each target of this machine.
+// Fails unless body(), a container of numbers, has the same bits on each of this machine's targets.
 template <typename Body>
 void ExpectSameBitsOnEachTarget(Body body) {
   const auto expected = body();

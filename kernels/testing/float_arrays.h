@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// Memory for a result: NaN until written, so that omitted elements are noticed, between borders that must not change.
-// The first element is aligned to 64 bytes.
+// Memory for a result. Elements are NaN until written, so that tests detect omitted elements. Borders around them must
+// not change. The first element is aligned to 64 bytes.
 class ResultArray {
  public:
   explicit ResultArray(int64_t size);
@@ -33,13 +33,13 @@ class ResultArray {
 // Returns normal numbers of stream `stream`.
 std::vector<float> RandomFloats(int64_t size, uint64_t stream);
 
-// Returns whole numbers in [-4, 4]: sums of their products are exact in any order, up to 2^24.
+// Returns whole numbers in [-4, 4]. Sums of their products are exact in any order, up to 2^24.
 std::vector<float> RandomIntegers(int64_t size, uint64_t stream);
 
 std::vector<double> ToDoubles(absl::Span<const float> values);
 
-// Describes the first element of `actual` that is further from `expected` than tolerance * max(1, |expected|); returns
-// an empty string if there is none. NaN matches only NaN.
+// Describes the first element of `actual` that differs from `expected` by more than tolerance * max(1, |expected|), or
+// returns an empty string if there is none. NaN matches only NaN.
 std::string FirstDifference(absl::Span<const float> actual, const std::vector<double>& expected, double tolerance);
 
 // Returns the derivatives of sum_j weights[j] f(x)[j] with respect to x, by central differences.

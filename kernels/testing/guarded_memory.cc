@@ -16,7 +16,7 @@ namespace {
 constexpr size_t kBorderBytes = 256;
 constexpr char kBorderByte = '\xA5';
 
-// Static memory, which a signal handler may read.
+// Static memory that a signal handler may read.
 char g_description[512];
 struct sigaction g_previous[2];
 constexpr int kSignals[] = {SIGSEGV, SIGBUS};

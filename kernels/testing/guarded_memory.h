@@ -6,8 +6,8 @@
 
 namespace lockstep {
 
-// Memory in slots, each between two pages that can be neither read nor written: an access beyond that end of an array
-// raises a signal. For one thread at a time.
+// Memory in slots. Each slot is between two pages that can be neither read nor written, so an access beyond the end of
+// an array at that page raises a signal. For use by one thread at a time.
 class GuardedMemory {
  public:
   // Enough for the arrays of one call.
@@ -17,10 +17,9 @@ class GuardedMemory {
   // Returns the process's instance. From the first call on, a fault writes the text of Describe() to stderr.
   static GuardedMemory& Get();
 
-  // Returns `size` bytes of slot `slot` that end at the slot's end or begin at its beginning, with a filled border on
-  // the other side.
+  // Returns `size` bytes at the end or the beginning of slot `slot`, with a filled border on the other side.
   char* Place(int slot, size_t size, bool at_end);
-  // True while nothing has been written to the border of the slot's last placement.
+  // Returns true if nothing has been written to the border of the slot's last placement.
   bool BorderIntact(int slot) const;
 
   // Sets the text that describes the current work.

@@ -13,22 +13,22 @@
 
 namespace lockstep {
 
-// Returns true if a and b have the same bits or are both NaN: processors differ in a NaN's sign and in which of two
+// Returns true if a and b have the same bits or are both NaN. Processors differ in a NaN's sign and in which of two
 // NaNs they propagate.
 bool SameFloats(float a, float b);
 
-// A case of a test. Draws shapes and numbers, the same for a case's number on every machine and target, and places
-// arrays so that accesses outside them are detected (guarded_memory.h). Keeps the outputs, for comparison between
-// targets. Not thread-safe; only one may exist at a time.
+// A test case. Draws shapes and numbers that depend only on the case's number, and are the same on every machine and
+// target. Places arrays so that accesses outside them are detected (guarded_memory.h). Keeps the outputs for comparison
+// between targets. Not thread-safe. Only one may exist at a time.
 class RandomCase {
  public:
   explicit RandomCase(int number);
 
   // Returns a whole number in [least, most].
   int64_t Between(int64_t least, int64_t most);
-  // Like Between, for a size: often a small one, or one next to a multiple of 8.
+  // Like Between, but for sizes: often returns a small size, or one next to a multiple of 8.
   int64_t Size(int64_t least, int64_t most);
-  // True once in `n` times.
+  // Returns true once in `n` times.
   bool OneIn(int64_t n) { return Between(1, n) == 1; }
   template <typename T, size_t kCount>
   const T& OneOf(const T (&choices)[kCount]) {
@@ -37,10 +37,10 @@ class RandomCase {
   // Returns a number above 0, of the magnitude of `about`.
   float Positive(float about);
 
-  // Returns numbers that are near 1, whole, or of every magnitude; some arrays include zeros, infinities, NaN,
-  // subnormal and very large numbers.
+  // Returns numbers that are near 1, whole, or of any magnitude. Some arrays include zeros, infinities, NaN, subnormal
+  // and very large numbers.
   std::vector<float> Numbers(int64_t size);
-  // Like Numbers, without infinities, NaN and numbers that become one of these in a few operations.
+  // Like Numbers, but without infinities, NaN and numbers that become one of these in a few operations.
   std::vector<float> FiniteNumbers(int64_t size);
   template <typename T>
   std::vector<T> Integers(int64_t size) {
@@ -49,7 +49,7 @@ class RandomCase {
     return values;
   }
 
-  // Returns a copy to read.
+  // Returns a read-only copy.
   template <typename T>
   const T* Input(const std::vector<T>& values) {
     return static_cast<const T*>(Placed(values.data(), values.size() * sizeof(T)));
@@ -85,11 +85,12 @@ class RandomCase {
 
   // Describes the numbers drawn so far.
   std::string Description() const;
-  // Describes an error: a border or gap that was written, or a float or double that was not. Empty if there is none.
+  // Describes a border or gap that was written, or a float or double that was not. Returns an empty string if there is
+  // none.
   std::string Violation() const;
-  // Returns the bytes of all outputs; every NaN counts as the same.
+  // Returns the bytes of all outputs. All NaNs count as the same.
   std::vector<std::string> Results() const;
-  // Describes the first difference between the results and `expected`; empty if they are equal.
+  // Describes the first difference between the results and `expected`, or returns an empty string if they are equal.
   std::string DifferenceFrom(const std::vector<std::string>& expected) const;
 
  private:
@@ -104,7 +105,7 @@ class RandomCase {
     size_t size;
     size_t element_size;
     Kind kind;
-    // The rows of an array that is only written, and its elements' initial bytes.
+    // The rows of a write-only array, and its elements' initial bytes.
     Rows rows;
     std::string unwritten;
   };
@@ -142,8 +143,8 @@ class RandomCase {
 void BeginCase(int number);
 void EndCase(const RandomCase& random_case, std::vector<std::string>* expected);
 
-// Calls body(random_case) for `count` cases, each on every target of this machine. Stops at the first case that fails:
-// by itself, by an access outside its arrays, or by different bits on two targets.
+// Calls body(random_case) for `count` cases, each on every target of this machine. Stops at the first case that fails,
+// accesses memory outside its arrays, or has different bits on two targets.
 template <typename Body>
 void ForEachRandomCase(int count, Body body) {
   for (int number = 0; number < count && !testing::Test::HasFailure(); ++number) {

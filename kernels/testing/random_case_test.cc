@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kSize = 20;
 
-// Returns all of a case's output, 3 rows of 4 elements with gaps of 2.
+// Returns a case's whole output: 3 rows of 4 elements with gaps of 2.
 float* Rows(RandomCase* c) {
   float* const out = c->Output(3, 4, 6);
   for (int64_t i = 0; i < 16; ++i) {
@@ -60,7 +60,7 @@ TEST(RandomCaseTest, FindsWritesNextToAnArray) {
     RandomCase c(number);
     float* const out = Rows(&c);
     EXPECT_EQ(c.Violation(), "");
-    // Writes to the side that is not a protected page.
+    // Writes to the side without a protected page.
     const bool at_end = reinterpret_cast<uintptr_t>(out + 16) % 4096 == 0;
     out[at_end ? -1 : 16] = 1;
     EXPECT_EQ(c.Violation(), "wrote next to array 0");

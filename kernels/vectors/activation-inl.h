@@ -1,4 +1,4 @@
-// The activations on vectors, for loops that fuse them with other arithmetic; compiled once for each target.
+// The activations on vectors, for loops that fuse them with other arithmetic. Compiled once for each target.
 #if defined(LOCKSTEP_KERNELS_VECTORS_ACTIVATION_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_KERNELS_VECTORS_ACTIVATION_INL_H_
 #undef LOCKSTEP_KERNELS_VECTORS_ACTIVATION_INL_H_
@@ -15,7 +15,8 @@ HWY_BEFORE_NAMESPACE();
 namespace lockstep {
 namespace HWY_NAMESPACE {
 
-// Each functor has Value(x), and Gradient(value, dy): dy times the derivative; `value` is x for Gelu, otherwise y.
+// Each functor has Value(x) and Gradient(value, dy), which is dy times the derivative. `value` is x for Gelu, otherwise
+// y.
 struct IdentityActivation {
   HWY_INLINE FloatVector Value(FloatVector x) const { return x; }
   HWY_INLINE FloatVector Gradient(FloatVector, FloatVector dy) const { return dy; }
@@ -91,7 +92,7 @@ struct Gelu {
   }
 };
 
-// Calls body(f) with the functor of `f`, so that the loop in `body` is compiled for each.
+// Calls body(f) with the functor for `f`, so that the loop in `body` is compiled for each functor.
 template <typename Body>
 HWY_INLINE void WithActivation(const ActivationKernel& f, Body body) {
   switch (f.type) {

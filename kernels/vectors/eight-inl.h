@@ -1,5 +1,5 @@
-// Eight floats at a time on every target, for sums along a row: element i of the row is added to sum i % 8, and the
-// eight sums are added in a fixed tree, so that the bits do not depend on the width of a vector. Compiled once for each
+// Handles eight floats at a time on every target, for sums along a row. Element i of the row is added to sum i % 8, and
+// the eight sums are added in a fixed tree, so that the bits do not depend on the vector width. Compiled once for each
 // target.
 #if defined(LOCKSTEP_KERNELS_VECTORS_EIGHT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_KERNELS_VECTORS_EIGHT_INL_H_
@@ -44,7 +44,7 @@ HWY_INLINE Eight SetEight(float x) {
   return result;
 }
 
-// Loads the first `count` elements at p, at most eight; the other lanes are `fill`. Reads nothing else.
+// Loads the first `count` elements at p, at most eight. Sets the other lanes to `fill`. Reads nothing else.
 HWY_INLINE Eight LoadEight(const float* p, int64_t count, float fill) {
   const EightTag d;
   Eight result;
@@ -95,7 +95,7 @@ HWY_INLINE float SumEight(const Eight& x) {
   return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
-// Returns the largest lane; NaN counts only in the first lane.
+// Returns the largest lane. NaN counts only in the first lane.
 HWY_INLINE float LargestOfEight(const Eight& x) {
   alignas(32) float lanes[8];
 #pragma GCC unroll 2

@@ -1,6 +1,6 @@
 // Building blocks of logarithms, sines, cosines and exponentials in double precision: pairs of doubles and power
-// series, for V = double and for vectors of doubles; compiled once for each target. They use only operations that every
-// processor rounds alike, in one order, so that a lane of a vector has the bits of the scalar functions
+// series, for V = double and for vectors of doubles. Compiled once for each target. They use only operations that every
+// processor rounds in the same way, in a fixed order, so that a vector's lane has the same bits as the scalar functions
 // (portable_math.h).
 #if defined(LOCKSTEP_KERNELS_VECTORS_ELEMENTARY_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_KERNELS_VECTORS_ELEMENTARY_INL_H_
@@ -27,7 +27,7 @@ HWY_INLINE V Fma(V a, V b, V c) {
   return hn::MulAdd(a, b, c);
 }
 
-// `x` in every lane of a V.
+// Sets every lane of a V to `x`.
 template <class V>
 struct Lanes {
   static HWY_INLINE V Of(double x) { return hn::Set(hn::DFromV<V>(), x); }
@@ -37,8 +37,9 @@ struct Lanes<double> {
   static HWY_INLINE double Of(double x) { return x; }
 };
 
-// A number as the unevaluated sum of two: high is the sum rounded to double, low the remainder. About 106 bits, unless
-// something underflows. The algorithms are Dekker's (1971) and Knuth's, with a fused multiply-add for products.
+// A number as the unevaluated sum of two doubles: `high` is the sum rounded to double, `low` is the remainder. Has
+// about 106 bits unless something underflows. The algorithms are Dekker's (1971) and Knuth's, with a fused multiply-add
+// for products.
 template <class V>
 struct Pair {
   V high;
@@ -76,7 +77,7 @@ HWY_INLINE Pair<V> ExactProduct(V a, V b) {
   return {product, Fma(a, b, Lanes<V>::Of(-0.0) - product)};
 }
 
-// The error of the following is a few units of 2^-104 of the result.
+// The following functions have an error of a few units of 2^-104 of the result.
 template <class V>
 HWY_INLINE Pair<V> Plus(Pair<V> a, Pair<V> b) {
   Pair<V> sum = ExactSum(a.high, b.high);
@@ -85,7 +86,7 @@ HWY_INLINE Pair<V> Plus(Pair<V> a, Pair<V> b) {
   return ExactSumOfOrdered(sum.high, sum.low + lows.low);
 }
 
-// |a| is at least twice |b|.
+// |a| must be at least twice |b|.
 template <class V>
 HWY_INLINE Pair<V> PlusSmaller(Pair<V> a, Pair<V> b) {
   const Pair<V> sum = ExactSumOfOrdered(a.high, b.high);
@@ -98,7 +99,7 @@ HWY_INLINE Pair<V> Times(Pair<V> a, Pair<V> b) {
   return ExactSumOfOrdered(product.high, Fma(a.high, b.low, Fma(a.low, b.high, product.low)));
 }
 
-// For products that do not round, or whose rounding does not matter.
+// For products without rounding, or whose rounding does not matter.
 template <class V>
 HWY_INLINE Pair<V> Scaled(Pair<V> x, V factor) {
   return {x.high * factor, x.low * factor};
@@ -113,8 +114,8 @@ HWY_INLINE Pair<V> Quotient(Pair<V> a, Pair<V> b) {
   return ExactSumOfOrdered(quotient, rest / b.high);
 }
 
-// The coefficients of a power series: the first ones in pairs; the coefficients of terms smaller than a three-hundredth
-// of the sum, rounded to double.
+// The coefficients of a power series. The first ones are pairs. The coefficients of terms smaller than a
+// three-hundredth of the sum are rounded to double.
 template <size_t kPairs, size_t kDoubles>
 struct Series {
   PairConstant pairs[kPairs];

@@ -4,7 +4,7 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "kernels/vectors/fma_peak.cc"
-// Before the other headers of Highway.
+// Must come before the other Highway headers.
 #include "hwy/foreach_target.h"
 #include "lockstep/kernels/vectors/vectors-inl.h"
 

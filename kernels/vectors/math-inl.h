@@ -1,6 +1,6 @@
-// Exponential, logarithm and hyperbolic tangent, lane by lane; compiled once for each target. They use only operations
-// that every processor rounds alike, so a number's result has the same bits on every target and in every lane. The C
-// library's functions differ between versions and processors.
+// Exponential, logarithm and hyperbolic tangent, lane by lane. Compiled once for each target. They use only operations
+// that every processor rounds in the same way, so a number's result has the same bits on every target and in every
+// lane. The C library's functions differ between versions and processors.
 #if defined(LOCKSTEP_KERNELS_VECTORS_MATH_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_KERNELS_VECTORS_MATH_INL_H_
 #undef LOCKSTEP_KERNELS_VECTORS_MATH_INL_H_
@@ -18,13 +18,13 @@ namespace HWY_NAMESPACE {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
-// limit > x ? limit : x, so that a NaN in x stays, as does the sign of a zero.
+// limit > x ? limit : x, which preserves a NaN in x and the sign of a zero.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V AtLeast(D d, V limit, V x) {
 #if HWY_TARGET == HWY_NEON
   return hn::IfThenElse(hn::Gt(limit, x), limit, x);
 #else
-  return hn::Max(limit, x);  // What x86 does with NaN and zeros.
+  return hn::Max(limit, x);  // x86 treats NaN and zeros this way.
 #endif
 }
 // limit < x ? limit : x.
@@ -44,8 +44,8 @@ HWY_INLINE V PowerOfTwo(D d, hn::Vec<hn::RebindToSigned<D>> m) {
   return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(m, hn::Set(di, 127))));
 }
 
-// e^x as in Cephes (expf): 2^m e^r with m = floor(x / ln 2 + 1/2) and a polynomial of degree 7 in r. Below -88.723 the
-// result is e^-88.723, 2.9e-39; infinity and NaN stay.
+// e^x as in Cephes (expf): 2^m e^r with m = floor(x / ln 2 + 1/2) and a polynomial of degree 7 in r. Below -88.723, the
+// result is e^-88.723, 2.9e-39. Infinity and NaN are preserved.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Exp(D d, V x) {
   const auto c = [&](float value) HWY_ATTR { return hn::Set(d, value); };
@@ -61,7 +61,7 @@ HWY_INLINE V Exp(D d, V x) {
   low = hn::MulAdd(low, r, c(5.0000001201E-1f));
   y = hn::MulAdd(y, r3, low);
   y = hn::MulAdd(y, r2, hn::Add(r, c(1.0f)));
-  // Multiplies by 2^m in two factors, since m is -128 to 128: one product is exact, the other rounds once.
+  // Multiplies by 2^m in two factors, since m is in [-128, 128]. One product is exact, and the other rounds once.
   const hn::RebindToSigned<D> di;
   const auto whole = hn::ConvertTo(di, m);
   const auto half = hn::ShiftRight<1>(whole);
@@ -70,8 +70,8 @@ HWY_INLINE V Exp(D d, V x) {
 }
 
 // The natural logarithm as in Cephes (logf): a polynomial of degree 8 for the mantissa in [sqrt(1/2), sqrt(2)), plus ln
-// 2 times the exponent. Subnormal numbers give the logarithm of the smallest normal one, 0 gives -infinity, negative
-// numbers NaN.
+// 2 times the exponent. The result is the logarithm of the smallest normal number for subnormal numbers, -infinity for
+// 0, and NaN for negative numbers.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V Log(D d, V x) {
   const hn::RebindToSigned<D> di;

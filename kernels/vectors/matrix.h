@@ -5,8 +5,8 @@
 
 namespace lockstep {
 
-// A matrix of floats in memory, rows x columns. Element (r, c) is data[r * stride + c], or
-// data[c * stride + r] when `transposed`. A value type that owns nothing.
+// A matrix of floats in memory, rows x columns. Element (r, c) is data[r * stride + c], or data[c * stride + r] if
+// `transposed` is true. A value type that owns nothing.
 struct Matrix {
   const float* data = nullptr;
   int64_t rows = 0;
@@ -15,11 +15,11 @@ struct Matrix {
   bool transposed = false;
 };
 
-// Row-major, without gaps.
+// Returns a row-major matrix without gaps.
 inline Matrix RowMajor(const float* data, int64_t rows, int64_t columns) {
   return {data, rows, columns, columns, false};
 }
-// The transpose of a row-major [columns, rows] array without gaps.
+// Returns the transpose of a row-major [columns, rows] array without gaps.
 inline Matrix Transposed(const float* data, int64_t rows, int64_t columns) { return {data, rows, columns, rows, true}; }
 
 // A rectangle of a result.

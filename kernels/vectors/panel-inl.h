@@ -1,4 +1,4 @@
-// Panels of a matrix's columns, as tiles read them; compiled once for each target.
+// Panels of a matrix's columns, in the layout that tiles read. Compiled once for each target.
 #if defined(LOCKSTEP_KERNELS_VECTORS_PANEL_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_KERNELS_VECTORS_PANEL_INL_H_
 #undef LOCKSTEP_KERNELS_VECTORS_PANEL_INL_H_
@@ -23,7 +23,7 @@ HWY_INLINE const float* At(const Matrix& m, int64_t row, int64_t column) {
   return m.data + (m.transposed ? column * m.stride + row : row * m.stride + column);
 }
 
-// Packs columns [column, column + count) of rows [row, row + rows) of b: panel p begins at panels + p * panel_size, and
+// Packs columns [column, column + count) of rows [row, row + rows) of b. Panel p begins at panels + p * panel_size, and
 // its element (k, j) is b(row + k, column + p * kPanelColumns + j), or 0 beyond `count`.
 HWY_INLINE void PackPanelsOf(const Matrix& b, int64_t row, int64_t rows, int64_t column, int64_t count,
                              int64_t panel_size, float* panels) {

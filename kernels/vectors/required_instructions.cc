@@ -18,7 +18,7 @@ struct Requirement {
   int bit;
   const char* name;
 };
-// x86-64-v3. The best-known instructions come first, because the first missing one is named.
+// The instructions of x86-64-v3. The best-known ones come first, because the error names the first missing one.
 constexpr Requirement kRequirements[] = {
     {&ProcessorFeatures::leaf7_ebx, 5, "AVX2"},     {&ProcessorFeatures::leaf1_ecx, 12, "FMA"},
     {&ProcessorFeatures::leaf1_ecx, 28, "AVX"},     {&ProcessorFeatures::leaf7_ebx, 3, "BMI1"},
@@ -33,18 +33,19 @@ constexpr Requirement kRequirements[] = {
 constexpr int kOsUsesXsave = 27;         // Of leaf1_ecx.
 constexpr uint32_t kSseAndAvxSaved = 6;  // Of xcr0.
 
-// kExitBadConfiguration of common/base/process/process.h.
+// Equals kExitBadConfiguration in common/base/process/process.h.
 constexpr int kExitCode = 2;
 
 iovec Text(const char* text) { return {const_cast<char*>(text), std::strlen(text)}; }
 
-// 101 is the first priority that programs may use. Uses nothing that may not be initialized yet: no stdio, no heap.
+// 101 is the first priority that programs may use. Avoids anything that may not be initialized yet, such as stdio and
+// the heap.
 [[gnu::constructor(101)]] void Check() {
   const char* const missing = MissingInstructions(ThisProcessor());
   if (missing == nullptr) return;
   const iovec sentence[] = {Text(program_invocation_name), Text(": this processor has no "), Text(missing),
                             Text(", which Lockstep is compiled for (x86-64-v3)\n")};
-  // If stderr is unavailable, the exit code still tells.
+  // If stderr is unavailable, the exit code still reports the failure.
   [[maybe_unused]] const ssize_t written = writev(STDERR_FILENO, sentence, sizeof(sentence) / sizeof(sentence[0]));
   _exit(kExitCode);
 }

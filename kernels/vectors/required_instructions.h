@@ -10,17 +10,17 @@ struct ProcessorFeatures {
   uint32_t leaf1_ecx = 0;
   uint32_t leaf7_ebx = 0;
   uint32_t extended_ecx = 0;  // Leaf 0x80000001.
-  uint32_t xcr0 = 0;          // The registers that the operating system saves; 0 where it uses no XSAVE.
+  uint32_t xcr0 = 0;          // The registers that the operating system saves; 0 without XSAVE.
 };
 
 // Returns this processor's features.
 ProcessorFeatures ThisProcessor();
 
-// Returns the first feature for which every object is compiled (-march=x86-64-v3) and that a processor with `features`
-// lacks, such as "AVX2"; null if it lacks none.
+// Returns the first required feature, such as "AVX2", that a processor with `features` lacks, or null if it lacks none.
+// Every object is compiled for these features (-march=x86-64-v3).
 //
-// If its processor lacks something, a program that links this library prints a sentence and exits with code 2, before
-// any static initializer, since those are compiled for x86-64-v3 too. Only this library's source is not.
+// If the processor lacks a feature, a program that links this library prints a message and exits with code 2. It does
+// so before any static initializer runs, since those are compiled for x86-64-v3 too. Only this library's source is not.
 const char* MissingInstructions(const ProcessorFeatures& features);
 
 }  // namespace lockstep

@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// Memory of one thread that its kernels reuse from call to call: aligned to 64 bytes, grown on demand, never shrunk.
-// Growing loses the contents. Not thread-safe; for `thread_local` variables.
+// Memory that a thread's kernels reuse from call to call. It is aligned to 64 bytes, grows on demand and never shrinks.
+// Growing loses the contents. Not thread-safe; intended for `thread_local` variables.
 class Scratch {
  public:
   Scratch() = default;
@@ -16,7 +16,7 @@ class Scratch {
   Scratch(const Scratch&) = delete;
   Scratch& operator=(const Scratch&) = delete;
 
-  // Returns at least `size` floats, not initialized; valid until the next call.
+  // Returns at least `size` uninitialized floats, which are valid until the next call.
   float* Get(int64_t size) {
     if (size > size_) {
       std::free(data_);

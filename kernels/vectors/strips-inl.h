@@ -1,5 +1,5 @@
-// Loops over the columns of a row-major matrix in strips of a few vectors, so that the sums of a strip stay in
-// registers across all rows; compiled once for each target.
+// Loops over the columns of a row-major matrix in strips of a few vectors, so that a strip's sums stay in registers
+// across all rows. Compiled once for each target.
 #if defined(LOCKSTEP_KERNELS_VECTORS_STRIPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_KERNELS_VECTORS_STRIPS_INL_H_
 #undef LOCKSTEP_KERNELS_VECTORS_STRIPS_INL_H_
@@ -29,7 +29,7 @@ struct FullStrip {
   }
 };
 
-// The last columns, fewer than a vector has lanes; the other lanes read 0 and are not written.
+// The last columns, fewer than a vector has lanes. The other lanes read 0 and are not written.
 struct PartStrip {
   static constexpr int kVectors = 1;
   int64_t column;

@@ -23,12 +23,12 @@ constexpr Name kNames[] = {
     {KernelTarget::kAvx2, HWY_AVX2, "avx2", "AVX2"},
     {KernelTarget::kNeon, HWY_NEON, "neon", "NEON"},
 };
-// The target that this object is compiled for. The processor has it (required_instructions.h) even if Highway does not
-// detect it, because Highway's AVX2 includes AES.
+// The target that this object is compiled for. The processor always supports it (required_instructions.h), although
+// Highway may not detect it, because Highway's AVX2 includes AES.
 constexpr int64_t kStatic = HWY_STATIC_TARGET;
 static_assert((kStatic & (HWY_AVX3 | HWY_AVX2 | HWY_NEON)) != 0, "The flags are not those of .bazelrc.");
 
-// Returns the kernels' targets that Highway detects, or that UseTarget() has set.
+// Returns the kernels' targets that Highway detects or that UseTarget() has set.
 int64_t Supported() { return (HWY_SUPPORTED_TARGETS & HWY_TARGETS) | kStatic; }
 
 const Name& NameOf(KernelTarget target) {
@@ -40,7 +40,7 @@ std::string Requested() {
   return variable == nullptr ? "" : variable;
 }
 
-// The environment's choice is in effect before main, so that no kernel runs for another target.
+// Applies the environment's choice before main, so that no kernel runs on a different target.
 struct AtStart {
   AtStart() : error(TargetNameError(Requested(), AvailableTargets())) {
     const std::string requested = Requested();

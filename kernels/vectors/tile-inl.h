@@ -1,6 +1,6 @@
-// The inner loop of all matrix products and convolutions; compiled once for each target. Every sum is one chain of
-// fused multiply-adds in the order of the elements, independent of its neighbours: its bits do not depend on where a
-// matrix is cut into tiles, on the width of the vectors, on the number of threads or on the processor's caches.
+// The inner loop of all matrix products and convolutions. Compiled once for each target. Every sum is one chain of
+// fused multiply-adds in the order of the elements, independent of its neighbours. Its bits therefore do not depend on
+// where a matrix is split into tiles, on the vector width, on the number of threads or on the processor's caches.
 #if defined(LOCKSTEP_KERNELS_VECTORS_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_KERNELS_VECTORS_TILE_INL_H_
 #undef LOCKSTEP_KERNELS_VECTORS_TILE_INL_H_
@@ -18,11 +18,12 @@ HWY_BEFORE_NAMESPACE();
 namespace lockstep {
 namespace HWY_NAMESPACE {
 
-// A tile's sums, two vectors a row, fill the registers except for a row of the panel and one number: 16 registers with
-// AVX2, 32 with the other targets.
+// A tile's sums, two vectors per row, fill the registers except for a row of the panel and one number. AVX2 has 16
+// registers, the other targets have 32.
 inline constexpr int kMostTileRows = HWY_TARGET == HWY_AVX2 ? 6 : 14;
 inline constexpr int kPanelColumns = 2 * kFloatLanes;
-// Elements in the body of the inner loop. With only 16 registers, GCC moves and spills sums between several elements.
+// Number of elements in the body of the inner loop. With only 16 registers, GCC would move and spill sums between
+// several elements.
 inline constexpr int kUnrolled = HWY_TARGET == HWY_AVX2 ? 1 : 4;
 
 // The rows of a tile in memory: element e of row r is data[r * stride + e * step].
@@ -33,18 +34,18 @@ struct TileRows {
 };
 
 // The columns of a tile in memory: rows of kPanelColumns (or kFloatLanes) floats, `stride` apart. A tile that copies
-// them writes them to `copy`, one row after the other.
+// them writes them to `copy`, row by row.
 struct TilePanel {
   const float* data;
   int64_t stride;
   float* copy = nullptr;
 };
 
-// Elements of the inner dimension per prefetched row of kPanelColumns floats, which spreads requests to memory over the
-// computation.
+// Number of elements of the inner dimension per prefetched row of kPanelColumns floats. This spreads memory requests
+// over the computation.
 inline constexpr int kAheadElements = 4;
 
-// Rows of kPanelColumns floats to prefetch: first `count` of them, then as many as time permits.
+// Rows of kPanelColumns floats to prefetch: `count` rows first, then as many as time permits.
 struct Ahead {
   const float* first;
   int64_t first_stride;
@@ -62,7 +63,7 @@ struct Ahead {
   }
 };
 
-// The destination of the sums: `columns` of each row are added to its contents, or replace them.
+// The destination of the sums. `columns` sums of each row are added to its contents or replace them.
 struct TileResult {
   float* data;
   int64_t stride;
@@ -134,7 +135,7 @@ HWY_INLINE void AddToTile(int64_t depth, const TileRows& rows, const TilePanel& 
   for (; e < depth; ++e) add();
 }
 
-// A separate function, so that the compiler has all registers for the sums.
+// A separate function so that the compiler can use all registers for the sums.
 template <int kRows, int kVectors, bool kAdjacent, bool kCopies>
 HWY_NOINLINE void MultiplyTile(int64_t depth, const TileRows& rows, const TilePanel& panel, const Ahead& ahead,
                                const TileResult& result) {
@@ -169,7 +170,7 @@ HWY_INLINE void MultiplyRows(int64_t count, int64_t depth, const TileRows& rows,
   }
 }
 
-// Computes the chains of rows whose elements are `runs` runs of `depth`, run_stride apart; the panel continues from run
+// Computes the chains of rows whose elements are `runs` runs of `depth`, run_stride apart. The panel continues from run
 // to run.
 template <int kRows, int kVectors, bool kAdjacent>
 HWY_INLINE void SumRuns(int64_t runs, int64_t run_stride, int64_t depth, TileRows rows, const float* panel,
@@ -180,7 +181,7 @@ HWY_INLINE void SumRuns(int64_t runs, int64_t run_stride, int64_t depth, TileRow
   }
 }
 
-// SumRuns for rows at any addresses: row r's element e of a run is rows[r][run * run_stride + e * step].
+// Like SumRuns, but for rows at any addresses. Element e of a run in row r is rows[r][run * run_stride + e * step].
 template <int kRows, int kVectors>
 HWY_INLINE void SumScatteredRuns(int64_t runs, int64_t run_stride, int64_t depth, int64_t step,
                                  const float* const* rows, const float* panel, FloatVector (&sums)[kRows][kVectors]) {
@@ -205,7 +206,7 @@ HWY_INLINE void SumScatteredRuns(int64_t runs, int64_t run_stride, int64_t depth
   }
 }
 
-// Cuts `all_rows` rows into tiles as equal as possible.
+// Splits `all_rows` rows into tiles of nearly equal size.
 struct RowTiles {
   explicit RowTiles(int64_t all_rows)
       : count((all_rows + kMostTileRows - 1) / kMostTileRows),
@@ -217,7 +218,7 @@ struct RowTiles {
 
   int64_t count;
   int64_t least;
-  // Number of tiles that have one row more than `least`.
+  // Number of tiles with one row more than `least`.
   int64_t longer;
 };
 

@@ -1,4 +1,4 @@
-// Transposed copies of matrices; compiled once for each target.
+// Transposed copies of matrices. Compiled once for each target.
 #if defined(LOCKSTEP_KERNELS_VECTORS_TRANSPOSE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_KERNELS_VECTORS_TRANSPOSE_INL_H_
 #undef LOCKSTEP_KERNELS_VECTORS_TRANSPOSE_INL_H_
@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace lockstep {
 namespace HWY_NAMESPACE {
 
-// Side of the squares that are transposed in registers, in elements: two 128-bit blocks, or one.
+// Side length, in elements, of the squares that are transposed in registers: two 128-bit blocks, or one.
 inline constexpr int kSquare = HWY_TARGET == HWY_NEON ? 4 : 8;
 
 // to[j * to_stride + i] = from[i * from_stride + j] for i, j < kSquare.

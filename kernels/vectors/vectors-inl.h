@@ -1,4 +1,4 @@
-// Vector operations that Highway lacks; compiled once for each target.
+// Vector operations that Highway lacks. Compiled once for each target.
 #if defined(LOCKSTEP_KERNELS_VECTORS_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_KERNELS_VECTORS_VECTORS_INL_H_
 #undef LOCKSTEP_KERNELS_VECTORS_VECTORS_INL_H_
@@ -22,7 +22,7 @@ using Floats = hn::ScalableTag<float>;
 using FloatVector = hn::Vec<Floats>;
 inline constexpr int kFloatLanes = hn::MaxLanes(Floats());
 
-// Loads the first `count` < Lanes elements at p; the other lanes are zero. Reads nothing beyond them.
+// Loads the first `count` < Lanes elements at p. Sets the other lanes to zero. Reads nothing beyond the elements.
 template <class D>
 HWY_INLINE hn::Vec<D> LoadPart(D d, const hn::TFromD<D>* p, int64_t count) {
 #if HWY_TARGET == HWY_NEON
