@@ -9,19 +9,19 @@
 
 namespace lockstep {
 
-// Runs the body of a function of the C interface, and returns the code of its result. An exception, such as one for
-// lack of memory, becomes an error. Keeps the message for LastError.
+// Runs the body of a C interface function and returns the code of its result. Converts an exception, such as
+// std::bad_alloc, to an error. Keeps the message for LastError.
 int Answer(absl::FunctionRef<absl::Status()> body);
-// The message of the calling thread's last failure. Valid until its next call of Answer.
+// Returns the message of the calling thread's last failure. Valid until its next call of Answer.
 const char* LastError();
-// Keeps a text for the calling thread, in one of a few places, until its next call of Answer.
+// Keeps a text for the calling thread until its next call of Answer returns.
 const char* Keep(std::string text);
 
-// InvalidArgument unless `pointer` is not null; `name` is the argument's.
+// Returns InvalidArgument if `pointer` is null. `name` is the argument's name.
 absl::Status RequirePointer(const void* pointer, const char* name);
-// RequirePointer, and the text must be UTF-8.
+// Like RequirePointer, and also requires UTF-8.
 absl::Status RequireText(const char* text, const char* name);
-// InvalidArgument unless a struct of the caller has at least the size that the library's first version had.
+// Returns InvalidArgument unless the caller's struct has at least the size of the library's first version.
 absl::Status RequireSize(size_t size, size_t least, const char* name);
 
 }  // namespace lockstep

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Rows whose sums are computed together. The bits depend on it.
+// Number of rows summed together. The results' bits depend on it.
 constexpr int64_t kBlockRows = 256;
 
 }  // namespace

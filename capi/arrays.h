@@ -10,23 +10,23 @@
 
 namespace lockstep {
 
-// Largest number of elements in an array of a caller.
+// Maximum number of elements in a caller's array.
 inline constexpr int64_t kMostElements = int64_t{1} << 40;
 
-// InvalidArgument unless an array of this shape can exist at `data`: the first dimension is at least 0, the others are
-// at least 1, the product is at most kMostElements, and `data` is not null if there is an element.
+// Returns InvalidArgument unless an array of this shape can exist at `data`: the first dimension is at least 0, the
+// others are at least 1, the product is at most kMostElements, and `data` is not null unless the array is empty.
 absl::Status RequireArray(const void* data, const char* name, absl::Span<const int64_t> shape);
 
-// InvalidArgument unless each number but `exception` is in [0, end).
+// Returns InvalidArgument unless each number except `exception` is in [0, end).
 absl::Status RequireInRange(absl::Span<const int64_t> numbers, const char* name, int64_t end, int64_t exception);
-// InvalidArgument unless `value` is in [0, 1].
+// Returns InvalidArgument unless `value` is in [0, 1].
 absl::Status RequireShare(float value, const char* name);
 
-// Answers a call of kernels.h. `body` computes on the context that it gets, which has one thread.
+// Answers a call of a function in kernels.h. `body` computes on the given context, which has one thread. Returns
 // FailedPrecondition if LOCKSTEP_TARGET is wrong.
 int Compute(absl::FunctionRef<absl::Status(ComputeContext* compute)> body);
 
-// sums[c] = the sum of column c of x [rows, columns]: first within blocks of rows, then over the blocks in order.
+// sums[c] = the sum of column c of x [rows, columns]. Sums within blocks of rows first, then over the blocks in order.
 void SumAllRows(int64_t rows, int64_t columns, const float* x, float* sums);
 
 }  // namespace lockstep

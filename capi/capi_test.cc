@@ -1,4 +1,4 @@
-// The C interface as a program sees it: workers of this process, and wrong arguments.
+// Tests the C interface as a program uses it: workers in this process, and wrong arguments.
 #include <cstdlib>
 #include <limits>
 #include <memory>
@@ -75,7 +75,7 @@ void Compute(lockstep_id worker, const lockstep_slot& slot) {
   EXPECT_EQ(lockstep_slot_done(worker), LOCKSTEP_OK) << lockstep_error();
 }
 
-// Takes the first slot of the run itself, and computes the canary before it.
+// Computes the canary, then takes the run's first real slot.
 lockstep_slot FirstSlot(lockstep_id worker) {
   lockstep_slot slot = {};
   slot.size = sizeof(slot);
@@ -122,7 +122,7 @@ TEST(CApiTest, OneAndTwoWorkersTrainToTheSameBits) {
   EXPECT_EQ(Train("two", 2), one);
 
   lockstep_id tensors = 0;
-  // A text that one call returns is an argument of the next.
+  // The text that one call returns is an argument of the next call.
   const char* checkpoint = "";
   ASSERT_EQ(lockstep_digest(Logdir("one").c_str(), nullptr, &checkpoint), LOCKSTEP_OK) << lockstep_error();
   ASSERT_EQ(lockstep_load(checkpoint, &tensors), LOCKSTEP_OK) << lockstep_error();
@@ -211,7 +211,7 @@ TEST(CApiTest, FreeEndsAWaitInAnotherThread) {
   });
   EXPECT_EQ(lockstep_worker_free(worker), LOCKSTEP_OK);
   waiter.join();
-  // The thread may also have come after the worker was freed.
+  // The worker may already have been freed when the thread calls.
   EXPECT_TRUE(code == LOCKSTEP_CANCELLED || code == LOCKSTEP_INVALID_ARGUMENT) << code;
 }
 

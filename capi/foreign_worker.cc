@@ -36,10 +36,10 @@ absl::Status OnlyTrains() { return absl::UnimplementedError("the program's model
 
 }  // namespace
 
-// The program's model: hands each slot to the exchange.
+// Represents the program's model. Hands each slot to the exchange.
 class ForeignWorker::ForeignModel : public Model {
  public:
-  // `worker` must outlive this.
+  // `worker` must outlive this object.
   ForeignModel(ForeignWorker* worker, absl::optional<ExampleOrder> order)
       : worker_(*worker), order_(std::move(order)) {}
 
@@ -107,7 +107,7 @@ absl::StatusOr<std::unique_ptr<ForeignWorker>> ForeignWorker::Create(Options opt
 
 void ForeignWorker::End() {
   if (thread_ == nullptr) return;
-  // The first lets a contribution end that has begun; the second aborts it, too.
+  // The first call lets a contribution that has begun finish. The second aborts it too.
   worker_->RequestStop();
   exchange_.Cancel();
   worker_->RequestStop();
@@ -131,10 +131,10 @@ absl::StatusOr<Workload> ForeignWorker::MakeWorkload(const config::v1::RunSpec& 
   }
   {
     MutexLock lock(&mutex_);
-    // Later on, a program may have changed the run's settings.
+    // Checks only the first configuration, since a program may change the run's settings later.
     if (!config_ && options_.run) {
       config::v1::RunSpec theirs = WeightsConfig(config), own = WeightsConfig(*options_.run);
-      // A program that names no start takes the run's.
+      // A program without a warm start accepts the run's.
       if (own.checkpoint().warm_start().empty()) {
         theirs.clear_checkpoint();
         own.clear_checkpoint();

@@ -26,44 +26,42 @@
 
 namespace lockstep {
 
-// A worker whose slots a program computes: TrainingWorker in a thread of its own, and the exchange between that thread
-// and the program's. Life cycle: Create starts it; End, or
-// the destructor, ends it. Thread-safe.
+// A worker whose slots a program computes. Runs a TrainingWorker in its own thread, and exchanges slots between that
+// thread and the program's threads. Create starts it, and End or the destructor ends it. Thread-safe.
 class ForeignWorker : private BlockObserver {
  public:
   struct Options {
     std::string master;
     std::string name;
-    // The run that the program declares. In everything that the weights depend on, the chief's must equal it.
+    // The run that the program declares. The chief's run must match it in everything that the weights depend on.
     absl::optional<config::v1::RunSpec> run;
     v1::ModelSpec model;
     v1::Framework framework;
     std::vector<Model::Part> parts;
-    // If present, a slot has the indices of its batch.
+    // If present, slots have the indices of their batches.
     absl::optional<v1::DataDigest> data;
     absl::optional<absl::Duration> chief_wait;
   };
 
-  // InvalidArgument for an address, a model or a framework that is not valid.
+  // Returns InvalidArgument for an invalid address, model or framework.
   static absl::StatusOr<std::unique_ptr<ForeignWorker>> Create(Options options);
   ~ForeignWorker() override { End(); }
 
-  // Stops the worker, gives up an open slot and joins the thread. At most one thread may call it, before the
-  // destructor.
+  // Stops the worker, abandons an open slot and joins the thread. Only one thread may call it, before the destructor.
   void End();
 
-  // The exchange's Take returns the worker's end: the errors of TrainingWorker::Run.
+  // Returns the exchange. Its Take returns the errors from TrainingWorker::Run when the worker ends.
   SlotExchange* slots() { return &exchange_; }
   bool wanted() const { return worker_->wanted(); }
 
-  // Leaves the run. A slot that the program holds stays open.
+  // Leaves the run. If the program holds a slot, it stays open.
   void RequestStop();
-  // TrainingWorker::RequestFinish.
+  // Calls TrainingWorker::RequestFinish.
   absl::Status RequestFinish(const std::string& reason) { return worker_->RequestFinish(reason); }
 
-  // FailedPrecondition before the first slot was offered.
+  // Returns the run's configuration, or FailedPrecondition before the first slot was offered.
   absl::StatusOr<config::v1::RunSpec> Spec() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Errors of the two: those of Spec. The first one's also: FailedPrecondition without data; those of
+  // Both return errors from Spec. Indices also returns FailedPrecondition without data, and errors from
   // ExampleOrder::Indices.
   absl::StatusOr<std::vector<int64_t>> Indices(int64_t step, int64_t slot) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<uint64_t> Seed(int64_t step, int64_t slot) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -74,7 +72,7 @@ class ForeignWorker : private BlockObserver {
   ForeignWorker(Options options, ParameterLayout layout);
   absl::StatusOr<Workload> MakeWorkload(const config::v1::RunSpec& config) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // BlockObserver: a slot outside of a block is the canary's.
+  // Implements BlockObserver. A slot outside a block is the canary's.
   void OnSession(bool goes_on) override { fresh_ = true; }
   Decision BeforeBlock(const v1::Token& token, BlockAdditions* additions) override;
   bool AwaitDemand() override { return false; }
@@ -90,12 +88,12 @@ class ForeignWorker : private BlockObserver {
   std::unique_ptr<TrainingWorker> worker_;
   // Used by the worker's thread.
   bool in_block_ = false;
-  bool fresh_ = false;  // no slot of the session was computed
+  bool fresh_ = false;  // no slot of the session was computed yet
 
   Mutex mutex_;
   absl::optional<config::v1::RunSpec> config_ ABSL_GUARDED_BY(mutex_);
   absl::optional<ExampleOrder> order_ ABSL_GUARDED_BY(mutex_);
-  // Last, so that it ends before what it uses.
+  // The last member, so that it ends before the members that it uses.
   std::unique_ptr<Thread> thread_;
 };
 

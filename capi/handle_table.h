@@ -15,12 +15,12 @@
 
 namespace lockstep {
 
-// Objects that a program knows by numbers, so that a wrong or a freed one is an error. Numbers are never used again,
-// also not by another table. A found object lives until its last user drops it. Thread-safe.
+// Objects that a program refers to by number, so that using a wrong or freed number is an error. Numbers are never
+// reused, not even by another table. A found object lives until its last user drops it. Thread-safe.
 template <typename T>
 class HandleTable {
  public:
-  // `kind` is for messages: "worker".
+  // `kind` is used in messages, e.g. "worker".
   explicit HandleTable(std::string kind) : kind_(std::move(kind)) {}
 
   int64_t Add(std::shared_ptr<T> object) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -29,14 +29,14 @@ class HandleTable {
     objects_[id] = std::move(object);
     return id;
   }
-  // InvalidArgument if no object has the number.
+  // Returns the object, or InvalidArgument if no object has this number.
   absl::StatusOr<std::shared_ptr<T>> Find(int64_t id) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     const auto found = objects_.find(id);
     if (found == objects_.end()) return None(id);
     return found->second;
   }
-  // Find, and forgets the object.
+  // Like Find, but also removes the object.
   absl::StatusOr<std::shared_ptr<T>> Take(int64_t id) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     const auto found = objects_.find(id);
@@ -58,7 +58,7 @@ class HandleTable {
   static int64_t NextHandle();
 };
 
-// The numbers of all tables.
+// The next number, shared by all tables.
 inline std::atomic<int64_t> next_handle{1};
 
 template <typename T>

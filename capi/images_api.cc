@@ -1,4 +1,4 @@
-// Convolution and pooling of kernels.h.
+// The convolution and pooling functions of kernels.h.
 #include <algorithm>
 
 #include "absl/status/statusor.h"
@@ -16,7 +16,7 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kMostWindow = 1 << 20;
-// The gradient is computed phase by phase, and there are stride x stride phases.
+// Limits the number of phases of the gradient, which is stride x stride.
 constexpr int64_t kMostStride = 64;
 
 absl::Status RequireNumber(const char* name, int64_t value, int64_t least, int64_t most) {
@@ -25,7 +25,7 @@ absl::Status RequireNumber(const char* name, int64_t value, int64_t least, int64
       absl::StrCat("images.", name, " is ", value, ", must be in [", least, ", ", most, "]"));
 }
 
-// Images and their windows, which have been checked.
+// Images and their windows, already checked.
 struct Images {
   int64_t count;
   WindowGeometry geometry;
@@ -35,7 +35,7 @@ struct Images {
   int64_t pixels() const { return geometry.y.output * geometry.x.output; }
   int64_t image_size() const { return geometry.y.input * geometry.x.input * geometry.channels; }
   int64_t row_size() const { return padded_width * geometry.channels; }
-  // Rows, and the floats of a row, that one window covers.
+  // Returns the part of an image that one window covers: its rows, and the floats of each row.
   TileElements patch() const { return {geometry.y.size, geometry.x.size * geometry.channels, 1, row_size()}; }
   int64_t patch_size() const { return geometry.y.size * geometry.x.size * geometry.channels; }
 
@@ -80,7 +80,7 @@ absl::StatusOr<Images> Read(const lockstep_images* images) {
   return read;
 }
 
-// Read for pooling: every window has a position inside the image.
+// Like Read, but for pooling: every window must have a position inside the image.
 absl::StatusOr<Images> ReadForPooling(const lockstep_images* images) {
   ASSIGN_OR_RETURN(const Images read, Read(images));
   RETURN_IF_ERROR(RequireNumber("top", images->top, 0, images->window_height - 1));

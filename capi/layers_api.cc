@@ -1,4 +1,4 @@
-// The layers of kernels.h, but for images.
+// The layers of kernels.h, except for images.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -25,7 +25,7 @@
 namespace lockstep {
 namespace {
 
-// Rows and elements that are computed together. The bits of sums depend on them.
+// Numbers of rows and elements computed together. The bits of sums depend on them.
 constexpr int64_t kNormRows = 256;
 constexpr int64_t kLayerNormRows = 64;
 constexpr int64_t kDropped = 4096;
@@ -50,7 +50,7 @@ absl::StatusOr<ActivationKernel> ReadActivation(int activation, float slope) {
   }
 }
 
-// Reads the activation of a batch normalization: one whose gradient is computed from its input as well.
+// Reads the activation of a batch normalization. Its gradient must also be computable from its input.
 absl::StatusOr<ActivationKernel> ReadNormActivation(int activation) {
   if (activation == 0) return ActivationKernel{};
   if (activation == LOCKSTEP_RELU || activation == LOCKSTEP_RELU6) return ReadActivation(activation, 0);
@@ -106,7 +106,7 @@ void SumNormProducts(const ActivationKernel& f, int64_t rows, int64_t columns, c
   std::vector<float> block(2 * columns);
   for (int64_t begin = 0; begin < rows; begin += kNormRows) {
     const int64_t at = begin * columns;
-    // In this mode dy is only read.
+    // This mode only reads dy.
     SumNormGradients(f, NormGradientMode::kFromInput, std::min(kNormRows, rows - begin), columns, channels.numbers(),
                      x + at, nullptr, const_cast<float*>(dy) + at, block.data(), block.data() + columns);
     for (int64_t c = 0; c < columns; ++c) {
@@ -270,7 +270,8 @@ int lockstep_batch_norm_gradient(int64_t rows, int64_t columns, float epsilon, i
     if (dgamma != nullptr) std::copy(products.begin(), products.end(), dgamma);
     if (dbeta != nullptr) std::copy(sums.begin(), sums.end(), dbeta);
     if (dx == nullptr) return absl::OkStatus();
-    // dx = gamma inverse (dz - dbeta / n - xhat dgamma / n), without the last two terms for constants.
+    // dx = gamma inverse (dz - dbeta / n - xhat dgamma / n), without the last two terms if mean and variance are
+    // constants.
     const auto n = static_cast<float>(rows);
     for (int64_t c = 0; c < columns && of_batch != 0; ++c) {
       offset[c] = channels.scale[c] * (sums[c] / n);

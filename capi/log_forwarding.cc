@@ -36,7 +36,7 @@ std::unique_ptr<ForwardingSink> sink ABSL_GUARDED_BY(mutex);
 void ForwardLog(LogFunction function, void* context) {
   InitializeLibrary();
   MutexLock lock(&mutex);
-  // Waits for a call in progress.
+  // RemoveLogSink waits for a call in progress.
   if (sink != nullptr) google::RemoveLogSink(sink.get());
   sink = function == nullptr ? nullptr : std::make_unique<ForwardingSink>(function, context);
   if (sink != nullptr) google::AddLogSink(sink.get());
@@ -49,7 +49,7 @@ void InitializeLibrary() {
     FLAGS_logtostderr = false;
     FLAGS_stderrthreshold = google::GLOG_WARNING;
     for (int severity = 0; severity < google::NUM_SEVERITIES; ++severity) google::SetLogDestination(severity, "");
-    // Debian's Abseil looks for deadlocks at every lock of gRPC's; ours are other mutexes.
+    // Debian's Abseil checks for deadlocks at every lock in gRPC. Our code uses different mutexes.
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
     return true;
   }();

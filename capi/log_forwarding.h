@@ -3,11 +3,12 @@
 
 namespace lockstep {
 
-// Calls `function`, unless it is null, with each line of the log in place of stderr, which otherwise gets warnings and
-// errors. When it returns, the function before is not running and is not called again. Thread-safe.
+// Makes the log call `function` with each line instead of writing to stderr. If `function` is null, warnings and errors
+// go to stderr again. When ForwardLog returns, the previous function is not running and will not be called again.
+// Thread-safe.
 void ForwardLog(void (*function)(void* context, int severity, const char* line), void* context);
 
-// Prepares the log of a library: no file, no signal handler, and no line before a program has its way. Idempotent.
+// Prepares logging for a library, without log files or signal handlers. Idempotent.
 void InitializeLibrary();
 
 }  // namespace lockstep

@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// Elements whose loss is computed together. The bits of the sum depend on it.
+// Number of elements whose loss is computed together. The bits of the sum depend on it.
 constexpr int64_t kBlockElements = 4096;
 
 absl::StatusOr<ElementwiseLossKernel> ReadLoss(int kind, float delta) {
@@ -77,7 +77,7 @@ int lockstep_softmax_loss(int64_t rows, int64_t columns, const float* x, const i
       sum += row_loss;
       if (reduction == LOCKSTEP_EACH) loss[i] = row_loss;
     }
-    // Without a row that counts, the mean is 0 times infinity: NaN.
+    // If no row counts, the mean is 0 times infinity, which is NaN.
     if (reduction != LOCKSTEP_EACH) *loss = static_cast<float>(sum * scale);
     return absl::OkStatus();
   });

@@ -30,7 +30,7 @@
 namespace lockstep {
 namespace {
 
-// Variables and the dimensions of each, as the interface shows them.
+// Variables and their dimensions in the form of the C interface.
 struct Tensors {
   explicit Tensors(VariablesAtStep read) : content(std::move(read)) {
     for (const VariablesAtStep::Variable& variable : content.variables) {
@@ -94,7 +94,7 @@ absl::StatusOr<VariablesAtStep> ReadTensors(const std::string& prefix) {
   read.step = StepOf(prefix);
   for (const std::string& name : reader->names()) {
     auto value = reader->Read(name);
-    // Types without a fixed size have no place in an array.
+    // Types without a fixed size do not fit into an array.
     if (absl::IsUnimplemented(value.status())) continue;
     RETURN_IF_ERROR(value.status());
     read.variables.push_back({name, value->dtype(), value->shape(), *std::move(value)});
@@ -107,7 +107,7 @@ std::string JsonOf(const config::v1::RunSpec& run) {
   options.preserve_proto_field_names = true;
   options.always_print_primitive_fields = true;
   std::string json;
-  // Only unknown Any types fail, and there are none.
+  // Fails only for unknown Any types, of which there are none.
   (void)google::protobuf::util::MessageToJsonString(run, &json, options);
   return json;
 }

@@ -10,7 +10,8 @@
 
 namespace lockstep {
 
-// LoadRunSpec for a configuration that a program holds as text. Paths in it are relative to the working directory.
+// Like LoadRunSpec, but for a configuration that a program holds as text. Its paths are relative to the working
+// directory.
 absl::StatusOr<config::v1::RunSpec> ParseRunText(absl::string_view text, absl::Span<const std::string> overrides);
 
 }  // namespace lockstep

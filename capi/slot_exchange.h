@@ -17,10 +17,10 @@
 
 namespace lockstep {
 
-// A slot for the program to compute. What it refers to is valid while SlotExchange::Compute runs.
+// A slot for the program to compute. Its pointers are valid while SlotExchange::Compute runs.
 struct ForeignSlot {
   SlotKey key;
-  // For generators of random numbers, a function of the key.
+  // Seeds random number generators. Depends only on the key.
   uint64_t seed = 0;
   bool canary = false;
   absl::Span<const int64_t> indices;
@@ -28,13 +28,13 @@ struct ForeignSlot {
   bool fresh = false;  // the first of a session
 };
 
-// Hands slots from the thread of a worker to the threads of a program, one at a time, and the results back to the sink
-// of the slot. The worker's thread calls Compute and Close; the program calls Take, and then the functions of the slot.
-// Every misuse by the program is an error: FailedPrecondition for calls out of order, InvalidArgument for arguments.
-// Thread-safe; the slot's functions reject calls at the same time as another one.
+// Hands slots from a worker's thread to a program's threads, one at a time, and hands the results back to the slot's
+// sink. The worker's thread calls Compute and Close. The program calls Take and then the functions for the slot. Every
+// misuse by the program is an error: FailedPrecondition for calls out of order, InvalidArgument for wrong arguments.
+// Thread-safe. The functions for the slot reject concurrent calls.
 class SlotExchange {
  public:
-  // `layout` must outlive this.
+  // `layout` must outlive this object.
   explicit SlotExchange(const ParameterLayout* layout) : layout_(*layout) {}
 
   // Offers a slot and blocks until the program is done with it. Returns the program's result; Cancelled after Stop, if
@@ -47,15 +47,15 @@ class SlotExchange {
   // Stop, and takes an open slot away from the program.
   void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits for a slot, at most `timeout`. The slot is open then, until Finish or Drop.
+  // Waits for a slot for at most `timeout`. The slot is then open until Finish or Drop.
   // Errors: DeadlineExceeded; FailedPrecondition while a slot is open, and if the calling thread's floating-point mode
-  // would give other bits; those of Close.
+  // would produce different bits; the error passed to Close.
   absl::StatusOr<ForeignSlot> Take(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Report the results of the open slot: the loss once, then the weight, metrics and update ops, then gradients. Loss
-  // returns Cancelled if the slot is not wanted.
+  // returns Cancelled if the slot is no longer wanted.
   absl::Status Loss(float loss) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Gives the slot its weight in the step, at most once; see GradientSink::OnWeight.
+  // Sets the slot's weight in the step, at most once. See GradientSink::OnWeight.
   absl::Status Weight(float weight) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Metric(const std::string& name, float value) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Update(size_t op, absl::Span<const float> value) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -69,7 +69,7 @@ class SlotExchange {
 
  private:
   enum class State { kIdle, kOffered, kOpen, kReturned };
-  // Keeps the slot open and its sink to the calling thread while it lives.
+  // Keeps the slot open, and reserves its sink for the calling thread, during its lifetime.
   class Call;
 
   // Returns the variable if it is trainable and its gradient is not ready.
@@ -82,20 +82,21 @@ class SlotExchange {
   Mutex mutex_;
   CondVar changed_;
   State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
-  // A thread of the program calls the sink.
+  // True while one of the program's threads calls the sink.
   bool in_call_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
   absl::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
   absl::Status result_ ABSL_GUARDED_BY(mutex_);
 
-  // The slot and its results so far. Written by the worker's thread in kIdle, used by the program's in a Call.
+  // The slot and its results so far. Written by the worker's thread in kIdle, used by the program's threads during a
+  // Call.
   const ForeignSlot* slot_ = nullptr;
   GradientSink* sink_ = nullptr;
   bool loss_given_ = false;
   bool weight_given_ = false;
   bool gradients_begun_ = false;
-  std::vector<bool> asked_;    // for the gradient's memory, by variable
+  std::vector<bool> asked_;    // whether the gradient's memory was requested, by variable
   std::vector<bool> ready_;    // by variable
   std::vector<bool> updated_;  // by update op
 };

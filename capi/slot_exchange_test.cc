@@ -58,7 +58,7 @@ class SlotExchangeTest : public ::testing::Test {
     exchange_.Cancel();
     if (worker_.joinable()) worker_.join();
   }
-  // Offers slot 3 of step 812 in the worker's thread.
+  // Offers slot 3 of step 812 from the worker's thread.
   void Offer() {
     slot_.key.step = 812;
     slot_.key.slot = 3;

@@ -48,7 +48,7 @@ int lockstep_use_tls(const char* directory) {
     if (directory != nullptr) RETURN_IF_ERROR(lockstep::RequireText(directory, "directory"));
     lockstep::InitializeLibrary();
     const std::string chosen = directory == nullptr ? lockstep::TlsDirOfEnvironment() : directory;
-    // An error leaves the choice as it was.
+    // An error leaves the choice unchanged.
     RETURN_IF_ERROR(lockstep::LoadClientCredentials(lockstep::FileSystem::Real(), chosen, "").status());
     lockstep::Chosen().Set(chosen);
     return absl::OkStatus();

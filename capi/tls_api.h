@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// Returns the credentials of this process's connections: those of the last lockstep_use_tls, or of LOCKSTEP_TLS_DIR.
+// Returns the credentials for this process's connections, from the last lockstep_use_tls or from LOCKSTEP_TLS_DIR.
 // InvalidArgument names the file that is wrong. Thread-safe.
 absl::StatusOr<Credentials> LibraryCredentials();
 

@@ -13,8 +13,8 @@
 
 namespace lockstep {
 
-// A chief in a test's process, without a watch for signals: ChiefHost in a thread of its own. Life cycle: Create waits
-// until it serves; the destructor stops it and waits until its last step is saved. Thread-safe.
+// A chief in a test's process that does not watch for signals. Runs ChiefHost in its own thread. Create waits until the
+// chief serves. The destructor stops it and waits until its last step is saved. Thread-safe.
 class HostedChief {
  public:
   struct Options {
@@ -24,11 +24,11 @@ class HostedChief {
     std::string logdir;
   };
 
-  // Errors: those of ChiefHost::Create and Serve.
+  // Returns errors from ChiefHost::Create and Serve.
   static absl::StatusOr<std::unique_ptr<HostedChief>> Create(const Options& options);
   ~HostedChief();
 
-  // The master string for workers.
+  // Returns the master string for workers.
   const std::string& address() const { return address_; }
   // Returns the result of the run (ChiefHost::Wait).
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -42,7 +42,7 @@ class HostedChief {
   const std::unique_ptr<ChiefHost> host_;
   Mutex mutex_;
   CondVar changed_;
-  // The result of the start; absent until then.
+  // The result of starting. Absent until then.
   absl::optional<absl::Status> serving_ ABSL_GUARDED_BY(mutex_);
   absl::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
   // Constant after Create.
