@@ -19,7 +19,7 @@ double Expm1(double x);
 double Log(double x);
 // ln(1 + x), accurate to the last place even near 0.
 double Log1p(double x);
-// For |x| <= 2^20. Beyond that, the result is NaN. The largest angle used here is 2 pi.
+// These return NaN if |x| > 2^20. The largest angle used here is 2 pi.
 double Sin(double x);
 double Cos(double x);
 double Tanh(double x);

@@ -90,7 +90,7 @@ TEST(UpdateRulesTest, EveryTargetHasTheSameBits) {
   ExpectSameBits(LionRule{0.1f, 0.9f, 0.99f, 0.01f});
 }
 
-// From kStreamedElements on, aligned states are written differently.
+// Aligned states with at least kStreamedElements elements are written differently.
 TEST(UpdateRulesTest, LargeStatesHaveTheSameBits) {
   constexpr int64_t kElements = kStreamedElements + 41;
   const AdamRule rule{0.1f, 0.9f, 0.99f, 1e-7f, 0, 0.1f};

@@ -157,7 +157,8 @@ TEST(KernelGradientTest, SumsPixelsInBandsThenTheBandsInOrder) {
 }
 
 TEST(KernelGradientTest, ABlocksBitsDoNotDependOnOthers) {
-  // From 3 blocks of 14 rows and 32 columns up to 65 of 6 and 16, which is more than one pass over the images handles.
+  // The number of blocks ranges from 3 (of 14 rows and 32 columns) to 65 (of 6 rows and 16 columns), which is more than
+  // one pass over the images handles.
   for (const Case& c : {Case{2, 15, 14, 65, 9, 2, 2, 1, 1}, Case{2, 2, 3, 200, 29, 4, 4, 1, 1}}) {
     const Operands operands(c, RandomFloats);
     ForEachTarget([&] {

@@ -17,7 +17,7 @@ struct PredictionOptions {
   // cross-entropy sum to 1. Sigmoid cross-entropy has an independent probability for each output.
   enum class Outputs { kAsTheyAre, kSoftmax, kSigmoid };
   Outputs outputs = Outputs::kAsTheyAre;
-  // True if the model predicts a class. Used only if the data have no labels.
+  // True if the model predicts a class. Used only if the data has no labels.
   bool has_classes = false;
   // A single output above this predicts class 1.
   float class_threshold = 0;
@@ -31,7 +31,7 @@ struct PredictionOptions {
 //   example,ID,label,class,class_name,output_0,output_1,...
 // `example` is the row's number in the files; a row without an example has nothing after its number and identifier. ID
 // stands for the column that identifies rows, if there is one: its name in the header, its text in the rows. `label` is
-// present if the data have labels that are classes. `class` is present if `label` is, or if the data have no labels and
+// present if the data has labels that are classes. `class` is present if `label` is, or if the data has no labels and
 // the model predicts a class: it is the index of the greatest output or, for a single output, 1 if it is above
 // class_threshold. `class_name` is present if classes have names. Probabilities are called probability_0, ...; a single
 // sigmoid output yields two, for classes 0 and 1. Each number is the shortest that reads back as the same float. The
