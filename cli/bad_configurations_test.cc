@@ -1,4 +1,4 @@
-// Checks that a wrong configuration gives one line with file, line and field before anything starts.
+// Checks that a wrong configuration produces one line with file, line and field before anything starts.
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ training { steps: 100 replicas_to_aggregate: 2 seed: 1 }
 evaluation { metric: "accuracy" }
 )";
 
-// The text that replaces a part of kGoodConfig, the line that the error names, and parts of the message.
+// The text that replaces a part of kGoodConfig, the line that the error names, and parts of the expected message.
 struct BadConfiguration {
   const char* part;
   const char* replacement;

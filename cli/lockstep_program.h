@@ -3,8 +3,8 @@
 
 namespace lockstep {
 
-// The main function of the command line; `lockstep_main --help` lists the commands. A program that links its own models
-// (worker/nn/model_registry.h) calls this to train and evaluate them, and to run workers.
+// The main function of the command line program. `lockstep_main --help` lists the commands. A program that links its
+// own models (worker/nn/model_registry.h) calls this function to train and evaluate them, and to run workers.
 int LockstepMain(int argc, char** argv);
 
 }  // namespace lockstep

@@ -52,7 +52,7 @@ absl::Status Print(FileSystem* fs, const std::string& prefix, bool digest_only, 
     PrintTable(prefix, rows, FormatOfPath(prefix) != TensorFileFormat::kSafetensors, out);
     return absl::OkStatus();
   }
-  // Reads, and so verifies, the whole checkpoint.
+  // Reads and thereby verifies the whole checkpoint.
   ASSIGN_OR_RETURN(const std::string digest, CheckpointDigest(*reader));
   if (json) {
     PrintJson(prefix, rows, digest, out);

@@ -9,9 +9,9 @@
 
 namespace lockstep {
 
-// "lockstep inspect DIR|CHECKPOINT [--digest] [--json]": lists the contents of a checkpoint. `args` is what follows
-// "inspect". DIR is a logdir; its newest valid checkpoint is used, and newer damaged ones are named on `err`.
-// CHECKPOINT is a prefix such as DIR/model.ckpt-100, or one of its files. All checksums are verified. Prints a table of
+// Runs "lockstep inspect DIR|CHECKPOINT [--digest] [--json]", which lists a checkpoint's contents. `args` are the
+// arguments after "inspect". DIR is a logdir; its newest valid checkpoint is used, and `err` names newer damaged ones.
+// CHECKPOINT is a prefix such as DIR/model.ckpt-100, or one of its files. Verifies all checksums. Prints a table of
 // name, dtype, shape and bytes; with --digest only the digest (common/checkpoint/digest.h); with --json one object
 // {"checkpoint", "variables": [{"name", "dtype", "shape", "bytes"}], "bytes", "digest"}. Returns the exit code: 0 on
 // success, 2 if the checkpoint is damaged, DIR has none, or an argument is wrong, 1 if a file cannot be read.

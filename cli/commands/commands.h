@@ -10,32 +10,32 @@
 namespace lockstep {
 
 // The subcommands of lockstep_main. Each takes the arguments after its name, prints results to `out` and errors to
-// `err`, and returns the exit code; --help has the details.
+// `err`, and returns the exit code. --help has the details.
 using Command = int (*)(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
-// Runs a chief and workers as processes of this machine until the last step, then evaluates.
+// Runs a chief and workers as processes on this machine until the last step, then evaluates.
 int RunCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
-// Like RunCommand, but in this process and without a socket.
+// Like RunCommand, but runs in this process without a socket.
 int LocalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
-// Runs a program in several processes and a chief for the run that it declares.
+// Runs a program in several processes, and a chief for the run that the program declares.
 int LaunchCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
-// Runs one task of a cluster, in the role that its launcher gives it. Must be called before any other thread exists.
+// Runs one task of a cluster in the role that its launcher assigns. Must be called before any other thread exists.
 int TaskCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
 // Shows the status of a running chief.
 int StatusCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 // Serves a page about a run until it is stopped.
 int PageCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
-// Writes the last steps of a running cluster as a time line.
+// Writes a running cluster's last steps as a timeline.
 int TraceCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 // Reads the variables of a running chief.
 int ReadCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
-// Checks a chief's health; the exit code is the result.
+// Checks a chief's health. The exit code is the result.
 int ProbeCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
 // Writes a configuration to start from.
 int NewCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
-// Shows examples, labels and ranges of a configuration's data.
+// Shows the examples, labels and ranges of a configuration's data.
 int LookCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 // Verifies a configuration and shows its model.
 int CheckCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);

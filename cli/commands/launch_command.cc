@@ -32,7 +32,7 @@ int LaunchCommand(FileSystem* fs, const std::vector<std::string>& words, std::os
                 &command_line);
   const auto end = std::find(words.begin(), words.end(), "--");
   if (const auto exit_code = command_line.Parse({words.begin(), end}, out, err)) return *exit_code;
-  // This task has the chief and all workers of the run.
+  // This task runs the chief and all workers.
   TaskProcesses processes;
   processes.name = kName;
   if (end != words.end()) processes.program.assign(end + 1, words.end());

@@ -25,7 +25,7 @@ struct NewFlags {
   std::string label;
   std::string images;
   std::string net;
-  // 0 means the net's own.
+  // 0 means the net's default.
   int64_t image_size = 0;
   int64_t classes = 10;
   double width = 1;
@@ -47,7 +47,7 @@ absl::StatusOr<std::string> WriteConfiguration(FileSystem* fs, const std::string
   return path;
 }
 
-// Returns the name of `file` for a configuration in `directory`, whose relative names start there.
+// Returns the name of `file` relative to `directory`, where the configuration is.
 std::string NameIn(const std::string& directory, const std::string& file) {
   const std::filesystem::path path(file);
   if (path.is_absolute()) return file;
@@ -56,7 +56,7 @@ std::string NameIn(const std::string& directory, const std::string& file) {
   return relative.empty() ? std::filesystem::absolute(path).string() : relative.string();
 }
 
-// Returns the name of a file without its directory and its endings: "iris" for "data/iris.csv.gz".
+// Returns the name of a file without its directory and its extensions, e.g. "iris" for "data/iris.csv.gz".
 std::string StemOf(const std::string& file) {
   const absl::string_view name = Basename(absl::StripSuffix(file, "/"));
   return std::string(name.substr(0, name.find('.', 1)));
@@ -77,7 +77,7 @@ void PrintGuess(const CsvSample& sample, const CsvGuess& guess, std::ostream& ou
   out << "  a fifth of the rows is the split \"test\"\n";
 }
 
-// Writes the configuration, and prints the guesses to `out`.
+// Writes a configuration for the csv file, prints the guesses to `out`, and returns the configuration's path.
 absl::StatusOr<std::string> WriteForCsv(FileSystem* fs, const NewFlags& flags, std::ostream& out) {
   ASSIGN_OR_RETURN(const CsvSample sample, SampleCsv(fs, flags.csv));
   ASSIGN_OR_RETURN(const CsvGuess guess, GuessColumns(sample, flags.label));
@@ -87,7 +87,8 @@ absl::StatusOr<std::string> WriteForCsv(FileSystem* fs, const NewFlags& flags, s
   return path;
 }
 
-// Writes the configuration of a net, or of a small one for a folder of images, and prints the findings to `out`.
+// Writes a configuration for a net, or for a small network on a folder of images, prints the findings to `out`, and
+// returns the configuration's path.
 absl::StatusOr<std::string> WriteForImages(FileSystem* fs, const NewFlags& flags, std::ostream& out) {
   ImageConfiguration options;
   options.net = flags.net;
@@ -123,7 +124,7 @@ absl::StatusOr<std::string> Write(FileSystem* fs, const NewFlags& flags, std::os
   return WriteConfiguration(fs, flags.directory, kStartingConfiguration);
 }
 
-// Describes the first error in the flags; empty if there is none.
+// Describes the first error in the flags, or returns an empty string if there is none.
 std::string ProblemOf(const NewFlags& flags) {
   if (!flags.csv.empty() && flags.is_for_images()) return "--csv excludes --images and --net";
   if (flags.directory.empty()) return "DIR is missing, the directory to write to; try --help";

@@ -23,7 +23,7 @@ struct PredictFlags {
   bool probabilities = false;
 };
 
-// Returns the split that has the rows of the split with this name; null if there is none.
+// Returns the split that contains the rows of the split with this name, or null if there is none.
 const config::v1::InputConfig::Split* SourceOfSplit(const config::v1::InputConfig& input, const std::string& name) {
   const auto find = [&input](const std::string& wanted) -> const config::v1::InputConfig::Split* {
     for (const config::v1::InputConfig::Split& split : input.split()) {
@@ -35,7 +35,7 @@ const config::v1::InputConfig::Split* SourceOfSplit(const config::v1::InputConfi
   return split == nullptr && input.test_fraction() > 0 && name == "test" ? find("train") : split;
 }
 
-// Makes the split read `file`, which has the split's format.
+// Makes the split read `file`, which must have the split's format.
 absl::Status SetFile(const std::string& file, config::v1::InputConfig::Split* split) {
   if (split->has_csv()) {
     split->mutable_csv()->clear_file();
@@ -66,8 +66,8 @@ absl::Status SetFile(const std::string& file, config::v1::InputConfig::Split* sp
   return absl::OkStatus();
 }
 
-// Makes the split to predict read `file`. If the split is csv, images or a part of another one, keeps it and adds a new
-// split, whose name is stored in `split_name`: the training split's columns and classes stay known.
+// Makes the split to predict read `file`. If the split is csv, images or a part of another split, keeps it, so that the
+// training split's columns and classes stay known, and adds a new split whose name it stores in `split_name`.
 absl::Status ReplaceFile(const std::string& file, std::string* split_name, config::v1::InputConfig* input) {
   const config::v1::InputConfig::Split* const source = SourceOfSplit(*input, *split_name);
   // The evaluator reports the missing split and names the existing ones.
@@ -95,7 +95,7 @@ absl::StatusOr<Predicted> Predict(FileSystem* fs, const PredictFlags& flags, std
   ASSIGN_OR_RETURN(config::v1::RunSpec config, flags.run.LoadConfig(fs));
   std::string split = flags.split.empty() ? EvaluationSplit(config) : flags.split;
   if (!flags.file.empty()) RETURN_IF_ERROR(ReplaceFile(flags.file, &split, config.mutable_input()));
-  // Each row of a text file, and each image, gets a line, even a damaged one, however training treats damage.
+  // Each row of a text file and each image gets a line, even a damaged one, no matter how training treats damage.
   const auto* const source = SourceOfSplit(config.input(), split);
   if (source != nullptr && (source->has_csv() || source->has_libsvm() || source->has_images())) {
     config.mutable_input()->set_on_damage(config::v1::InputConfig::SKIP_AND_COUNT);

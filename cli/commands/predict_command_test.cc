@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::StartsWith;
 
-// Each example is a number, 0 or 1, which is also its class.
+// Each example is a number, 0 or 1, that is also its class.
 class PredictCommandTest : public ::testing::Test {
  protected:
   PredictCommandTest() { EXPECT_EQ(fs_->CreateDirectory(directory_), absl::OkStatus()); }
@@ -29,7 +29,7 @@ class PredictCommandTest : public ::testing::Test {
     EXPECT_EQ(WriteFileAtomically(fs_, Path(name), contents), absl::OkStatus());
   }
 
-  // Trains with `source`, then predicts the unlabeled examples 1, 0, 1 of the file.
+  // Trains with `source`, then predicts the unlabeled examples 1, 0, 1 in the file.
   void ExpectPrediction(const std::string& source, const std::string& file) {
     Write("run.textproto", absl::StrCat(R"(
         model {
@@ -112,7 +112,7 @@ TEST_F(PredictCommandTest, NpzFilesNeedNoLabels) {
   ExpectPrediction("npz { file: 'train.npz' }", "new.npz");
 }
 
-// The columns need properties of the training split, whose file is removed before new rows are predicted.
+// The columns need properties of the training split. Its file is removed before new rows are predicted.
 TEST_F(PredictCommandTest, ReadsNewRowsAsTheTrainingRowsWere) {
   std::string rows = "id,x,town,y\n";
   for (int i = 0; i < 40; ++i)

@@ -26,7 +26,7 @@ namespace lockstep {
 namespace {
 
 constexpr char kName[] = "lockstep read";
-// Longer lists of names do not fit into a request; the command then reads all variables and keeps some of them.
+// Longer lists of names do not fit into a request. The command then reads all variables and keeps the requested ones.
 constexpr size_t kMostNameBytes = 60 << 10;
 
 struct ReadFlags {
@@ -39,7 +39,7 @@ struct ReadFlags {
   absl::Duration timeout = absl::Seconds(10);
 };
 
-// Returns the names in which an expression is found; InvalidArgument names an expression that is found in none.
+// Returns the names that contain a match of an expression. InvalidArgument names an expression without a match.
 absl::StatusOr<std::vector<std::string>> FindNames(const VariablesAtStep& names,
                                                    const std::vector<std::string>& expressions) {
   std::vector<std::unique_ptr<RE2>> compiled;
@@ -82,7 +82,7 @@ absl::StatusOr<VariablesAtStep> Read(ChiefClient* client, const ReadFlags& flags
   if (bytes > kMostNameBytes) options.names.clear();
   ASSIGN_OR_RETURN(VariablesAtStep read, ReadAll(client, options));
   if (options.names.size() == wanted.size()) return read;
-  // `read` and `wanted` are both in the run's order.
+  // Both `read` and `wanted` are in the run's order.
   std::vector<VariablesAtStep::Variable> kept;
   for (VariablesAtStep::Variable& variable : read.variables) {
     if (kept.size() < wanted.size() && variable.name == wanted[kept.size()]) kept.push_back(std::move(variable));
@@ -121,7 +121,7 @@ void Print(const VariablesAtStep& read, const ReadFlags& flags, std::ostream& ou
   if (!flags.out.empty()) out << "wrote " << flags.out << "\n";
 }
 
-// Prints an error of a chief that answers, but not with variables, and returns the exit code.
+// Prints the error of a chief that answers, but without variables, and returns the exit code.
 int PrintRefusal(const std::string& master, const absl::Status& status, std::ostream& err) {
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:

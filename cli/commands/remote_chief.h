@@ -10,15 +10,15 @@
 
 namespace lockstep {
 
-// Shared code of the commands that call a running chief.
+// Code shared by the commands that call a running chief.
 
-// The help text of their --master flag.
+// The help text of the commands' --master flag.
 extern const char kRemoteMasterHelp[];
 
-// Parses the address of a chief in another process. InvalidArgument if `master` is empty or malformed.
+// Parses the address of a chief in another process. Returns InvalidArgument if `master` is empty or malformed.
 absl::StatusOr<MasterAddress> ParseRemoteMaster(const std::string& master);
 
-// Prints why the chief did not answer, and returns the exit code: `otherwise` if the chief is absent.
+// Prints why the chief did not answer, and returns the exit code, which is `otherwise` if the chief is absent.
 int PrintNoAnswer(const std::string& command, const std::string& master, const absl::Status& status, int otherwise,
                   std::ostream& err);
 

@@ -73,8 +73,8 @@ RunProgress TerminalProgress() {
   return RunProgress(terminal, size.ws_col > 0 ? size.ws_col : 80);
 }
 
-// A socket on which the chief also listens, for its own workers; steps are shorter over it than over TCP. If null, the
-// workers use the chief's listening address.
+// Returns a socket on which the chief also listens for its own workers, since steps are shorter over it than over TCP.
+// If null, the workers use the chief's listening address.
 std::unique_ptr<RunSocket> WorkersSocket(const RunFlags& flags, const std::string& logdir) {
   if (IsUnixAddress(flags.processes.listen)) return nullptr;
   auto socket = RunSocket::Create(RunSocket::UsualPlaces(), logdir);
@@ -83,7 +83,7 @@ std::unique_ptr<RunSocket> WorkersSocket(const RunFlags& flags, const std::strin
   return nullptr;
 }
 
-// `socket` is the chief's address for its own workers; empty if they have none of their own.
+// `socket` is the chief's address for its own workers. It is empty if they have no separate address.
 absl::StatusOr<Launcher::Options> LauncherOptions(FileSystem* fs, const RunFlags& flags,
                                                   const config::v1::RunSpec& config, const std::string& logdir,
                                                   const std::string& log_directory, const std::string& socket) {
@@ -131,7 +131,7 @@ RunPage::Options PageOptions(FileSystem* fs, const RunFlags& flags, const std::s
   return page;
 }
 
-// Runs the processes until all have ended, and shows the progress. `page` may be null.
+// Runs the processes until all have ended, and shows progress. `page` may be null.
 absl::StatusOr<Launcher::Outcome> Supervise(Launcher::Options options, PosixProcessTable* processes, RunPage* page,
                                             const config::v1::RunSpec& config, const std::string& logdir,
                                             const std::string& tls_dir, std::ostream& out) {
@@ -213,13 +213,13 @@ int RunProcesses(FileSystem* fs, RunFlags flags, const config::v1::RunSpec& conf
   if (!options.ok()) return Failed(kCommand, options.status(), err);
 
   out << (*report)->Beginning(CountText(flags.processes.workers, "worker")) << "\n" << std::flush;
-  // The chief of a killed run may still hold the directory.
+  // A killed run's chief may still hold the directory.
   if (RunDirectory::IsHeld(fs, logdir)) {
     out << "waiting for another chief, which is still ending in " << logdir << "\n" << std::flush;
   }
   const absl::Time began = Clock::Real()->Now();
   PosixProcessTable processes;
-  // Also shows the run while its end is evaluated.
+  // The page also shows the run during the final evaluation.
   absl::optional<RunPage> page;
   if (!flags.page.empty() && IsCommandLine()) page.emplace(PageOptions(fs, flags, logdir, log_directory, &processes));
   const auto outcome = Supervise(*std::move(options), &processes, page ? &*page : nullptr, config, logdir,
@@ -246,7 +246,7 @@ int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flag
   options.change_settings = flags.config.changes_settings();
   options.new_run = flags.new_run;
   absl::optional<BackgroundEvaluation> evaluation;
-  // The last status received, which is the one at the end.
+  // The last status received.
   v1::RunStatus last;
   options.on_status = [&](const v1::RunStatus& status) {
     last = status;

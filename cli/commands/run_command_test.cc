@@ -1,4 +1,4 @@
-// `lockstep run` with real processes.
+// Tests `lockstep run` with real processes.
 #include <fcntl.h>
 #include <pty.h>
 #include <sched.h>
@@ -58,7 +58,7 @@ class RunCommandTest : public ::testing::Test {
     err_.str("");
     return RunCommand(fs_, words, out_, err_);
   }
-  // Starts `run` as a separate process, whose output Await and Wait read.
+  // Starts `run` as a separate process. Await and Wait read its output.
   pid_t Start(std::vector<std::string> flags) {
     flags.insert(flags.begin(), {"cli/lockstep_main", "run", config_});
     std::vector<char*> words;
@@ -70,7 +70,7 @@ class RunCommandTest : public ::testing::Test {
     if (pid == 0) {
       dup2(ends[1], STDOUT_FILENO);
       dup2(ends[1], STDERR_FILENO);
-      unsetenv("LOCKSTEP_WORKER_BINARY");  // The program is the worker, too.
+      unsetenv("LOCKSTEP_WORKER_BINARY");  // The program is also the worker.
       execv(words[0], words.data());
       _exit(99);
     }
@@ -86,7 +86,7 @@ class RunCommandTest : public ::testing::Test {
     if (count > 0) shown_.append(buffer, count);
     return count > 0;
   }
-  // Blocks until the process has printed the text; returns false if it ended without it.
+  // Blocks until the process has printed the text. Returns false if it ended without printing it.
   bool Await(const std::string& text) {
     while (shown_.find(text) == std::string::npos) {
       if (!ReadOutput()) return false;
@@ -102,7 +102,7 @@ class RunCommandTest : public ::testing::Test {
     EXPECT_EQ(waitpid(pid, &status, 0), pid);
     return WIFEXITED(status) ? WEXITSTATUS(status) : -WTERMSIG(status);
   }
-  // Returns a child of `parent` whose command line has `word`, or 0.
+  // Returns a child of `parent` whose command line contains `word`, or 0.
   static pid_t ChildOf(pid_t parent, const std::string& word) {
     const std::string path = absl::StrCat("/proc/", parent, "/task/", parent, "/children");
     const std::string children = ReadAll(path);
@@ -146,7 +146,7 @@ class RunCommandTest : public ::testing::Test {
   const std::string config_ = JoinPath(directory_, "clusters.textproto");
   const std::string logdir_ = absl::StrCat("--logdir=", JoinPath(directory_, "run"));
   std::ostringstream out_, err_;
-  // The output of the process that was started last: its file descriptor and the text read so far.
+  // The output of the last process that was started: its file descriptor and the text read so far.
   int output_ = -1;
   std::string shown_;
 };
@@ -156,7 +156,7 @@ TEST_F(RunCommandTest, TrainsToTheBitsOfOneProcess) {
   EXPECT_THAT(out_.str(), HasSubstr("training with 2 workers, 300 steps of 4 slots"));
   EXPECT_THAT(out_.str(), HasSubstr("finished at step 300 in "));
   EXPECT_THAT(out_.str(), HasSubstr("test: 150 examples: accuracy "));
-  // A worker that is slow to start may find nothing left to do, but one has computed the last step.
+  // A worker that starts slowly may find nothing left to do, but one worker has computed the last step.
   EXPECT_THAT(absl::StrCat(ReadAll(Path("run/log/worker-0.log")), ReadAll(Path("run/log/worker-1.log"))),
               HasSubstr("the run is over"));
 
@@ -270,7 +270,7 @@ TEST_F(RunCommandTest, NamesTheProgramThatIsMissing) {
   EXPECT_THAT(err_.str(), HasSubstr("/no/worker"));
 }
 
-// Runs the programs directly, with their roles in TF_CONFIG. Their sockets are in a directory with a short name.
+// Runs the programs directly, with their roles in TF_CONFIG. Their sockets are in a directory with a short path.
 TEST_F(RunCommandTest, TfConfigMakesAChiefAndItsWorkers) {
   constexpr char kScript[] = R"sh(
     config="$1"

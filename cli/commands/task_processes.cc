@@ -25,11 +25,11 @@
 namespace lockstep {
 namespace {
 
-// The longest time between two looks at a worker's output.
+// The longest time between two reads of a worker's output.
 constexpr absl::Duration kOutputPeriod = absl::Milliseconds(100);
 constexpr int kShownLogLines = 20;
 
-// Copies the text that was appended to a log since the last call.
+// Copies text appended to a log since the last call.
 class LogFollower {
  public:
   LogFollower(FileSystem* fs, std::string path) : fs_(fs), path_(std::move(path)) {}
@@ -49,7 +49,7 @@ class LogFollower {
   uint64_t offset_ = 0;
 };
 
-// Returns the address of a socket next to the chief's other addresses.
+// Returns the address of a socket in `directory`.
 std::string SocketFor(const std::string& directory) { return absl::StrCat("unix:", JoinPath(directory, "chief.sock")); }
 
 // Returns the address of a socket in a directory that only this user can enter, or loopback if its path is too long.
@@ -58,15 +58,15 @@ std::string SocketIn(const std::string& directory) {
   return CheckListenAddresses(address).ok() ? address : "127.0.0.1:0";
 }
 
-// Returns the host at which this machine's processes reach a chief that listens on every address; empty for any other
-// chief.
+// Returns the host at which this machine's processes reach a chief that listens on every address, or an empty string
+// for any other chief.
 std::string Loopback(const std::string& listen) {
   if (absl::StartsWith(listen, "0.0.0.0:")) return "127.0.0.1";
   return absl::StartsWith(listen, "[::]:") ? "[::1]" : "";
 }
 
-// Returns the socket by which the workers of this machine reach a chief with TLS, because the chief's certificate opens
-// no session over TCP. Empty if they need none.
+// Returns the socket through which this machine's workers reach a chief with TLS, because they cannot open a session
+// over TCP with the chief's certificate. Returns an empty string if they need no socket.
 absl::StatusOr<std::string> SocketBesideTls(const TaskProcesses& processes, const std::string& listen,
                                             const std::string& directory) {
   if (processes.security.tls_dir.empty() || IsUnixAddress(listen)) return "";
@@ -76,15 +76,15 @@ absl::StatusOr<std::string> SocketBesideTls(const TaskProcesses& processes, cons
                                                  possible.message(), "; set TMPDIR to a shorter path"));
 }
 
-// Returns a worker's name, which no other worker of the run has; empty if the task's name is unknown.
+// Returns a worker's name, unique in the run, or an empty string if the task's name is unknown.
 std::string WorkerName(const TaskProcesses& processes, int index) {
   const ResolvedTask& task = processes.task;
   if (task.role == Role::kChief && !processes.other_tasks) return absl::StrCat("worker-", index);
   return task.workers < 2 || task.name.empty() ? task.name : absl::StrCat(task.name, ".", index);
 }
 
-// Returns the function that makes the command line of each worker. `directory` is where a program declares its run;
-// empty if the run is declared.
+// Returns the function that makes each worker's command line. `directory` is where a program declares its run. It is
+// empty if the run is already declared.
 std::function<std::vector<std::string>(int, const std::string&)> WorkerCommand(const TaskProcesses& processes,
                                                                                const std::string& directory) {
   return [processes, directory](int index, const std::string& master) {
@@ -99,7 +99,7 @@ std::function<std::vector<std::string>(int, const std::string&)> WorkerCommand(c
       }
       return command;
     }
-    // env finds the program as a shell does.
+    // env finds the program like a shell.
     command = {"/usr/bin/env", directory.empty() ? absl::StrCat("LOCKSTEP_MASTER=", master)
                                                  : absl::StrCat("LOCKSTEP_LAUNCH=", directory)};
     if (!name.empty()) command.push_back(absl::StrCat("LOCKSTEP_NAME=", name));
@@ -132,7 +132,7 @@ absl::Status AddChief(FileSystem* fs, const TaskProcesses& processes, const std:
   return absl::OkStatus();
 }
 
-// Completes the options for a chief of the run that the program declares in `directory`.
+// Completes the options for the chief of a run that the program declares in `directory`.
 absl::Status AddDeclaredChief(FileSystem* fs, const TaskProcesses& processes, const std::string& directory,
                               Launcher::Options* options) {
   const std::string declared = JoinPath(directory, "declared"), address = JoinPath(directory, "address");
@@ -141,7 +141,7 @@ absl::Status AddDeclaredChief(FileSystem* fs, const TaskProcesses& processes, co
   chief.address_file = address;
   chief.advertise = Loopback(options->listen);
   if (!processes.task.address_file.empty()) {
-    // The programs of this task read the address in `directory`, those of other tasks in the file.
+    // This task's programs read the address in `directory`. Other tasks' programs read it in the file.
     if (symlink(processes.task.address_file.c_str(), address.c_str()) != 0) {
       return absl::ErrnoToStatus(errno, absl::StrCat("cannot make a link ", address));
     }
@@ -213,7 +213,7 @@ absl::StatusOr<Launcher::Outcome> Supervise(Launcher::Options options, std::ostr
   return *launcher.outcome();
 }
 
-// Returns ": " and the last message that the process wrote of its own failure, if that is the last of `lines`.
+// Returns ": " and the process's last message about its own failure, if it is the last of `lines`.
 std::string LastWords(absl::string_view lines, absl::string_view process) {
   absl::string_view line = absl::StripSuffix(lines, "\n");
   line = absl::StripLeadingAsciiWhitespace(line.substr(line.rfind('\n') + 1));
@@ -225,7 +225,7 @@ std::string LastWords(absl::string_view lines, absl::string_view process) {
   return absl::ConsumePrefix(&line, absl::StrCat(process, ": ")) ? absl::StrCat(": ", line) : "";
 }
 
-// Removes a directory in which no process left a log. It stays if a program declared a run in it.
+// Removes a directory if no process left a log and no program declared a run in it.
 void RemoveTemporaryDirectory(const std::string& directory) {
   if (directory.empty()) return;
   for (const char* file : {"chief.port", "chief.sock", "address"}) unlink(JoinPath(directory, file).c_str());
@@ -313,7 +313,7 @@ int RunTaskProcesses(FileSystem* fs, const TaskProcesses& processes, std::ostrea
   if (processes.has_logs) out << "lockstep: logs are in " << directory << "\n" << std::flush;
   auto outcome = Supervise(*options, out);
   if (!outcome.ok()) return PrintError(processes.name, outcome.status().message(), kExitFailed, err);
-  // The first worker's output is shown already.
+  // The first worker's output has already been shown.
   if (absl::EndsWith(outcome->log_path, "/worker-0.log")) outcome->log_path.clear();
   const int exit_code = ReportOutcome(fs, processes.name, *outcome, out, err);
   if (!processes.has_logs) RemoveTemporaryDirectory(directory);

@@ -20,16 +20,16 @@ namespace {
 
 using Csv = config::v1::InputConfig::Csv;
 
-// The largest number of classes, of categories that are listed, and of different texts that are hashed.
+// Maximum numbers of classes, of listed categories, and of different texts to hash.
 constexpr size_t kMaxClasses = 100;
 constexpr size_t kMaxNumericClasses = 20;
 constexpr size_t kMaxListed = 50;
 constexpr size_t kMaxHashed = 2000;
-// Names that the column to predict often has, and texts that stand for a missing number (ParseCsvField).
+// Common names of the column to predict, and texts that represent a missing number (ParseCsvField).
 constexpr absl::string_view kLabelNames[] = {"label",   "labels",   "class",     "target",   "y",
                                              "outcome", "response", "diagnosis", "survived", "species"};
 constexpr absl::string_view kMissing[] = {"", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "?"};
-// The category of missing texts.
+// The category for missing texts.
 constexpr char kMissingCategory[] = "missing";
 constexpr char kWriteNumbers[] = "; write a point for decimals, and nothing between thousands";
 
@@ -38,13 +38,13 @@ constexpr int64_t kEpochs = 30;
 constexpr int64_t kMaxSteps = 20000;
 constexpr double kTestFraction = 0.2;
 
-// The values of a column of the sample.
+// The values in a column of the sample.
 struct Contents {
   std::map<std::string, int64_t> values;
   int64_t missing = 0;
   bool are_numbers = true;
   bool are_integers = true;
-  // True if all texts would be numbers without their commas.
+  // True if all texts are numbers once their commas are removed.
   bool have_commas = false;
 };
 
@@ -69,7 +69,7 @@ Contents ContentsOf(const CsvSample& sample, size_t column) {
   if (contents.are_numbers) return contents;
   contents.have_commas = std::all_of(contents.values.begin(), contents.values.end(),
                                      [](const auto& value) { return IsNumber(WithoutCommas(value.first)); });
-  // Among words, such a text is one of them.
+  // In a column of words, such a text is a word.
   for (const auto& row : sample.rows) {
     const std::string& text = row[column];
     if (text.empty() || std::find(std::begin(kMissing), std::end(kMissing), text) == std::end(kMissing)) continue;
@@ -105,13 +105,13 @@ absl::StatusOr<size_t> FindLabel(const CsvSample& sample, absl::string_view labe
     const std::string name = absl::AsciiStrToLower(names[i]);
     if (std::find(std::begin(kLabelNames), std::end(kLabelNames), name) != std::end(kLabelNames)) return i;
   }
-  // A separator at the end of each line makes an empty last column.
+  // A separator at the end of each line creates an empty last column.
   size_t last = names.size() - 1;
   while (last > 0 && ContentsOf(sample, last).values.empty()) --last;
   return last;
 }
 
-// Returns the values in the order of classes: numbers by size, words bytewise.
+// Returns the values in class order: numbers by size, words bytewise.
 std::vector<std::string> SortedValues(const Contents& contents) {
   std::vector<std::string> values;
   for (const auto& [value, count] : contents.values) values.push_back(value);
@@ -234,7 +234,7 @@ ColumnGuess GuessFeature(const CsvSample& sample, size_t index, bool* has_id) {
     return guess;
   }
   if (contents.are_numbers) return GuessNumber(contents, std::move(guess), sample.is_whole);
-  // Texts that hardly repeat say little about other rows.
+  // Texts that rarely repeat say little about other rows.
   if (contents.values.size() > kMaxHashed || 2 * values > rows - contents.missing) {
     if (values > static_cast<int64_t>(kMaxListed) || all_differ) {
       guess.reason = absl::StrCat("left out: a text with ", values, " values in ", rows, " rows");
@@ -292,7 +292,7 @@ std::string ConfigurationFor(const CsvSample& sample, const CsvGuess& guess, con
   const bool has_classes = guess.classes > 0;
   std::string columns;
   for (const ColumnGuess& column : guess.columns) {
-    // With a header line, columns that are not named are left out.
+    // With a header line, columns that the configuration does not name are left out.
     if (column.column.type() == Csv::SKIP && sample.has_header) continue;
     absl::StrAppend(&columns, "      ", ColumnText(column.column, sample.has_header), "\n");
   }

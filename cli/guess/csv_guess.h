@@ -11,23 +11,23 @@
 
 namespace lockstep {
 
-// A proposal to read one column of a csv file, with its reason.
+// A proposal for reading one column of a csv file, with its reason.
 struct ColumnGuess {
   config::v1::InputConfig::Csv::Column column;
-  // "a number, standardized": a clause for the user.
+  // A phrase for the user, such as "a number, standardized".
   std::string reason;
 };
 
 struct CsvGuess {
   std::vector<ColumnGuess> columns;
-  // Index of the column to predict, and the number of classes; 0 if it is a number.
+  // Index of the column to predict, and its number of classes, which is 0 if the column is a number.
   size_t label = 0;
   int64_t classes = 0;
 };
 
-// Guesses the columns' types from a sample of the rows. `label` names the column to predict; if it is empty, a column
-// with a usual name or else the last one is taken. Errors: InvalidArgument for a label that is absent or cannot be
-// predicted, and if no feature is left.
+// Guesses the columns' types from a sample of the rows. `label` names the column to predict. If it is empty, chooses a
+// column with a common label name, or else the last column. Returns InvalidArgument if the label is absent or cannot be
+// predicted, or if no feature is left.
 absl::StatusOr<CsvGuess> GuessColumns(const CsvSample& sample, absl::string_view label);
 
 // Returns a complete configuration, in text format with comments, that trains a perceptron on the file. `path` is the

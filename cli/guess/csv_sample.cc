@@ -22,12 +22,12 @@ namespace {
 
 constexpr size_t kSampleBytes = 8 << 20;
 constexpr size_t kSampleRows = 50000;
-// Number of records from which the separator is guessed.
+// Number of records used to guess the separator.
 constexpr size_t kFormRows = 100;
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// Returns the records of `data`, at most `most`, and the number of bytes that they take.
+// Returns at most `most` records of `data`, and sets `used` to the number of bytes that they take.
 Rows Split(absl::string_view data, bool at_end, char separator, size_t most, size_t* used) {
   Rows rows;
   absl::string_view rest = data;
@@ -47,7 +47,7 @@ Rows Split(absl::string_view data, bool at_end, char separator, size_t most, siz
   return rows;
 }
 
-// Returns the most frequent number of fields, and sets how many rows have it.
+// Returns the most frequent number of fields, and sets `count` to the number of rows that have it.
 size_t UsualWidth(const Rows& rows, size_t* count) {
   std::map<size_t, size_t> widths;
   for (const auto& row : rows) ++widths[row.size()];
@@ -62,7 +62,7 @@ size_t UsualWidth(const Rows& rows, size_t* count) {
   return width;
 }
 
-// Returns the separator that divides the most records into equally many fields.
+// Returns the separator that splits the most records into the same number of fields.
 char GuessSeparator(absl::string_view data, bool at_end) {
   char best = ',';
   size_t best_count = 0, best_width = 1;
@@ -98,7 +98,7 @@ bool HasNumbersBelow(const Rows& rows, size_t width) {
   return false;
 }
 
-// A header line has no number. Its names are different, or stand above numbers.
+// Returns true if the first row is a header line: it has no numbers, and its names are all different or above numbers.
 bool HasHeader(const Rows& rows, size_t width) {
   const std::vector<std::string>& first = rows.front();
   if (first.size() != width || std::any_of(first.begin(), first.end(), IsNumber)) return false;

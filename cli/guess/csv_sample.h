@@ -10,23 +10,23 @@
 
 namespace lockstep {
 
-// The first rows of a csv file, and its guessed form.
+// A csv file's first rows and its guessed form.
 struct CsvSample {
   char separator = ',';
   bool has_header = true;
-  // The names in the header line; without one, as many empty names.
+  // The names in the header line, or one empty name for each column if there is no header line.
   std::vector<std::string> names;
-  // The fields of each row, without blanks around them, in UTF-8. All have as many as `names`.
+  // The fields of each row, in UTF-8 without surrounding blanks. Each row has as many fields as `names`.
   std::vector<std::vector<std::string>> rows;
   // Number of lines in the sample that have a different number of fields.
   int64_t damaged = 0;
-  // True if `rows` are all rows of the file.
+  // True if `rows` contains all rows of the file.
   bool is_whole = true;
   // The number of rows in the file, estimated unless is_whole.
   int64_t file_rows = 0;
 };
 
-// Reads a sample. Errors: those of OpenDataFile; InvalidArgument if there are not two rows with two columns.
+// Reads a sample. Returns errors from OpenDataFile, and InvalidArgument if there are fewer than two rows or columns.
 absl::StatusOr<CsvSample> SampleCsv(FileSystem* fs, const std::string& path);
 
 // Returns true if a text is a finite number.

@@ -21,7 +21,7 @@ constexpr int64_t kEpochs = 20;
 constexpr int64_t kLeastSteps = 200, kMostSteps = 20000;
 constexpr int64_t kUnknownSteps = 10000;
 constexpr double kTestFraction = 0.2;
-// The small network halves images three times.
+// The small network halves the image size three times.
 constexpr int64_t kLeastSize = 8;
 
 std::string Quoted(absl::string_view text) { return absl::StrCat("\"", absl::Utf8SafeCEscape(text), "\""); }

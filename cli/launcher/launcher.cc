@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// The period of checks for the port file.
+// Interval between checks for the port file.
 constexpr absl::Duration kPortPoll = absl::Milliseconds(20);
 // Time for the chief to exit by itself when the run is over.
 constexpr absl::Duration kGrace = absl::Seconds(2);
@@ -90,7 +90,7 @@ void Launcher::Poll() {
 }
 
 void Launcher::ReadPortFile() {
-  // Until this chief has written the file, the chief listening at a unix socket may be another run's.
+  // Until this chief has written the file, a chief listening on the unix socket may be another run's.
   const absl::StatusOr<std::string> text = ReadFile(options_.fs, options_.port_file);
   if (!text.ok()) return;
   if (IsUnixAddress(listen_)) {
@@ -179,7 +179,7 @@ void Launcher::OnLateChiefEnd(const ProcessExit& exit, const RestartPolicy::Deci
     const int code = exit.exit_code == kExitRetryable ? kExitRetryable : decision.exit_code;
     end_ = {code, text, chief_.log_path, chief_.log_offset};
   } else if (failed_worker_ && decision.action == RestartPolicy::Decision::kFailed) {
-    // The worker failed because the run was ending; the chief's result is the cause.
+    // The worker failed because the run was ending. The chief's result is the cause.
     Fail(chief_, decision.exit_code, decision.text);
   }
 }
@@ -194,7 +194,8 @@ void Launcher::OnWorkerEnd(Child* worker, const RestartPolicy::Decision& decisio
       End(Stopped("no worker is left"));
       return StopChiefAt(options_.clock->Now());
     default:
-      // The worker has learned that the run is over; the exit of a chief of this launcher decides the outcome.
+      // The worker has learned that the run is over. If this launcher has a chief, the chief's exit decides the
+      // outcome.
       if (options_.is_declared) return OnDeclarerEnd(*worker);
       if (!HasChief() && !AnyWorkerLeft()) End({});
   }
@@ -204,7 +205,7 @@ void Launcher::OnDeclarerEnd(const Child& worker) {
   if (AnyWorkerLeft()) return;
   if (!declared_) return Fail(worker, kExitFailed, "ended without declaring a run: it made no worker");
   if (options_.other_workers) return;
-  // If the run is over, the chief ends by itself, and a stop changes nothing. Otherwise the programs have left it.
+  // If the run is over, the chief ends by itself, and a stop changes nothing. Otherwise the programs have left the run.
   End(Stopped("the program has left the run"));
   StopChiefAt(options_.clock->Now() + kGrace);
 }
@@ -242,7 +243,7 @@ void Launcher::OnSignal(int signal) {
       options_.say(absl::StrCat(ending_ || chief_.pid == 0 ? "stopping" : "stopping: the chief saves a checkpoint",
                                 "; Ctrl-C once more stops at once"));
       if (!ending_ && HasChief() && chief_.pid == 0 && declared_) {
-        // The chief was killed and waits for its restart: updates since its last checkpoint are already lost.
+        // The chief was killed and waits for its restart, so updates since its last checkpoint are already lost.
         End({kExitRetryable, "chief was not running; the same command resumes from its last checkpoint",
              chief_.log_path, chief_.log_offset});
       } else if (!ending_) {
@@ -264,8 +265,8 @@ void Launcher::RequestSave() {
   if (!HasChief()) return options_.say("the chief saves, a worker has nothing to save; continues");
   if (ending_ || chief_.pid == 0) return options_.say("there is no chief that could save now");
   options_.say("the chief saves a checkpoint, and the run continues");
-  // A chief that does not watch for signals yet ignores it, as this process and its new children do. Nothing is lost,
-  // since such a chief has nothing to save.
+  // A chief that does not watch for signals yet ignores this signal, like this process and its new children. Nothing is
+  // lost, since such a chief has nothing to save.
   options_.processes->Signal(chief_.pid, SIGUSR1);
 }
 

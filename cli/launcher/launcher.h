@@ -17,12 +17,12 @@
 
 namespace lockstep {
 
-// Keeps the processes of a run on this machine alive, a chief and its workers, until the chief says that the run is
-// over. Usually the chief starts first; with Options::is_declared the workers do, because one of them declares the run.
-// Without Options::chief_command the chief is elsewhere, and the workers' exits decide the outcome.
-// Life cycle: Start, then Poll after every signal and at next_poll() at the latest, until outcome() has a value;
-// all processes have ended by then. A stop signals the chief first, and the workers after it has ended, so that no
-// worker leaves a step half applied that the chief is about to save. Never blocks and has no thread. Not thread-safe.
+// Keeps a run's processes on this machine, a chief and its workers, alive until the chief says that the run is over.
+// Usually the chief starts first. With Options::is_declared, the workers start first, because one of them declares the
+// run. Without Options::chief_command, the chief is elsewhere, and the workers' exits decide the outcome.
+// Call Start, then Poll after every signal and no later than next_poll(), until outcome() has a value. All processes
+// have ended by then. A stop signals the chief first, and the workers after the chief has ended, so that no worker
+// leaves a step half applied that the chief is about to save. Never blocks and has no thread. Not thread-safe.
 class Launcher {
  public:
   struct Options {
@@ -30,41 +30,42 @@ class Launcher {
     Clock* clock = nullptr;
     ProcessTable* processes = nullptr;
     FileSystem* fs = nullptr;
-    // Returns the chief's command for an address to listen on. The chief writes the port that it got to port_file, and
-    // gets the same port when it is restarted. Null if the chief is elsewhere, at `master`.
+    // Returns the chief's command for an address to listen on. The chief writes its port to port_file, and gets the
+    // same port after a restart. Null if the chief is elsewhere, at `master`.
     std::function<std::vector<std::string>(const std::string& listen)> chief_command;
-    // Returns the command of worker 0, 1, ... for the chief's address.
+    // Returns the command for worker 0, 1, ..., given the chief's address.
     std::function<std::vector<std::string>(int worker, const std::string& master)> worker_command;
     int workers = 2;
-    // True if workers of other launchers compute too: the run continues when all of this one have been stopped.
+    // True if other launchers also have workers. The run then continues after all of this launcher's workers have
+    // stopped.
     bool other_workers = false;
-    // If set, the workers start first, with `master`, and the chief when this returns true.
+    // If set, the workers start first, with `master`, and the chief starts when this returns true.
     std::function<bool()> is_declared;
-    // The chief's address for workers: with is_declared, a file that the chief will write. Empty if this launcher's
-    // chief reports its port.
+    // The chief's address for workers. With is_declared, it is a file that the chief will write. Empty if this
+    // launcher's chief reports its port.
     std::string master;
     // Time for workers to exit by themselves when the run is over.
     absl::Duration worker_grace = absl::Seconds(2);
     // Limit for each process.
     int64_t max_restarts = 10;
-    // "host:port" (port 0: any free one), "unix:/path" or "unix-abstract:name".
+    // "host:port" (port 0 means any free port), "unix:/path" or "unix-abstract:name".
     std::string listen = "127.0.0.1:0";
     std::string port_file;
     // The logs are chief.log, worker-0.log, ... in this directory, which must exist. If empty, the processes write to
-    // the stdout and stderr of this one.
+    // this process's stdout and stderr.
     std::string log_directory;
-    // Receives the id of each process that has ended and is not the launcher's; may be null.
+    // Receives the id of each ended process that is not the launcher's. May be null.
     std::function<void(int pid)> on_other_exit;
     // Receives messages about the processes, in whole lines without a line feed.
     std::function<void(const std::string&)> say;
-    // Time for the chief to save its last step and exit after a stop signal; then it is killed.
+    // Time for the chief to save its last step and exit after a stop signal. After that, it is killed.
     absl::Duration stop_limit = absl::Seconds(35);
   };
   struct Outcome {
     int exit_code = 0;
-    // Why the run failed or was stopped, in one line; empty if it has finished.
+    // Why the run failed or was stopped, in one line. Empty if it has finished.
     std::string message;
-    // The log of the process that failed; empty if none failed.
+    // The log of the process that failed. Empty if none failed.
     std::string log_path;
     // Offset in the log at which the process began to write when it was last started.
     uint64_t log_offset = 0;
@@ -72,20 +73,20 @@ class Launcher {
 
   explicit Launcher(Options options);
 
-  // Starts the chief; the workers follow when it listens. With is_declared, or without a chief, Poll starts the
-  // workers. Errors are those of the program or of the port file.
+  // Starts the chief. The workers follow when it listens. With is_declared, or without a chief, Poll starts the
+  // workers. Returns errors about the program or the port file.
   absl::Status Start();
-  // Collects the processes that have ended, and performs the actions that are due.
+  // Collects ended processes and performs the actions that are due.
   void Poll();
   // Called when this process receives one of WatchedSignals(). The first stop signal asks the chief to save its last
-  // step and stop; one that means an immediate end, as StopRequests defines it, kills all processes. If the run is
-  // ending already, it ends sooner, with the same outcome. The outcome of a stop is kExitTerminated only if the chief
-  // says that its last step is saved. A save signal is passed on to the chief.
+  // step and stop. A signal that means an immediate end, as StopRequests defines it, kills all processes. If the run is
+  // already ending, it ends sooner, with the same outcome. The outcome of a stop is kExitTerminated only if the chief
+  // says that its last step is saved. Passes a save signal on to the chief.
   void OnSignal(int signal);
 
-  // The time at which Poll must be called at the latest, signals aside.
+  // Returns the latest time at which Poll must be called if no signal arrives.
   absl::Time next_poll() const;
-  // The chief's address, "grpc://host:port" or the unix socket's, once it is known.
+  // Returns the chief's address, "grpc://host:port" or a unix socket, once it is known.
   const std::string& master() const { return master_; }
   const absl::optional<Outcome>& outcome() const { return outcome_; }
 
@@ -100,16 +101,16 @@ class Launcher {
     int pid = 0;
     absl::Time started;
     uint64_t log_offset = 0;
-    // Time to start the process; InfiniteFuture if never.
+    // When to start the process, or InfiniteFuture for never.
     absl::Time start_at = absl::InfiniteFuture();
-    // At the end: the times to send SIGTERM and to kill, and whether either was sent.
+    // While the run is ending: when to send SIGTERM and when to kill, and whether either signal was sent.
     absl::Time terminate_at = absl::InfiniteFuture();
     absl::Time kill_at = absl::InfiniteFuture();
     bool told = false;
   };
 
   bool HasChief() const { return options_.chief_command != nullptr; }
-  // Returns the path of a process's log; empty if it has none.
+  // Returns the path of a process's log, or an empty string if it has none.
   std::string LogPath(const std::string& name) const;
   absl::Status StartChild(Child* child, std::vector<std::string> command);
   void StartPending();
@@ -121,10 +122,10 @@ class Launcher {
   void OnLateChiefEnd(const ProcessExit& exit, const RestartPolicy::Decision& decision);
   // Handles a program's worker that ends without an error while the run continues.
   void OnDeclarerEnd(const Child& worker);
-  // After this no process is started.
+  // Begins the end of the run. No process is started after this.
   void End(Outcome outcome);
   void Fail(const Child& culprit, int exit_code, const std::string& text);
-  // Signals the chief at `when`, if it runs, and the workers after it has ended.
+  // Signals the chief at `when` if it is running, and the workers after it has ended.
   void StopChiefAt(absl::Time when);
   void StopWorkersAt(absl::Time when);
   void RequestSave();
@@ -144,7 +145,7 @@ class Launcher {
   // False while no worker has declared the run.
   bool declared_;
   bool ending_ = false;
-  // The outcome once all processes have ended, and whether a worker, not the chief, caused it.
+  // The outcome once all processes have ended, and whether a worker rather than the chief caused it.
   Outcome end_;
   bool failed_worker_ = false;
   StopRequests stop_requests_;

@@ -111,7 +111,7 @@ class LauncherTest : public ::testing::Test {
     launcher_->Poll();
     ASSERT_EQ(processes_.running.size(), workers);
   }
-  // Starts workers of which one declares the run.
+  // Starts workers, one of which declares the run.
   void StartProgram(int workers = 2) {
     is_declared_ = [this] { return declared_; };
     Make(workers);

@@ -18,12 +18,12 @@ absl::Status Error(absl::string_view what, const std::string& path, int error) {
   return absl::ErrnoToStatus(error, absl::StrCat("cannot ", what, " ", path));
 }
 
-// Runs in the child between fork and exec, so it makes only calls that are safe there. A negative `log` stands for the
-// supervisor's stdout and stderr. Never returns.
+// Runs in the child between fork and exec, and therefore makes only calls that are safe there. A negative `log` means
+// the supervisor's stdout and stderr. Never returns.
 [[noreturn]] void Become(char* const* arguments, int log, pid_t parent, int error_pipe) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != parent) _exit(143);  // It died before it could be watched.
+  if (getppid() != parent) _exit(143);  // The parent died before it could be watched.
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -63,7 +63,7 @@ absl::StatusOr<int> PosixProcessTable::Start(const ProcessSpec& spec) {
     log = open(spec.log_path.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
     if (log < 0) return Error("write", spec.log_path, errno);
   }
-  // Closed by exec; otherwise carries the reason why exec failed.
+  // exec closes the pipe. If exec fails, the pipe carries the reason.
   int error_pipe[2];
   if (pipe2(error_pipe, O_CLOEXEC) != 0) {
     const int error = errno;
@@ -92,7 +92,7 @@ absl::StatusOr<int> PosixProcessTable::Start(const ProcessSpec& spec) {
 }
 
 void PosixProcessTable::Signal(int pid, int signal) {
-  // SIGKILL gives a program no chance to end its own children: it goes to the whole group.
+  // SIGKILL goes to the whole group, because the program gets no chance to end its own children.
   kill(signal == SIGKILL ? -pid : pid, signal);
 }
 

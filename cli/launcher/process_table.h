@@ -12,7 +12,7 @@ namespace lockstep {
 struct ProcessSpec {
   // The program's path, then its arguments.
   std::vector<std::string> command;
-  // Receives stdout and stderr, appended. If empty, the process has those of the supervisor.
+  // The file to which stdout and stderr are appended. If empty, the process uses the supervisor's.
   std::string log_path;
 };
 
@@ -26,11 +26,11 @@ struct ProcessExit {
 // Returns "SIGTERM", or "signal 35" for a signal without a name.
 std::string SignalText(int signal);
 
-// "ended with exit code 1", "was killed by SIGKILL".
+// Returns, for example, "ended with exit code 1" or "was killed by SIGKILL".
 std::string ExitText(const ProcessExit& exit);
 
-// Child processes, as their supervisor sees them. Not thread-safe: one thread makes all calls, and must outlive the
-// processes.
+// Child processes from their supervisor's point of view. Not thread-safe: one thread must make all calls and outlive
+// the processes.
 class ProcessTable {
  public:
   virtual ~ProcessTable() = default;
@@ -38,15 +38,15 @@ class ProcessTable {
   // Returns the new process's id. Errors name the log or the program.
   virtual absl::StatusOr<int> Start(const ProcessSpec& spec) = 0;
 
-  // Sends a signal to a process whose exit has not been returned; if it has already exited, does nothing.
+  // Sends a signal to a process whose exit has not been returned. Does nothing if it has already exited.
   virtual void Signal(int pid, int signal) = 0;
 
   // Returns a process that has ended since the last call, or nullopt. Does not block.
   virtual absl::optional<ProcessExit> NextExit() = 0;
 };
 
-// The machine's processes. Each child has its own process group, so that Ctrl-C in the terminal reaches the supervisor
-// alone. It starts with no blocked signals and no input, and gets SIGTERM when the supervisor dies.
+// Real processes. Each child has its own process group, so that Ctrl-C in the terminal reaches only the supervisor. A
+// child starts with no blocked signals and no input, and gets SIGTERM when the supervisor dies.
 class PosixProcessTable : public ProcessTable {
  public:
   absl::StatusOr<int> Start(const ProcessSpec& spec) override;

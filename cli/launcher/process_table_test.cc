@@ -121,7 +121,7 @@ TEST_F(PosixProcessTableTest, ChildWithoutALogInheritsTheOutput) {
 }
 
 TEST_F(PosixProcessTableTest, EndsItsChildrenWhenTheSupervisorDies) {
-  // A supervisor that starts a child, which prints its id, and is then killed.
+  // Runs a supervisor that starts a child, which prints its id. The supervisor is then killed.
   int pipe_ends[2];
   ASSERT_EQ(pipe(pipe_ends), 0);
   const pid_t supervisor = fork();
@@ -139,7 +139,7 @@ TEST_F(PosixProcessTableTest, EndsItsChildrenWhenTheSupervisorDies) {
   ASSERT_EQ(kill(supervisor, SIGKILL), 0);
   ASSERT_EQ(waitpid(supervisor, nullptr, 0), supervisor);
   close(pipe_ends[1]);
-  // The child exits by itself: then its id is free, or it is a zombie of another parent.
+  // Waits until the child has exited by itself. Then its id is free, or it is another parent's zombie.
   const std::string stat = absl::StrCat("/proc/", child, "/stat");
   for (;;) {
     const auto text = ReadFile(FileSystem::Real(), stat);

@@ -15,15 +15,15 @@ absl::optional<std::string> Environment(const char* variable);
 // Returns the path of this program.
 std::string ThisProgram();
 
-// Notes that the main function of this program is LockstepMain, so that it runs the command that follows its name.
+// Records that this program's main function is LockstepMain, so that the program runs the command after its name.
 // Called by LockstepMain.
 void NoteCommandLine();
-// True after NoteCommandLine. Other programs that call a command, such as tests, must not be started with one: they
-// would begin from the start.
+// Returns true after NoteCommandLine. Other programs that call a command, such as tests, must not be started again with
+// a command, because they would run from their beginning.
 bool IsCommandLine();
 
-// Returns the program of a chief: LOCKSTEP_CHIEF_BINARY, or else the one in bazel's folder for it or next to this
-// program. NotFound names the places.
+// Returns the chief's program: LOCKSTEP_CHIEF_BINARY, or else the program in bazel's folder or next to this program.
+// NotFound names the places.
 absl::StatusOr<std::string> FindChief(FileSystem* fs);
 
 }  // namespace lockstep

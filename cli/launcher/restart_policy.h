@@ -11,30 +11,30 @@
 
 namespace lockstep {
 
-// Decides whether to restart a process of a run when it exits. Every ten minutes (kForgiveAfter) of running time,
-// summed over restarts, forgive one restart. Reads no clock and starts nothing. Not thread-safe.
+// Decides whether to restart a run's process when it exits. Every ten minutes (kForgiveAfter) of running time, summed
+// over restarts, one restart is forgiven. Reads no clock and starts nothing. Not thread-safe.
 class RestartPolicy {
  public:
   static constexpr absl::Duration kForgiveAfter = absl::Minutes(10);
 
-  // `seed` spreads the delays of several processes.
+  // `seed` makes the delays of several processes differ.
   RestartPolicy(int64_t max_restarts, uint64_t seed);
 
   struct Decision {
     enum Action {
       kFinished,    // exit code 0
       kStopped,     // it was asked to stop (exit code 143, SIGTERM, SIGINT)
-      kStartAgain,  // killed or retryable: start it again after `delay`
-      kFailed,      // anything else, or started again too often: the run ends with `exit_code`
+      kStartAgain,  // killed or retryable: restart it after `delay`
+      kFailed,      // anything else, or restarted too often: the run ends with `exit_code`
     };
     Action action = kFailed;
     absl::Duration delay = absl::ZeroDuration();
     int exit_code = kExitFailed;
-    // A message that follows the process's name: "was killed by SIGKILL; starting it again (1 of 10)".
+    // A message to put after the process's name, e.g. "was killed by SIGKILL; starting it again (1 of 10)".
     std::string text;
   };
 
-  // `lived` is the time from the process's start to its exit. A process that ran for long is restarted with the
+  // `lived` is the time from the process's start to its exit. A process that ran for a long time is restarted with the
   // shortest delay.
   Decision OnExit(const ProcessExit& exit, absl::Duration lived);
 
@@ -42,7 +42,7 @@ class RestartPolicy {
   void Forgive(absl::Duration lived);
 
   const int64_t max_restarts_;
-  // Restarts that are not forgiven yet.
+  // Number of restarts that are not forgiven yet.
   int64_t restarts_ = 0;
   // Running time since a restart was last forgiven.
   absl::Duration unforgiven_life_;

@@ -14,7 +14,7 @@ RunPage::~RunPage() {
 void RunPage::Start(const std::string& master) {
   if (started_) return;
   started_ = true;
-  // Remove the address of an earlier run's page.
+  // Removes the address of an earlier run's page.
   options_.fs->Remove(UrlFile()).IgnoreError();
   ProcessSpec spec;
   spec.command = options_.command;

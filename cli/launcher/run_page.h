@@ -11,8 +11,8 @@
 
 namespace lockstep {
 
-// The process that serves the page of a run (`lockstep page`), from Start to the destructor. A page that cannot be
-// started or ends is no failure of the run: it is not started again. Not thread-safe.
+// The process that serves a run's page (`lockstep page`), from Start to the destructor. If the page cannot be started
+// or ends, the run does not fail, and the page is not started again. Not thread-safe.
 class RunPage {
  public:
   struct Options {
@@ -22,7 +22,7 @@ class RunPage {
     std::vector<std::string> command;
     std::string http;
     std::string logdir;
-    // The page's log and the file with its address.
+    // The directory for the page's log and the file with its address.
     std::string log_directory;
   };
 
@@ -34,9 +34,9 @@ class RunPage {
 
   // Starts the page for a chief, once.
   void Start(const std::string& master);
-  // Returns a line for people, once, when the page serves or when it has failed.
+  // Returns a human-readable line once, when the page serves or has failed.
   absl::optional<std::string> TakeLine();
-  // The table has returned the exit of a process; ignores other processes than the page's.
+  // Called when the table has returned a process's exit. Ignores processes other than the page's.
   void OnExit(int pid);
 
  private:
@@ -47,7 +47,7 @@ class RunPage {
   bool started_ = false;
   bool told_ = false;
   std::string problem_;
-  int pid_ = 0;  // 0: it does not run
+  int pid_ = 0;  // 0 if not running
 };
 
 }  // namespace lockstep

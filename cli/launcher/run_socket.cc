@@ -33,7 +33,7 @@ absl::Status CheckPlace(const std::string& place) {
   return absl::OkStatus();
 }
 
-// Creates the directory, or checks that an existing one is as private.
+// Creates the directory, or checks that an existing one is equally private.
 absl::Status MakePrivate(const std::string& path) {
   if (mkdir(path.c_str(), S_IRWXU) != 0 && errno != EEXIST) return Failed(path);
   struct stat directory;
@@ -48,7 +48,7 @@ absl::StatusOr<std::string> MakeIn(const std::string& place, const std::string& 
   const std::string directory = absl::StrCat(place, "/lockstep-", geteuid());
   const std::string path = absl::StrCat(directory, "/", name);
   if (path.size() >= sizeof(sockaddr_un::sun_path)) return Unsafe(directory, "its path is too long");
-  // The chief's address list is separated by commas.
+  // Commas separate the chief's addresses.
   if (!absl::StartsWith(path, "/") || absl::StrContains(path, ",")) {
     return Unsafe(directory, "its path is relative or has a comma");
   }

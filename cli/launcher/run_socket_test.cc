@@ -24,11 +24,11 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr uid_t kNobody = 65534;
-// Exit codes of a child, above any errno.
+// A child's exit codes, above any errno.
 constexpr int kConnected = 200;
 constexpr int kNoOtherUser = 201;
 
-// Returns the address of that name; abstract if it begins with a zero byte.
+// Returns the address with this name. It is abstract if the name begins with a zero byte.
 std::pair<sockaddr_un, socklen_t> Address(const std::string& name) {
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
@@ -49,7 +49,7 @@ class Listener {
   const int fd_;
 };
 
-// Connects as a process of that user; returns kConnected or an errno.
+// Connects from a process of this user. Returns kConnected or an errno.
 int ConnectAs(uid_t user, const std::string& name) {
   const pid_t child = fork();
   if (child == 0) {

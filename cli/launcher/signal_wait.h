@@ -13,15 +13,15 @@ namespace lockstep {
 class SignalWait {
  public:
   SignalWait();
-  // Pending signals take effect now.
+  // Unblocks the signals. Pending signals take effect now.
   ~SignalWait();
   SignalWait(const SignalWait&) = delete;
   SignalWait& operator=(const SignalWait&) = delete;
 
-  // Blocks until one of the signals arrives; returns nullopt after `limit`.
+  // Blocks until one of the signals arrives, or returns nullopt after `limit`.
   absl::optional<int> Wait(absl::Duration limit);
-  // Call when the process is stopping and about to exit: later and pending stop signals repeat the same request, and do
-  // not change how the process ends.
+  // Ignores later and pending stop signals, which would only repeat the request. Call it when the process is stopping
+  // and about to exit.
   void IgnoreStops();
 
  private:

@@ -9,13 +9,13 @@
 namespace lockstep {
 namespace {
 
-// The size of a tile's longer side, in pixels, about.
+// Approximate length of a tile's longer side, in pixels.
 constexpr int64_t kTileSide = 96;
 constexpr int64_t kGap = 6;
 // Digits of 3 x 5 pixels, drawn twice as large.
 constexpr int64_t kDigitWidth = 3, kDigitHeight = 5, kDigitScale = 2;
 constexpr int64_t kTextHeight = kDigitHeight * kDigitScale + 4;
-// Each digit's rows from the top, three bits each, the left one first.
+// Each digit's rows from top to bottom, three bits each, leftmost bit first.
 constexpr uint16_t kDigits[10] = {0b111101101101111, 0b010110010010111, 0b111001111100111, 0b111001111001111,
                                   0b101101111001001, 0b111100111001111, 0b111100111101111, 0b111001001001001,
                                   0b111101111101111, 0b111101111001111};
@@ -61,7 +61,7 @@ absl::StatusOr<std::string> ContactSheet(const Shape& shape, absl::Span<const fl
                                          absl::Span<const int64_t> labels, float black, float white) {
   const int64_t height = shape.dim(0), width = shape.dim(1), channels = shape.rank() == 3 ? shape.dim(2) : 1;
   const int64_t side = std::max(height, width);
-  // A pixel becomes `up` x `up` pixels, or stands for `down` x `down` of them.
+  // A pixel becomes `up` x `up` pixels, or represents `down` x `down` pixels.
   const int64_t up = std::max<int64_t>(1, kTileSide / side), down = std::max<int64_t>(1, side / kTileSide);
   const int64_t tile_height = (height + down - 1) / down * up, tile_width = (width + down - 1) / down * up;
   const auto count = static_cast<int64_t>(images.size()) / shape.num_elements();

@@ -14,10 +14,10 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kBatch = 64;
-// Features of an example that a table shows.
+// Number of an example's features that a table shows.
 constexpr int64_t kShownFeatures = 8;
 
-// Collects the range of numbers, added one by one.
+// Collects the range of numbers that are added one by one.
 class RangeOfNumbers {
  public:
   void Add(double x) {
@@ -76,7 +76,7 @@ std::string LabelText(const Dataset& dataset, const Batch& batch, int64_t i, con
 std::vector<int64_t> SpreadExamples(int64_t size, int64_t count) {
   count = std::min(size, count);
   std::vector<int64_t> examples(count);
-  // Without overflow: both factors are below 2^31, or size is divided first.
+  // Avoids overflow: both factors are below 2^31, or size is divided first.
   for (int64_t i = 0; i < count; ++i) examples[i] = size / count * i + size % count * i / count;
   return examples;
 }
@@ -148,7 +148,7 @@ absl::StatusOr<std::string> ExampleTable(const Dataset& dataset, const std::vect
   columns.push_back({dataset.spec().classes > 0 ? "label" : "targets"});
   columns.push_back({features > kShownFeatures ? absl::StrCat("first of ", features, " features") : "features"});
   TextTable table(std::move(columns));
-  // The rows of the examples: rows without an example lie between them.
+  // Finds the examples' rows. There may be rows without an example between them.
   int64_t row = 0;
   for (const int64_t example : examples) {
     while (dataset.RowAt(row).example != example) ++row;

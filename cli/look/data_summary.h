@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// Numbers of one feature, or of all of them together.
+// The range of one feature, or of all features together.
 struct ValueRange {
   double least = 0;
   double greatest = 0;
@@ -18,11 +18,11 @@ struct ValueRange {
   double stddev = 0;
 };
 
-// The label, or the targets, and features of a split, as a model gets them.
+// Summarizes a split's labels or targets, and its features, in the form that a model gets.
 struct DataSummary {
   // Number of examples that were read.
   int64_t examples = 0;
-  // Examples of each class; empty if labels are targets.
+  // Number of examples of each class. Empty if the labels are targets.
   std::vector<int64_t> labels;
   ValueRange features;
   // The range of each feature. Empty if there are more than kMostColumns.
@@ -32,11 +32,11 @@ struct DataSummary {
   static constexpr int64_t kMostColumns = 64;
 };
 
-// Returns the numbers of `count` examples of a dataset, spread evenly: 0, size / count, ... All of them if there are
-// not more.
+// Returns the numbers of `count` examples of a dataset, spread evenly: 0, size / count, ... Returns all examples if
+// there are no more than `count`.
 std::vector<int64_t> SpreadExamples(int64_t size, int64_t count);
 
-// Reads at most `most` examples, spread evenly, a few at a time. Errors: those of Dataset::Read.
+// Reads at most `most` examples, spread evenly, a few at a time. Returns errors from Dataset::Read.
 absl::StatusOr<DataSummary> Summarize(const Dataset& dataset, int64_t most);
 
 // Formats label counts and ranges as tables. `names` has the classes' names, or is empty.

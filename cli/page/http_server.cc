@@ -25,7 +25,7 @@ namespace {
 constexpr unsigned kMaxConnections = 512;
 constexpr size_t kConnectionBytes = 16 << 10;
 constexpr unsigned kTimeoutSeconds = 10;
-// A reply has up to some megabytes, and each client may request a different part and read it slowly.
+// A reply may have several megabytes, and each client may request a different part and read it slowly.
 constexpr size_t kMaxUnsentBytes = 64 << 20;
 
 struct Address {
@@ -54,7 +54,7 @@ bool IsIp(const std::string& host) {
   return inet_pton(AF_INET, host.c_str(), &bytes) == 1 || inet_pton(AF_INET6, host.c_str(), &bytes) == 1;
 }
 
-// Returns the socket's address, with its length in bytes; 0 if the host is no IP address.
+// Fills in the socket's address and returns its length in bytes, or 0 if the host is not an IP address.
 socklen_t FillAddress(const Address& address, sockaddr_storage* storage) {
   std::memset(storage, 0, sizeof(*storage));
   auto* const v4 = reinterpret_cast<sockaddr_in*>(storage);
@@ -77,7 +77,7 @@ HttpReply Refusal(int status, const std::string& text) {
   return reply;
 }
 
-// Takes as long for a wrong token as for the right one.
+// Takes the same time for a wrong token as for the right one.
 bool SameToken(absl::string_view given, const std::string& token) {
   unsigned difference = given.size() == token.size() ? 0 : 1;
   for (size_t i = 0; i < given.size(); ++i) {
@@ -91,7 +91,7 @@ std::string Header(MHD_Connection* connection, const char* name) {
   return value == nullptr ? std::string() : value;
 }
 
-// The body that a response sends; freed with it.
+// The body that a response sends. Freed together with the response.
 struct Body {
   Body(std::shared_ptr<const std::string> body, size_t* unsent) : text(std::move(body)), unsent_bytes(unsent) {
     *unsent_bytes += text->size();
@@ -183,7 +183,7 @@ struct HttpCallbacks {
 
   static MHD_Result OnRequest(void* cls, MHD_Connection* connection, const char* path, const char* method,
                               const char* /*version*/, const char* /*data*/, size_t* size, void** state) {
-    // The first call comes with the headers. An answer to it ends the connection if a body follows.
+    // The first call comes with the headers. Answering it would end the connection if a body follows.
     if (*size != 0) return MHD_NO;
     static char seen;
     const bool has_body =
@@ -223,7 +223,7 @@ absl::Status HttpServer::Listen() {
   sockaddr_storage bound;
   socklen_t bound_length = sizeof(bound);
   getsockname(socket_fd, reinterpret_cast<sockaddr*>(&bound), &bound_length);
-  // The port is at the same place in both.
+  // The port is at the same place in both address types.
   port_ = ntohs(reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
   const bool v6 = storage.ss_family == AF_INET6;
   url_ = absl::StrCat("http://", v6 ? "[" : "", address.host, v6 ? "]" : "", ":", port_);

@@ -16,28 +16,28 @@ struct MHD_Daemon;
 
 namespace lockstep {
 
-// The part of a GET request that handlers see.
+// The parts of a GET request that handlers see.
 struct HttpRequest {
   std::string path;  // without the query
-  // Returns an argument of the query; nullopt if there is none.
+  // Returns an argument of the query, or nullopt if it is absent.
   std::function<absl::optional<std::string>(const char* name)> argument;
 };
 
 struct HttpReply {
   int status = 200;
   std::string content_type = "text/plain; charset=utf-8";
-  // Shared by all clients that are being sent it.
+  // Shared by all clients to which it is being sent.
   std::shared_ptr<const std::string> body;
 };
 
-// Returns true if a browser that was led to this server by a foreign name (DNS rebinding) cannot have sent the Host
-// header: it names an IP address, "localhost", or one of `names`.
+// Returns true if the Host header names an IP address, "localhost", or one of `names`. A browser that reached this
+// server through a foreign name (DNS rebinding) cannot have sent such a header.
 bool IsOwnHost(absl::string_view host, const std::set<std::string>& names);
 
-// A small HTTP/1.1 server over libmicrohttpd, one thread: GET and HEAD only, no bodies. Bounded whatever clients send:
-// 512 connections with 16 KiB each, which end after ten seconds without progress, and 64 MiB of replies that they have
-// not taken yet; beyond it a request gets 503. Serves from the constructor to the destructor. The handler is called on
-// the server's thread and must not block.
+// A small HTTP/1.1 server over libmicrohttpd with one thread. Accepts only GET and HEAD without bodies. Its memory is
+// bounded whatever clients send: 512 connections with 16 KiB each, which end after ten seconds without progress, and 64
+// MiB of replies that clients have not taken yet. Beyond that, a request gets 503. Serves from the constructor to the
+// destructor. The handler is called on the server's thread and must not block.
 class HttpServer {
  public:
   using Handler = std::function<HttpReply(const HttpRequest&)>;
@@ -46,7 +46,7 @@ class HttpServer {
     std::string address = "127.0.0.1:0";
     // Names besides IP addresses and "localhost" that requests may use for this host.
     std::set<std::string> names;
-    // If not empty, handlers other than that of "/" are reached only with "Authorization: Bearer TOKEN".
+    // If not empty, all paths except "/" require "Authorization: Bearer TOKEN".
     std::string token;
     Handler handler;
   };
@@ -55,7 +55,7 @@ class HttpServer {
   static absl::StatusOr<std::unique_ptr<HttpServer>> Start(Options options);
   ~HttpServer();
 
-  // "http://127.0.0.1:9464"
+  // Returns, for example, "http://127.0.0.1:9464".
   const std::string& url() const { return url_; }
   int port() const { return port_; }
 
@@ -66,7 +66,7 @@ class HttpServer {
 
   const Options options_;
   MHD_Daemon* daemon_ = nullptr;
-  // Bytes of the replies in flight. Used by the server's thread, and by the destructor after it.
+  // Number of bytes of replies in flight. Used by the server's thread, and afterwards by the destructor.
   size_t unsent_bytes_ = 0;
   std::string url_;
   int port_ = 0;

@@ -19,7 +19,7 @@
 namespace lockstep {
 namespace {
 
-// A client that sends given bytes.
+// A client that sends the given bytes.
 class Client {
  public:
   explicit Client(int port) : socket_(socket(AF_INET, SOCK_STREAM, 0)) {

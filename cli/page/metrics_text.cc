@@ -13,12 +13,12 @@
 namespace lockstep {
 namespace {
 
-// A worker that has sent nothing for this long is silent.
+// A worker that has sent nothing for this long counts as silent.
 constexpr double kSilentSeconds = 2;
 
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
-// Writes families of metrics for one text.
+// Writes metric families for one text.
 class MetricsWriter {
  public:
   // Begins a family; its samples follow.
@@ -26,7 +26,7 @@ class MetricsWriter {
     name_ = "lockstep_" + name;
     Begin(type, help);
   }
-  // Begins a family whose name is shared with other programs.
+  // Begins a family whose name other programs also use.
   void CommonFamily(const std::string& name, const char* type, const char* help) {
     name_ = name;
     Begin(type, help);
@@ -123,7 +123,7 @@ void WriteSteps(const v1::WatchRunReply& last, MetricsWriter* out) {
                static_cast<double>(counters.sessions_refused()));
 }
 
-// Sessions of one name are one worker.
+// Sessions with the same name are one worker.
 struct WorkerSums {
   v1::WorkerStatus status;
   v1::WorkerTimes times;
@@ -133,7 +133,7 @@ std::map<std::string, WorkerSums> SumWorkers(const v1::WatchRunReply& last) {
   std::map<std::string, WorkerSums> workers;
   std::map<std::string, const v1::WorkerStatus*> by_name;
   for (const v1::WorkerStatus& worker : last.status().worker()) by_name[worker.name()] = &worker;
-  // At most 200, as in WatchRunReply.worker, so that the number of series is bounded.
+  // Like WatchRunReply.worker, has at most 200 entries, which limits the number of series.
   for (const v1::WorkerTimes& times : last.worker()) {
     WorkerSums& sums = workers[times.name()];
     sums.times = times;

@@ -10,8 +10,8 @@ namespace lockstep {
 // The content type of MetricsText.
 extern const char kMetricsType[];
 
-// Returns the metrics of a run in Prometheus' text format, version 0.0.4. docs/observe.md lists them. Before the
-// chief's first reply, returns only the metrics of the view itself.
+// Returns a run's metrics in Prometheus' text format, version 0.0.4. docs/observe.md lists them. Before the chief's
+// first reply, returns only the view's own metrics.
 std::string MetricsText(const RunView::Facts& facts);
 
 }  // namespace lockstep

@@ -61,7 +61,7 @@ TEST(MetricsTextTest, HasTheRunsNumbers) {
 
 TEST(MetricsTextTest, EachSeriesIsThereOnce) {
   RunView::Facts facts = ExampleFacts();
-  // A worker whose old session has not ended yet.
+  // Adds a worker whose old session has not ended yet.
   *facts.last->add_worker() = facts.last->worker(0);
   std::set<std::string> series;
   const std::string text = MetricsText(facts);

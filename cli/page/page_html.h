@@ -5,7 +5,7 @@
 
 namespace lockstep {
 
-// page.html: the whole page, which loads nothing but state.json.
+// The contents of page.html. The page loads only state.json.
 extern const absl::string_view kPageHtml;
 
 }  // namespace lockstep

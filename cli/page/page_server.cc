@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// A larger checkpoint gets no digest: reading it would disturb the run.
+// A larger checkpoint gets no digest, because reading it would disturb the run.
 constexpr uint64_t kMaxDigestedBytes = 256 << 20;
 
 constexpr char kJsonType[] = "application/json; charset=utf-8";

@@ -19,29 +19,29 @@
 
 namespace lockstep {
 
-// The page of a run: follows a chief, or reads a logdir, and serves the run's state over HTTP, from Start to the
-// destructor. Threads: one for HTTP, one that follows the chief, one that reads files.
+// Serves a run's page. Follows a chief or reads a logdir, and serves the run's state over HTTP, from Start to the
+// destructor. Has one thread for HTTP, one that follows the chief, and one that reads files.
 class PageServer {
  public:
   struct Options {
     FileSystem* fs = nullptr;  // must outlive the page, like the clock
     Clock* clock = nullptr;
-    // The chief to follow. If nullopt, the page shows the contents of the logdir.
+    // The chief to follow. If nullopt, the page shows the logdir's contents.
     absl::optional<MasterAddress> master;
     std::string master_text;
     // The page's credentials for the chief.
     Credentials credentials;
-    // The run's directory. If empty, it is the directory that the chief names, if this machine has it.
+    // The run's directory. If empty, the page uses the directory that the chief names, if this machine has it.
     std::string logdir;
     // Its handler is ignored.
     HttpServer::Options http;
-    // If true, takes any other port if the port is in use.
+    // If true, uses any other port if the requested port is in use.
     bool any_port = false;
-    // Period of looking for evaluations and digests.
+    // Interval between searches for evaluations and digests.
     absl::Duration file_period = absl::Seconds(2);
   };
 
-  // Errors: those of HttpServer::Start; without a master, those of ReadRecordedRun.
+  // Returns errors from HttpServer::Start and, without a master, from ReadRecordedRun.
   static absl::StatusOr<std::unique_ptr<PageServer>> Start(Options options);
 
   const std::string& url() const { return server_->url(); }
@@ -56,7 +56,7 @@ class PageServer {
 
   const Options options_;
   RunView view_;
-  // Used by the thread that reads files: the checkpoint whose digest was read, and the recorded run that is shown.
+  // The checkpoint whose digest was read, and the recorded run that is shown. Used by the thread that reads files.
   std::string digested_;
   std::string recorded_;
   std::unique_ptr<HttpServer> server_;

@@ -17,19 +17,19 @@
 
 namespace lockstep {
 
-// Keeps a RunView up to date, in a thread of its own: watches the chief, and looks for it again whenever it is gone, at
-// every address and in the address file. Runs from the constructor to the destructor.
+// Keeps a RunView up to date in its own thread. Watches the chief and, whenever the chief is gone, looks for it again
+// at every address and in the address file. Runs from the constructor to the destructor.
 class RunFollower {
  public:
   struct Options {
-    FileSystem* fs = nullptr;  // must outlive this, like all pointers
+    FileSystem* fs = nullptr;  // must outlive this object, like all pointers
     Clock* clock = nullptr;
     Executor* executor = Executor::Threads();
     RunView* view = nullptr;
     MasterAddress master;
-    // Begins to watch a chief.
+    // Starts watching a chief.
     std::function<std::unique_ptr<RunFeed>(const std::string& target)> watch;
-    // The time between two searches.
+    // Interval between two searches.
     absl::Duration period = absl::Milliseconds(500);
   };
 
@@ -40,7 +40,7 @@ class RunFollower {
   void Loop() ABSL_LOCKS_EXCLUDED(mutex_);
   // Looks for the chief once, and watches it until it is gone.
   void Follow() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Watches until the feed ends. Returns whether it brought anything.
+  // Watches until the feed ends. Returns true if the feed delivered anything.
   bool Watch(const std::string& target, absl::Status* status) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;

@@ -12,7 +12,7 @@
 namespace lockstep {
 namespace {
 
-// Counts the replies that were taken by all feeds: a follower that reads again has taken the one before. Thread-safe.
+// Counts the replies taken from all feeds. A follower that reads again has taken the previous reply. Thread-safe.
 class Taken {
  public:
   void Add() {
@@ -31,7 +31,7 @@ class Taken {
   int count_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// A chief that sends one reply, and then is gone or stays silent.
+// A chief that sends one reply and then disappears or stays silent.
 class FakeFeed : public RunFeed {
  public:
   FakeFeed(bool stays, Taken* taken) : stays_(stays), taken_(taken) {}

@@ -10,7 +10,7 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kEvents = 1000;
-// More points than a chief has at any time.
+// More points than a chief ever has.
 constexpr size_t kPoints = 4000;
 
 std::string PointJson(const v1::HistoryPoint& point) {

@@ -19,7 +19,7 @@
 
 namespace lockstep {
 
-// Metrics of a checkpoint on a split, as `lockstep eval` and `lockstep run` write them.
+// A checkpoint's metrics on a split, as written by `lockstep eval` and `lockstep run`.
 struct EvaluationPoint {
   int64_t step = 0;
   std::string split;
@@ -27,52 +27,52 @@ struct EvaluationPoint {
   double value = 0;
 };
 
-// The state of a run for a page, assembled from the replies of WatchRun across the chief's incarnations. Keeps it while
+// A run's state for a page, assembled from WatchRun's replies across the chief's incarnations. Keeps the state while
 // the chief is absent. Thread-safe.
 class RunView {
  public:
-  // `master` is shown. `clock` must outlive the view.
+  // The page shows `master`. `clock` must outlive the view.
   RunView(Clock* clock, std::string master);
 
-  // Called when a chief answers. Drops points and events, because the chief's first reply has them.
+  // Called when a chief answers. Drops points and events, because the chief's first reply contains them.
   void OnConnected() ABSL_LOCKS_EXCLUDED(mutex_);
   void OnReply(const v1::WatchRunReply& reply) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Called at each attempt that no chief answers, with the reason.
+  // Called with the reason after each attempt that no chief answers.
   void OnAbsent(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Called when the address file says that the run is over, after which no chief answers.
+  // Called when the address file says that the run is over. No chief answers after that.
   void OnOver(const absl::Status& how) ABSL_LOCKS_EXCLUDED(mutex_);
   void SetEvaluations(std::vector<EvaluationPoint> evaluations) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The digest of a checkpoint's variables; empty if it is not known.
+  // Sets the digest of a checkpoint's variables. It is empty if not known.
   void SetDigest(std::string checkpoint, std::string digest) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The position of a page. The default asks for everything.
+  // A page's position in the data. The default requests everything.
   struct Cursor {
     int64_t version = -1;
     size_t points = 0;
     int64_t event = 0;
   };
-  // Returns the state as one JSON object, with the points and events after the cursor (docs/observe.md). Pages that ask
-  // for the same get the same object, until the state changes.
+  // Returns the state as one JSON object, with the points and events after the cursor (docs/observe.md). Pages with the
+  // same cursor share the same object until the state changes.
   std::shared_ptr<const std::string> StateJson(const Cursor& cursor) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the status as JSON, as `lockstep status --json` prints it.
+  // Returns the status as JSON, in the form printed by `lockstep status --json`.
   std::string StatusJson() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // The input of the metrics.
+  // The input for the metrics.
   struct Facts {
-    // The last reply; nullopt before the first.
+    // The last reply, or nullopt before the first one.
     absl::optional<v1::WatchRunReply> last;
     bool answers = false;
-    // Changes of the chief's generation that this view has seen.
+    // Number of changes of the chief's generation that this view has seen.
     int64_t restarts = 0;
-    absl::Duration absent;  // in all
+    absl::Duration absent;  // total
   };
   Facts facts() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the newest checkpoint; empty if there is none.
+  // Returns the newest checkpoint, or an empty string if there is none.
   std::string checkpoint() const ABSL_LOCKS_EXCLUDED(mutex_);
   std::string logdir() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Number of answers that are kept for other pages.
+  // Number of answers kept for other pages.
   static constexpr size_t kKept = 4;
   struct Kept {
     int64_t revision = -1;
@@ -90,7 +90,7 @@ class RunView {
   int64_t revision_ ABSL_GUARDED_BY(mutex_) = 0;
   mutable std::array<Kept, kKept> kept_ ABSL_GUARDED_BY(mutex_);
   mutable size_t next_kept_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Changes when points or events begin again.
+  // Changes when points or events start over.
   int64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<v1::HistoryPoint> points_ ABSL_GUARDED_BY(mutex_);
   // Events, numbered by this view.

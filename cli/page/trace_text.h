@@ -10,16 +10,16 @@
 
 namespace lockstep {
 
-// The steps of a running cluster on one time line, that of the chief. Life cycle: Add the replies of WatchRun with
-// `times`, then Text. Not thread-safe.
+// A running cluster's steps on the chief's timeline. Call Add for WatchRun's replies with `times`, then Text. Not
+// thread-safe.
 class StepTrace {
  public:
   void Add(const v1::WatchRunReply& reply);
-  // The number of committed steps that were collected.
+  // Returns the number of committed steps collected so far.
   size_t steps() const { return commits_.size(); }
-  // Returns the newest `steps` steps as Chrome's trace events (chrome://tracing, ui.perfetto.dev): a row for the chief,
-  // with each step from its beginning to its commit, and a row for each worker, whose phases end when its contribution
-  // arrives at the chief. Times of different machines are not compared.
+  // Returns the newest `steps` steps as Chrome trace events (chrome://tracing, ui.perfetto.dev). There is a row for the
+  // chief, with each step from its beginning to its commit, and a row for each worker, whose phases end when its
+  // contribution arrives at the chief. Does not compare times of different machines.
   std::string Text(size_t steps) const;
 
  private:

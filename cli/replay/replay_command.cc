@@ -44,7 +44,7 @@ absl::StatusOr<std::pair<int64_t, int64_t>> ParseSteps(const std::string& text) 
       absl::StrCat("--steps is \"", text, "\", must be A..B, two global steps with A < B, such as 100..200"));
 }
 
-// Prints a loss to the last bit.
+// Formats a loss with enough digits to show every bit.
 std::string LossText(double loss) { return absl::StrFormat("%.17g", loss); }
 std::string LossText(float loss) { return absl::StrFormat("%.9g", loss); }
 
@@ -68,7 +68,7 @@ absl::Status ReplaySteps(FileSystem* fs, const ReplayFlags& flags, std::ostream&
         if (step.difference) {
           const std::string what = absl::StrCat("differs from ", *step.checkpoint, " in ", *step.difference);
           out << "  " << what;
-          // Not DataLoss: damage exits with 2.
+          // Not DataLoss, because damage exits with 2.
           differs.Update(absl::InternalError(absl::StrCat("step ", step.step, " ", what)));
         }
         out << std::endl;

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// Computes steps, or one slot, of a recorded run again; a Command (cli/commands/commands.h).
+// Recomputes steps, or one slot, of a recorded run. A Command (cli/commands/commands.h).
 int ReplayCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
 }  // namespace lockstep

@@ -16,11 +16,11 @@
 
 namespace lockstep {
 
-// The properties of a configured run, found by opening its data and making its model.
+// A configured run's properties, found by opening its data and making its model.
 struct RunCheck {
   struct Split {
     std::string name;
-    // Name of the registered input; empty for built-in ones.
+    // The registered input's name. Empty for built-in inputs.
     std::string registered;
     v1::DataDigest digest;
     ExampleSpec spec;
@@ -28,18 +28,19 @@ struct RunCheck {
   std::vector<Split> splits;
   // The model for the examples of "train".
   ModelSummary model;
-  // Number of steps before the input of "train" ends; nullopt if it has no end.
+  // Number of steps before the input of "train" ends, or nullopt if it has no end.
   absl::optional<int64_t> input_steps;
-  // Number of batches before the stream of a worker ends; nullopt if it has no end, or if all workers read one stream.
+  // Number of batches before a worker's stream ends, or nullopt if it has no end or all workers read one stream.
   absl::optional<int64_t> stream_batches;
-  // The tensors that a warm start loads and those that it does not, see WarmStartPlan; empty if there is no warm start.
+  // The tensors that a warm start loads and those that it does not (see WarmStartPlan). Empty if there is no warm
+  // start.
   std::string warm_start;
 };
 
-// Opens every split, makes the model for each, and everything else that training and evaluation need, so that errors
-// appear before anything starts. `config` is validated and complete; `index_directory` is the field of DatasetOptions.
-// Errors name the field first, "model.layer[1]: ...": NotFound for a file or a name that the program has not
-// registered, InvalidArgument for a mismatch, DataLoss for a damaged file.
+// Opens every split, makes the model for each split and everything else that training and evaluation need, so that
+// errors appear before anything starts. `config` must be validated and complete. `index_directory` is the field of
+// DatasetOptions. Errors begin with the field, e.g. "model.layer[1]: ...": NotFound for a missing file or a name that
+// the program has not registered, InvalidArgument for a mismatch, DataLoss for a damaged file.
 absl::StatusOr<RunCheck> CheckRun(FileSystem* fs, const config::v1::RunSpec& config,
                                   const std::string& index_directory);
 

@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// Formats the progress of a run. On a terminal it is one line that is overwritten. Elsewhere it is a line when the
+// Formats a run's progress. On a terminal, it is one line that is overwritten. Elsewhere, it is a new line when the
 // phase changes, at every tenth of the steps, and every five seconds. Writes nothing itself: every call returns the
 // text to write, which may be empty. Not thread-safe.
 class RunProgress {
@@ -18,13 +18,13 @@ class RunProgress {
   // `columns` is the terminal's width; one column stays free.
   RunProgress(bool terminal, size_t columns) : terminal_(terminal), columns_(columns) {}
 
-  // Returns nothing for a finished run; the caller reports its end.
+  // Returns an empty string for a finished run. The caller reports the end.
   std::string Show(const v1::RunStatus& status, absl::Time now);
 
-  // Returns a message on separate lines; the live line returns with the next Show.
+  // Returns a message on separate lines. The live line returns with the next Show.
   std::string Say(absl::string_view message);
 
-  // Leaves the live line as it is and moves the cursor below it.
+  // Leaves the live line unchanged and moves the cursor below it.
   std::string Finish();
 
  private:

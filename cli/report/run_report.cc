@@ -22,7 +22,7 @@
 namespace lockstep {
 namespace {
 
-// The number of bytes read from the end of a log.
+// Number of bytes read from the end of a log.
 constexpr uint64_t kTailBytes = 16 << 10;
 
 }  // namespace

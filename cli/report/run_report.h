@@ -16,32 +16,32 @@
 
 namespace lockstep {
 
-// The output of `run` and `local` before and after training. Not thread-safe.
+// Writes the output of `run` and `local` before and after training. Not thread-safe.
 class RunReport {
  public:
   // Looks for the data files, opens the evaluation split and makes the model, so that their errors appear before
-  // training. If `logdir` is empty, nothing is kept. `fs` must outlive the report. A configuration without that split
-  // is not evaluated, and Finished says so. Errors are those of CheckRun.
+  // training. If `logdir` is empty, nothing is kept. `fs` must outlive the report. Without an evaluation split, the run
+  // is not evaluated, and Finished says so. Returns errors from CheckRun.
   static absl::StatusOr<std::unique_ptr<RunReport>> Create(FileSystem* fs, const config::v1::RunSpec& config,
                                                            std::string logdir);
 
-  // True if the logdir's run was already finished at the start.
+  // Returns true if the logdir's run was already finished at the start.
   bool was_finished() const { return config_.training().steps() > 0 && first_step_ >= config_.training().steps(); }
 
-  // Returns one line: what is trained, where and from which step; further lines describe a warm start.
+  // Returns a line that says what is trained, where and from which step. Further lines describe a warm start.
   std::string Beginning(const std::string& processes) const;
 
-  // The end of a run that has finished.
+  // The end of a finished run.
   struct End {
     int64_t step = 0;
-    // Why it ended before its last step; may be empty, also if it did.
+    // Why it ended before its last step. May be empty even if it did.
     std::string reason;
   };
   // Reads the end from the logdir.
   absl::StatusOr<End> RecordedEnd() const;
 
-  // Call after the last step. Evaluates the newest checkpoint and prints the metrics, the paths of the results and, in
-  // the last line, why the run has ended. Errors are those of the evaluation; the last line is printed even then.
+  // Evaluates the newest checkpoint and prints the metrics, the paths of the results and, in the last line, why the run
+  // has ended. Call it after the last step. Returns errors from the evaluation, but prints the last line even then.
   absl::Status Finished(const End& end, absl::Duration elapsed, std::ostream& out) const;
 
  private:
@@ -57,7 +57,7 @@ class RunReport {
   std::string warm_start_;               // what it loads; empty without one
   absl::optional<int64_t> input_steps_;  // RunCheck::input_steps
   int64_t first_step_ = 0;               // of the logdir's newest checkpoint when training began, 0 for a new run
-  // Null if there is nothing to evaluate on; not_evaluated_ says why.
+  // Null if there is nothing to evaluate on. Then not_evaluated_ says why.
   std::unique_ptr<RunEvaluator> evaluator_;
   std::string not_evaluated_;
 };
@@ -65,8 +65,8 @@ class RunReport {
 // Returns "runs/<name>" for "<directory>/<name>.textproto".
 std::string DefaultLogdir(const std::string& config_path);
 
-// Returns the last `count` lines of a file from byte `offset` on, each indented by two spaces; empty if it cannot be
-// read.
+// Returns the last `count` lines of a file from byte `offset` on, each indented by two spaces, or an empty string if
+// the file cannot be read.
 std::string LastLines(FileSystem* fs, const std::string& path, uint64_t offset, int count);
 
 }  // namespace lockstep

@@ -18,7 +18,7 @@
 namespace lockstep {
 namespace {
 
-// A part of the progress line; parts with the highest number are left out first.
+// A part of the progress line. Parts with the highest `expendable` are left out first.
 struct Part {
   int expendable;
   std::string text;
@@ -115,7 +115,7 @@ std::string AuditLine(const v1::AuditStatus& audit) {
                       " without a second copy, ", audit.missed(), " without a second worker");
 }
 
-// Returns "1200: 0-3": the worker computes slots 0 to 3 of step 1200; or "1200: 57 of stream 2".
+// Returns, for example, "1200: 0-3" if the worker computes slots 0 to 3 of step 1200, or "1200: 57 of stream 2".
 std::string TokenText(const v1::WorkerStatus& worker) {
   if (worker.slot_count() == 0) return "waits";
   if (worker.has_stream()) {
@@ -159,7 +159,7 @@ std::string WorkerTable(const v1::RunStatus& status) {
   return table.Render();
 }
 
-// Returns a table of the workers' hosts, addresses and builds; empty if none of them is known.
+// Returns a table of the workers' hosts, addresses and builds, or an empty string if none of them is known.
 std::string BuildTable(const v1::RunStatus& status) {
   TextTable table({{"WORKER"}, {"HOST"}, {"ADDRESS"}, {"BUILD"}, {"COMPILER"}, {"INSTRUCTIONS"}});
   bool any = false;
@@ -205,7 +205,7 @@ std::string StatusReport(const v1::RunStatus& status) {
   };
   if (status.has_loss()) line("loss", LossText(status));
   for (const v1::RunStatus::Metric& metric : status.metric()) {
-    // A longer name than the lines' own moves its number to the right.
+    // A metric's name that is longer than the column moves its number to the right.
     absl::StrAppend(&out, absl::StrFormat("%-13s  %.4g\n", Printable(metric.name()), metric.value()));
   }
   line("learning rate", absl::StrFormat("%.6g", status.learning_rate()));

@@ -10,15 +10,15 @@ namespace lockstep {
 
 // Formats a run's status. Pure functions.
 
-// Returns one line without a line feed and of at most `columns` columns (the least important parts are left out):
+// Returns one line of at most `columns` columns, without a line feed. Leaves out the least important parts if needed:
 //   step 1200/4000  loss 0.412  310 steps/s  39.7k examples/s  2 workers  ETA 9s
 std::string ProgressLine(const v1::RunStatus& status, size_t columns);
 
-// The output of `lockstep status`: a paragraph about the run and a table of its workers.
+// Returns the output of `lockstep status`: a paragraph about the run and a table of its workers.
 std::string StatusReport(const v1::RunStatus& status);
 
-// A JSON object with the field names of proto/lockstep/v1/status.proto, including fields that are 0. Ends with a line
-// feed.
+// Returns a JSON object with the field names of proto/lockstep/v1/status.proto, including fields that are 0. Ends with
+// a line feed.
 std::string StatusJson(const v1::RunStatus& status);
 
 }  // namespace lockstep

@@ -19,7 +19,7 @@ class StatusPoller {
   // `clock` must outlive the poller. If the period is zero or less, the owner calls RunOnce.
   StatusPoller(std::unique_ptr<ChiefClient> client, Clock* clock, absl::Duration period);
 
-  // Returns the newest answer that was not taken yet, or nullopt.
+  // Returns the newest answer that has not been taken yet, or nullopt.
   absl::optional<v1::RunStatus> Take() ABSL_LOCKS_EXCLUDED(mutex_);
 
   void RunOnce() ABSL_LOCKS_EXCLUDED(mutex_);

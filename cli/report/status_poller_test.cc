@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-// Answers the n-th call with step n; the second call fails.
+// Answers the n-th call with step n, except that the second call fails.
 class CountingChief : public ChiefClient {
  public:
   absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() override { return absl::UnimplementedError(""); }

@@ -11,7 +11,7 @@
 
 namespace lockstep {
 
-// Statistics of a variable's elements; NaN if any element is NaN.
+// Statistics of a variable's elements. They are NaN if any element is NaN.
 struct ValueStatistics {
   double min = 0;
   double max = 0;
@@ -20,10 +20,10 @@ struct ValueStatistics {
   double deviation = 0;
 };
 
-// Returns the statistics of a non-empty float32 or int64 tensor; nullopt for any other.
+// Returns the statistics of a non-empty float32 or int64 tensor, or nullopt for any other tensor.
 absl::optional<ValueStatistics> StatisticsOf(const Tensor& tensor);
 
-// A variable of a checkpoint or of a run, to print.
+// A variable of a checkpoint or a run, for printing.
 struct VariableRow {
   std::string name;
   std::string dtype;

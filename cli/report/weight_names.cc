@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// Scalars of Adam.
+// Adam's scalars.
 constexpr std::array<absl::string_view, 2> kOptimizerScalars = {"beta1_power", "beta2_power"};
 
 bool IsWeight(const TensorReader& checkpoint, const std::string& name) {

@@ -9,10 +9,10 @@
 
 namespace lockstep {
 
-// Makes a certificate authority and the kits of a run's processes: lockstep certs init, issue, revoke.
+// Makes a certificate authority and the kits for a run's processes: lockstep certs init, issue, revoke.
 int CertsCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
-// Prints the table of the calls that each role may make.
+// Prints a table of the calls that each role may make.
 int AuthzCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
 }  // namespace lockstep

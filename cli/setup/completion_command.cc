@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// Both scripts ask the program itself, so they know the flags of the version that is installed.
+// Both scripts ask the program itself, so they know the flags of the installed version.
 constexpr char kBash[] = R"script(# lockstep completion bash
 _lockstep() {
   local program="${COMP_WORDS[0]}" word="${COMP_WORDS[COMP_CWORD]}" choices=""

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// Prints a script with which a shell completes commands, flags and files: lockstep completion bash|zsh.
+// Prints a script that lets a shell complete commands, flags and files: lockstep completion bash|zsh.
 int CompletionCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
 }  // namespace lockstep

@@ -26,7 +26,7 @@ struct LookFlags {
   std::string output;
 };
 
-// Returns the names of the classes, from the configuration or otherwise from the data.
+// Returns the class names from the configuration or, if it has none, from the data.
 absl::StatusOr<std::vector<std::string>> NamesOf(FileSystem* fs, const config::v1::RunSpec& config,
                                                  const std::string& split, const Dataset& dataset) {
   ASSIGN_OR_RETURN(std::vector<std::string> names, ClassNames(fs, config, split));
@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<std::string>> NamesOf(FileSystem* fs, const config::v
   return names;
 }
 
-// Draws the examples as the data have them, before input.normalization.
+// Draws the examples as they are in the data, before input.normalization.
 absl::Status WriteSheet(FileSystem* fs, const LookFlags& flags, const config::v1::InputConfig& input,
                         const Dataset& dataset, const std::vector<int64_t>& examples, const DataSummary& summary,
                         std::ostream& out) {
@@ -59,7 +59,7 @@ absl::Status WriteSheet(FileSystem* fs, const LookFlags& flags, const config::v1
   const float mean = input.normalization().mean();
   const float stddev = input.has_normalization() ? input.normalization().stddev() : 1.0f;
   float black = (0.0f - mean) / stddev, white = (1.0f - mean) / stddev;
-  // Numbers that are not an image's are scaled from the least to the greatest.
+  // Numbers that are not from images are scaled from the least to the greatest.
   const float slack = 0.01f * (white - black);
   if (summary.features.least < black - slack || summary.features.greatest > white + slack) {
     black = static_cast<float>(summary.features.least);

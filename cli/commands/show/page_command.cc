@@ -106,7 +106,7 @@ int PageCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostr
   if (const auto exit_code = command_line.Parse(words, out, err)) return *exit_code;
   auto options = OptionsOf(fs, flags);
   if (!options.ok()) return PrintError(kName, options.status().message(), kExitBadConfiguration, err);
-  SignalWait signals;  // before any thread
+  SignalWait signals;  // must precede any thread
   const auto page = PageServer::Start(*std::move(options));
   if (!page.ok()) {
     const bool in_use = absl::IsUnavailable(page.status());
