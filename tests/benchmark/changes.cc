@@ -1,5 +1,6 @@
-// Measures what a change between two steps costs: trains a softmax regression with a hook, or a step function, that
-// makes one after each step, and prints the rate of steps. Compare runs of the same roles in turns.
+// Measures the cost of a change between two steps: trains a softmax regression with a hook or a step function that
+// makes a change after each step, and prints the steps per second. To compare changes, alternate runs with the same
+// roles.
 //
 //   ./lockstep exec //tests/benchmark:changes --change=rate --logdir=/tmp/run     all in this process, with two workers
 //   ./lockstep exec //tests/benchmark:changes --change=rate --logdir=/tmp/run --listen=unix:/tmp/chief    the chief
@@ -28,10 +29,10 @@ constexpr char kRun[] = R"(
   training { replicas_to_aggregate: 2 steps: 3000 }
 )";
 
-// The first steps are not measured: workers join.
+// The first steps are not measured, because workers are still joining.
 constexpr int64_t kWarmUp = 200;
 
-// Makes the change that a flag names.
+// Makes the change named by --change.
 class Change {
  public:
   static absl::StatusOr<Change> Create(const std::string& kind) {
@@ -70,7 +71,7 @@ class Rate {
     first_ = step;
     begin_ = end_;
   }
-  // InvalidArgument if nothing was measured.
+  // Returns InvalidArgument if nothing was measured.
   absl::Status Print() const {
     if (first_ < 0 || last_ <= first_) {
       return absl::InvalidArgumentError(absl::StrCat("no step after step ", kWarmUp, " was measured"));

@@ -22,8 +22,8 @@ struct Programs {
   std::string worker;
 };
 
-// Runs a chief and workers as a user starts them: the programs themselves, over loopback TCP. The destructor kills
-// them. Not thread-safe.
+// Runs a chief and workers as a user starts them: as separate programs, over loopback TCP. The destructor kills them.
+// Not thread-safe.
 class ClusterProcesses {
  public:
   struct Options {
@@ -54,7 +54,7 @@ class ClusterProcesses {
   std::unique_ptr<ChiefClient> client_;
 };
 
-// Runs `measure` in a forked process, which may use gRPC, and returns its numbers. Kills the process after `limit`. The
+// Runs `measure`, which may use gRPC, in a forked process and returns its numbers. Kills the process after `limit`. The
 // calling process must not have used gRPC.
 absl::StatusOr<std::vector<double>> MeasureApart(const std::function<absl::StatusOr<std::vector<double>>()>& measure,
                                                  absl::Duration limit);

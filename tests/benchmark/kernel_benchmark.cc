@@ -57,7 +57,7 @@ class RandomMatrix {
   AlignedBuffer buffer_;
 };
 
-// Measures work that consists of multiply-adds, as a fraction of the peak, turn by turn.
+// Measures work that consists of multiply-adds as a fraction of the peak, turn by turn.
 class MultiplyAdds {
  public:
   void Add(std::string name, double multiply_adds, std::function<void()> run) {
@@ -131,8 +131,8 @@ class Products {
   MultiplyAdds work_;
 };
 
-// The convolutions of a CNN for images of 28 x 28: 3 x 3 x 1 x 32, and 3 x 3 x 32 x 64 after pooling. Includes all work
-// of a layer: padding, packing, the bias.
+// The convolutions of a CNN for 28 x 28 images: 3 x 3 x 1 x 32, and 3 x 3 x 32 x 64 after pooling. Includes all work of
+// a layer: padding, packing and the bias.
 class Convolutions {
  public:
   explicit Convolutions(int64_t batch) {
@@ -158,8 +158,8 @@ class Convolutions {
   MultiplyAdds work_;
 };
 
-// Kernels that do little arithmetic per number. Compares the bytes that they read and write per second with those of a
-// copy from one array to another. Optimizers write new arrays, as they do in the chief.
+// Kernels that do little arithmetic per number. Compares the bytes that they read and write per second with those of an
+// array copy. Optimizers write to new arrays, as they do in the chief.
 class Streams {
  public:
   Streams() {
@@ -198,23 +198,23 @@ class Streams {
   }
 
  private:
-  // 16 MB each, larger than a second-level cache.
+  // Each array has 16 MB, more than a second-level cache.
   static constexpr int64_t kRows = 8192;
   static constexpr int64_t kColumns = 512;
   static constexpr int64_t kSize = kRows * kColumns;
-  // The arrays: the gradient, the value, the new value; then each state and its new version.
+  // The arrays are the gradient, the value and the new value, then each state and its new version.
   static constexpr int kFirstState = 3;
   static constexpr int kArrays = kFirstState + 4;
 
   struct Stream {
     std::string name;
-    // The number of arrays that are read or written.
+    // The number of arrays read or written.
     double arrays;
     std::function<void()> run;
     std::vector<double> rates;
   };
 
-  // Returns the GB/s of passes over this number of arrays.
+  // Returns the GB/s of passes over `arrays` arrays.
   static double Rate(double arrays, double seconds) { return 1e-9 * arrays * kSize * sizeof(float) / seconds; }
 
   float* array(int i) { return arrays_[i].data(); }

@@ -31,21 +31,22 @@ namespace lockstep {
 namespace benchmark {
 namespace {
 
-// Four times the usual time of a save, since a busy machine leaves little time for it.
+// Four times as long as a save usually takes, because saves slow down on a busy machine.
 constexpr absl::Duration kLimit = absl::Minutes(8);
 constexpr int kImages = 2048;
-// Earlier steps touch fresh memory, in all processes.
+// Earlier steps are slow because all processes touch fresh memory.
 constexpr int64_t kFirstUsualStep = 3;
-// The time between two contributions when the peak memory is measured; a contribution takes much less.
+// The time between two contributions when the peak memory is measured. A contribution takes much less time.
 constexpr absl::Duration kStagger = absl::Milliseconds(400);
 constexpr int kContributors = 4;
-// The period at which a worker's memory is sampled.
+// The interval at which a worker's memory is sampled.
 constexpr absl::Duration kMemoryPeriod = absl::Milliseconds(20);
-// The size of a read by the plain program, in bytes.
+// The number of bytes that the plain program reads at a time.
 constexpr size_t kBareRead = 8 << 20;
-// The bars (limits of the ratios): steps per second while a checkpoint is written; the time to restore one; versions of
-// parameters and optimizer state (one more while saving), plus contributions and fixed bytes; a worker's arrays of the
-// size of the parameters (two, the program, and messages that gRPC has read ahead).
+// The bars (limits of the ratios). The first two are for the steps per second while a checkpoint is written, and for
+// the time to restore one. The next three limit the chief's memory: versions of parameters and optimizer state (one
+// more while saving), contributions, and fixed bytes. The last limits a worker's memory in multiples of the parameters:
+// two arrays, the program, and messages that gRPC has read ahead.
 constexpr double kSavingBar = 0.965;
 constexpr double kRestoreBar = 2.5;
 constexpr double kVersions = 2;
@@ -66,12 +67,13 @@ struct Commit {
   int64_t step = 0;
 };
 
-// A checkpoint, from the commit of its step until it is on disk.
+// A save of a checkpoint, from the commit of its step until the checkpoint is on disk.
 struct Save {
   absl::Time begin, end;
 };
 
-// The observed commits and saves of a run that saves at its start and every LifecycleBenchmarkOptions::between_saves.
+// The observed commits and saves of a run that saves at its start and then every
+// LifecycleBenchmarkOptions::between_saves.
 struct Timeline {
   std::vector<Commit> commits;
   std::vector<Save> saves;
@@ -92,12 +94,12 @@ void Record(const v1::RunStatus& status, std::string* checkpoint, Timeline* time
   timeline->saves.push_back({commit->time, now});
 }
 
-// Runs until `saves` saves were observed. Sets `worker_peak` to the maximum sampled memory of the worker.
+// Runs until `saves` saves have been observed. Sets `worker_peak` to the maximum sampled memory of the worker.
 absl::StatusOr<Timeline> Watch(ClusterProcesses* cluster, int saves, double* worker_peak) {
   Timeline timeline;
   std::string checkpoint;
   absl::Time next_look = absl::InfinitePast();
-  // Waits for one save at a time, because the time limit of Await is for one save.
+  // Waits for one save at a time, because Await's time limit is for one save.
   for (int i = 1; i <= saves; ++i) {
     RETURN_IF_ERROR(cluster->Await([&](const v1::RunStatus& status) {
       Record(status, &checkpoint, &timeline);
@@ -111,7 +113,8 @@ absl::StatusOr<Timeline> Watch(ClusterProcesses* cluster, int saves, double* wor
   return timeline;
 }
 
-// Returns the steps per second between the first and the last commit in this time; NaN if there are fewer than two.
+// Returns the steps per second between the first and the last commit in [begin, end]; NaN if there are fewer than two
+// commits.
 double StepsPerSecond(const std::vector<Commit>& commits, absl::Time begin, absl::Time end) {
   const Commit *first = nullptr, *last = nullptr;
   for (const Commit& commit : commits) {
@@ -147,7 +150,7 @@ double BareWriteSeconds(const std::string& path, size_t bytes) {
 }
 
 // Measures how long a plain program takes to read the file into fresh memory, in huge pages if the kernel grants them.
-// Like the chief's, the time does not include freeing the memory.
+// Excludes the time to free the memory, as does the chief's measurement.
 double BareReadSeconds(const std::string& path, size_t bytes) {
   absl::optional<AlignedBuffer> memory;
   return SecondsOf([&] {
@@ -162,7 +165,7 @@ double BareReadSeconds(const std::string& path, size_t bytes) {
   });
 }
 
-// Measures how long a plain program takes to read the file through one small buffer, which is the speed of the page
+// Measures how long a plain program takes to read the file through one small buffer, which shows the speed of the page
 // cache.
 double BareScanSeconds(const std::string& path) {
   std::string piece(kBareRead, '\0');
@@ -174,7 +177,7 @@ double BareScanSeconds(const std::string& path) {
   });
 }
 
-// Returns the only data file in the logdir, which keeps one checkpoint.
+// Returns the only data file in the logdir, which holds a single checkpoint.
 absl::StatusOr<std::string> DataFileIn(const std::string& logdir) {
   ASSIGN_OR_RETURN(const auto names, FileSystem::Real()->ListDirectory(logdir));
   for (const std::string& name : names) {
@@ -184,13 +187,13 @@ absl::StatusOr<std::string> DataFileIn(const std::string& logdir) {
 }
 
 struct SavingResult {
-  // Seconds of a save: with a waiting caller, and during training. Steps per second while a save is written, and until
+  // Seconds per save, with a waiting caller and during training. Steps per second while a save is written, and until
   // the next one.
   std::vector<double> save, bare_write, restore, bare_read, bare_scan, paced_save, steps, usual_steps;
   double checkpoint_bytes = 0, chief_peak = 0, worker_peak = 0;
 
-  // All series, for passing the numbers to another process. The first `kAwaited` have one number for each repetition,
-  // the others one for each save during training.
+  // All series, to pass the numbers to another process. Each of the first `kAwaited` has one number per repetition;
+  // each of the others has one number per save during training.
   static constexpr int kSeries = 8, kAwaited = 5;
   std::vector<double>* series(int i) {
     std::vector<double>* const all[] = {&save,      &bare_write, &restore, &bare_read,
@@ -211,7 +214,7 @@ ClusterProcesses::Options SavingCluster(const LifecycleBenchmarkOptions& options
   return cluster;
 }
 
-// Trains, and saves meanwhile. Compares the steps during a save with those between two saves.
+// Trains and saves at the same time. Compares the steps per second during a save with those between two saves.
 absl::Status RunTraining(const LifecycleBenchmarkOptions& options, SavingResult* result) {
   ASSIGN_OR_RETURN(auto cluster, ClusterProcesses::Start(SavingCluster(options)));
   ASSIGN_OR_RETURN(const Timeline timeline, Watch(cluster.get(), options.paced_saves, &result->worker_peak));
@@ -227,7 +230,7 @@ absl::Status RunTraining(const LifecycleBenchmarkOptions& options, SavingResult*
   return absl::OkStatus();
 }
 
-// Runs saves that a caller waits for, alternating with plain writes of the same size.
+// Runs saves with a waiting caller, alternating with plain writes of the same size.
 absl::Status RunAwaitedSaves(const LifecycleBenchmarkOptions& options, SavingResult* result) {
   v1::ModelSpec model;
   v1::VariableSpec* const variable = model.add_variables();
@@ -272,7 +275,7 @@ absl::StatusOr<std::vector<double>> RunSaving(const LifecycleBenchmarkOptions& o
   ASSIGN_OR_RETURN(const auto file, FileSystem::Real()->NewRandomAccessFile(data));
   result.checkpoint_bytes = static_cast<double>(file->size());
   for (int i = 0; i < options.repetitions; ++i) {
-    // The chief starts to listen after the checkpoint is restored.
+    // The chief starts to listen once the checkpoint is restored.
     absl::StatusOr<std::unique_ptr<ClusterProcesses>> chief;
     result.restore.push_back(SecondsOf([&] { chief = ClusterProcesses::Start(restored); }));
     RETURN_IF_ERROR(chief.status());

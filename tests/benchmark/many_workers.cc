@@ -3,8 +3,8 @@
 //
 //   many_workers --chief=BINARY [--workers=1000] [--kills=1]
 //
-// Exit codes: 0 every return took at most three seconds and 1.5 OpenSession calls for each worker, and no call was
-// evicted; 1 otherwise; 2 wrong arguments.
+// Exit codes: 0 if every return took at most three seconds and 1.5 OpenSession calls per worker, and no call was
+// evicted; 1 otherwise; 2 for wrong arguments.
 #include <unistd.h>
 
 #include <atomic>
@@ -70,7 +70,7 @@ class Tally {
   std::map<std::string, int> counts_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Counts calls of OpenSession, and forwards all calls to the client.
+// Counts calls to OpenSession, and forwards all calls to the client.
 class CountingClient : public ChiefClient {
  public:
   CountingClient(std::unique_ptr<ChiefClient> client, Tally* tally) : client_(std::move(client)), tally_(tally) {}
@@ -136,7 +136,7 @@ void Work(const std::string& address, int index, Tally* tally) {
       ++tally->open_sessions;
       answered = true;
       status = session.channel()->AwaitToken().status();
-      // A worker that has a token keeps it.
+      // A worker keeps its token.
       while (status.ok() && answered) absl::SleepFor(absl::Milliseconds(100));
       if (status.ok()) status = absl::UnavailableError("the chief is gone");
       --tally->open_sessions;
@@ -172,7 +172,7 @@ class ManyWorkers {
     began_ = absl::Now();
     return absl::OkStatus();
   }
-  // Waits until the chief has a stream of every worker. Returns true if the limits were met.
+  // Waits until the chief has a stream from every worker. Returns true if the limits were met.
   bool AwaitAll(const std::string& what) {
     const auto client = NewGrpcChiefClient(absl::StrCat("127.0.0.1:", port_));
     int joined = 0;
@@ -188,7 +188,7 @@ class ManyWorkers {
     int evicted = 0;
     for (const auto& [message, times] : tally_.Take()) {
       std::cout << "  " << times << " x " << message << "\n";
-      // No chief shuts down here: a unary call that is cancelled was evicted.
+      // No chief shuts down here, so a cancelled unary call was evicted.
       const bool is_evicted = absl::StrContains(message, "too many") ||
                               absl::StrContains(message, "the chief shut down during the call") ||
                               message == "CANCELLED";

@@ -20,8 +20,8 @@ struct ModelBenchmarkOptions {
   std::string directory;
 };
 
-// Compares forward and backward passes of the models of model_exchange.h on one thread with PyTorch's, in its faster
-// memory format. Compares PyTorch's also with PyTorch whose layers are Lockstep's (lockstep.torch.portable()).
+// Compares forward and backward passes of the models in model_exchange.h, on one thread, with PyTorch's in its faster
+// memory format. Also compares PyTorch with PyTorch using Lockstep's layers (lockstep.torch.portable()).
 absl::Status MeasureModels(const ModelBenchmarkOptions& options, const Peers& peers, Report* report);
 
 // Compares the matrix products of the perceptron on one thread with oneDNN's sgemm.

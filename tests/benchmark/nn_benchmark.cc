@@ -77,7 +77,7 @@ LAYER_BENCHMARK(dropout, MakeDropout, "dropout { rate: 0.5 }", {4096});
 LAYER_BENCHMARK(gelu, MakeActivationLayer, "activation { kind: GELU }", {4096});
 LAYER_BENCHMARK(relu, MakeActivationLayer, "activation { kind: RELU }", {4096});
 
-// Measures a plain matrix product, c [m, n] = a [m, k] b [k, n], an upper bound for the speed of the layers.
+// Measures a plain matrix product, c [m, n] = a [m, k] b [k, n], which is an upper bound for the speed of the layers.
 void BM_MatrixProduct(::benchmark::State& state) {
   const int64_t m = state.range(0);
   const int64_t k = state.range(1);

@@ -1,14 +1,14 @@
 #!/usr/bin/python3
 """Draws the results of ./lockstep bench as an SVG: plot.py [--parts=PART,...] REPORT.json... PICTURE.svg
 
-Several reports, such as one of a run with --peers and one without, make one picture. The parts, from top to bottom,
-are drawn if the reports have their rows, and if --parts names them or is absent:
+Several reports, e.g. of a run with --peers and of one without, make one picture. These are its parts, from top to
+bottom. A part is drawn if the reports have its rows, and if --parts names it or is absent:
 
   rates       examples and steps per second, one panel for each model and batch: one process, workers, lone processes, a
               bare loop; below them the run with PyTorch and TensorFlow (groups training and peers)
-  extras      the speed with hooks, audits and digests, relative to the speed without them (group training)
+  extras      the speed with hooks, audits or digests, relative to the speed without (group training)
   models      passes on one thread against PyTorch, products against oneDNN (groups models and products)
-  step        a step's time over the size of the model, one panel for each wire (group step)
+  step        the time of a step over the size of the model, one panel for each wire (group step)
   cost        the chief's processor time per step and worker over the number of workers (group chief_cpu)
   kernels     the speed of kernels, relative to the processor's peak and to a copy's bandwidth (group kernels)
   stragglers  the time of a step and the batches per second over the number of backups, a line for each policy (group
@@ -29,7 +29,7 @@ import matplotlib.pyplot as plt  # noqa: E402  (the format must be chosen first)
 from matplotlib.ticker import FuncFormatter, NullFormatter, NullLocator  # noqa: E402
 
 matplotlib.rcParams['svg.hashsalt'] = 'lockstep'  # ids depend only on the content
-matplotlib.rcParams['svg.fonttype'] = 'none'  # text stays text
+matplotlib.rcParams['svg.fonttype'] = 'none'  # keep text as text
 matplotlib.rcParams['font.size'] = 8
 matplotlib.rcParams['axes.spines.top'] = False
 matplotlib.rcParams['axes.spines.right'] = False
@@ -40,7 +40,7 @@ UNITS = (('GB', 1e9), ('MB', 1e6), ('kB', 1e3), ('B', 1))
 WIDTH = 9.5  # inches
 STEP_HEIGHT = 3.8
 ROW = 0.19  # height of a bar with its gap
-PEERS_RUN = ' '  # suffix of labels in the run with the peers, where Lockstep has a second bar
+PEERS_RUN = ' '  # suffix of labels from the run with the peers, in which Lockstep has a second bar
 LOCKSTEP_BESIDE_PEERS = 'Lockstep, 2 workers' + PEERS_RUN
 
 
@@ -140,7 +140,7 @@ def draw_rates(figure, panels):
 def draw_panel(rates, labels, axes):
     heights, at = {}, 0
     for label in labels:
-        # Leaves a gap before the measurements of another run.
+        # Leaves a gap before the measurements of the other run.
         at += 1.7 if label.endswith(PEERS_RUN) and heights and not list(heights)[-1].endswith(PEERS_RUN) else 1
         heights[label] = -at
     for label, (rate, steps) in rates.items():

@@ -33,25 +33,25 @@ namespace {
 constexpr absl::Duration kLimit = absl::Minutes(2);
 constexpr int kImages = 2048;
 constexpr int kWorkers = 2;
-// Steps before the disturbance, so that connections are established and memory is touched.
+// The number of steps before the disturbance. They establish connections and touch memory.
 constexpr int64_t kStepsBefore = 50;
-// The period at which the chief is polled.
+// The interval at which the chief is polled.
 constexpr auto kPeriod = std::chrono::milliseconds(2);
-// The bars (maximum times): after the lease, and after the start of a chief that restores.
+// The bars (maximum times): after the lease, and after the start of a chief that restores a checkpoint.
 constexpr double kWorkerBarSeconds = 0.5;
 constexpr double kChiefBarSeconds = 2;
 
-// Observes when the chief at an address commits steps, by polling its status. Not thread-safe.
+// Observes when a chief commits steps, by polling its status. Not thread-safe.
 class CommitWatch {
  public:
   explicit CommitWatch(std::string address) : address_(std::move(address)) {}
 
-  // Blocks until the run has committed `steps` steps and, if `checkpoint`, has a checkpoint.
+  // Blocks until the run has committed `steps` steps and, if `checkpoint`, written a checkpoint.
   absl::Status AwaitSteps(int64_t steps, bool checkpoint) {
     return LookUntil([=] { return step_ >= steps && (!checkpoint || has_checkpoint_); });
   }
 
-  // Returns the longest time without a commit, in seconds, from now until the first commit after `end`.
+  // Watches from now until the first commit after `end`, and returns the longest time without a commit in seconds.
   absl::StatusOr<double> LongestGapUntil(absl::Time end) {
     longest_ = absl::ZeroDuration();
     RETURN_IF_ERROR(LookUntil([this, end] { return last_commit_ >= end; }));
@@ -130,7 +130,7 @@ class SupervisedRun {
     return absl::DeadlineExceededError(absl::StrCat(options.supervisor, " starts no chief"));
   }
 
-  // Stops the processes, which would survive if the supervisor were killed.
+  // Stops the processes, which would survive if the supervisor were merely killed.
   ~SupervisedRun() {
     if (supervisor_ == nullptr) return;
     kill(supervisor_->pid(), SIGTERM);
@@ -154,7 +154,7 @@ class SupervisedRun {
  private:
   explicit SupervisedRun(std::string chief) : chief_(std::move(chief)) {}
 
-  // Returns true if this folder of /proc belongs to a child of the supervisor that runs the chief's program.
+  // Returns true if `process`, a folder in /proc, is a child of the supervisor and runs the chief's program.
   bool IsChief(const std::filesystem::path& process) const {
     std::string command;
     std::getline(std::ifstream(process / "cmdline"), command, '\0');

@@ -13,19 +13,20 @@ namespace benchmark {
 
 struct RecoveryBenchmarkOptions {
   Programs programs;
-  // The program `lockstep`, whose command `run` restarts the chief.
+  // The program `lockstep`, whose `run` command restarts the chief.
   std::string supervisor;
   // An existing folder; checkpoints are written below it.
   std::string directory;
-  // Each repetition starts new processes, because a supervisor waits longer before it restarts a process that has died
+  // Each repetition starts new processes, because a supervisor waits longer before restarting a process that died
   // recently.
   int repetitions = 5;
   // The lease of a worker's token, a whole number of milliseconds.
   absl::Duration lease = absl::Seconds(1);
 };
 
-// Measures the longest time without a commit when one of two workers is killed (kill -9) or halted (SIGSTOP, like a
-// lost machine: no connection breaks), and when the chief is killed and its supervisor restarts it.
+// Measures the longest time without a commit in three cases: one of two workers is killed (kill -9); one of two workers
+// is halted (SIGSTOP, like a lost machine, since no connection breaks); the chief is killed and its supervisor restarts
+// it.
 absl::Status MeasureRecovery(const RecoveryBenchmarkOptions& options, Report* report);
 
 }  // namespace benchmark

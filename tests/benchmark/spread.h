@@ -9,13 +9,13 @@
 namespace lockstep {
 namespace benchmark {
 
-// Returns minimum, median and maximum of a non-empty series.
+// Returns the minimum, median and maximum of a non-empty series.
 Spread SpreadOf(std::vector<double> series);
 
 // Fills ours, theirs and ratio from two series of the same length, measured alternately.
 void Compare(const std::vector<double>& ours, const std::vector<double>& theirs, Row* row);
 
-// Returns the report as a text table with one line per row, including whether it meets its bar.
+// Returns the report as a text table with one line per row, which also says whether the row meets its bar.
 std::string ReportText(const Report& report);
 
 // Returns the report as a Markdown table.

@@ -36,12 +36,12 @@ using config::v1::TrainingConfig;
 constexpr int kWorkers = 8;
 constexpr int kMostBackups = 3;
 constexpr int kWindows = 5;
-// The first part of the time, which is not measured: workers join.
+// The initial part of the time, which is not measured because workers are still joining.
 constexpr double kWarmUp = 0.1;
-// A run that makes no step for this long is stuck.
+// A run that makes no step in this time is stuck.
 constexpr absl::Duration kStuck = absl::Seconds(30);
-// The delays have a Pareto distribution: P(delay > x) = (kShortest / x) ^ kShape, cut at kLongest. Of eight delays the
-// longest takes 86 ms on average, and any 27 ms.
+// The delays have a Pareto distribution, P(delay > x) = (kShortest / x) ^ kShape, cut off at kLongest. The mean delay
+// is 27 ms; the longest of eight delays is 86 ms on average.
 constexpr absl::Duration kShortest = absl::Milliseconds(10);
 constexpr absl::Duration kLongest = absl::Milliseconds(500);
 constexpr double kShape = 1.5;
@@ -54,7 +54,7 @@ constexpr char kRun[] = R"(
   training { unbounded: true }
 )";
 
-// Returns the n-th delay of a worker, which is the same under each policy.
+// Returns the n-th delay of a worker. It is the same under each policy.
 absl::Duration DelayOf(int worker, uint64_t n) {
   const double uniform = Philox::ToUniform(Philox(kSeed, static_cast<uint64_t>(worker)).At(n)[0]);
   return std::min(kLongest, kShortest * std::pow(1 - uniform, -1 / kShape));
@@ -65,7 +65,7 @@ absl::Duration MeanDelay() {
   return kShortest * (1 + (1 - cut) / (kShape - 1));
 }
 
-// Computes like another model after a delay.
+// Computes like another model, but only after a delay.
 class DelayedModel : public Model {
  public:
   DelayedModel(std::unique_ptr<Model> model, int worker) : model_(std::move(model)), worker_(worker) {}
@@ -90,7 +90,7 @@ class DelayedModel : public Model {
   uint64_t computed_ = 0;
 };
 
-// Returns the configuration of a run whose steps have `replicas` batches.
+// Returns the configuration of a run with `replicas` batches per step.
 config::v1::RunSpec RunOf(TrainingConfig::PolicyCase policy, int replicas) {
   config::v1::RunSpec config;
   CHECK(google::protobuf::TextFormat::ParseFromString(kRun, &config));
@@ -121,7 +121,7 @@ absl::StatusOr<Commit> AwaitCommit(const SyncReplicas& sync) {
   return Commit{sync.step(), absl::Now()};
 }
 
-// Runs a cluster, and appends the steps per second in each window.
+// Runs a cluster, and appends the steps per second of each window to `rates`.
 absl::Status MeasureRates(const config::v1::RunSpec& config, absl::Duration duration, std::vector<double>* rates) {
   TestCluster::Options options;
   options.config = config;

@@ -8,14 +8,14 @@ namespace lockstep {
 namespace benchmark {
 
 struct StragglerBenchmarkOptions {
-  // Seconds for each policy and number of backups, of which there are nine.
+  // Seconds for each combination of a policy and a number of backups. There are nine.
   double seconds = 10;
 };
 
-// Measures how each policy bears workers that are slow at times: a chief and eight workers in threads of this process,
-// whose model sleeps for a random time with a heavy tail before it computes. With b backups a step needs 8 - b batches.
-// Reports the batches per second that count, against eight workers that never wait, and the time of a step. Sleeping
-// workers need no processor, so the results hardly depend on the machine.
+// Measures how well each policy copes with workers that are sometimes slow. Runs a chief and eight workers in threads
+// of this process; before it computes, the model sleeps for a random time with a heavy-tailed distribution. With b
+// backups, a step needs 8 - b batches. Reports the batches per second that count, relative to eight workers that never
+// wait, and the time of a step. Sleeping workers need no processor, so the results hardly depend on the machine.
 absl::Status MeasureStragglers(const StragglerBenchmarkOptions& options, Report* report);
 
 }  // namespace benchmark

@@ -11,14 +11,14 @@ namespace benchmark {
 namespace {
 
 constexpr double kTurnSeconds = 0.1;
-// With an audited slot in one step of fifty, a turn must be long enough for several of them. The number of turns stays
+// With one audited slot every fifty steps, a turn must be long enough for several of them. The number of turns stays
 // the same.
 constexpr double kAuditTurnSeconds = 0.5;
 constexpr int kImages = 8192;
-// The bars (minimum ratios): in process against a bare loop; the examples of two workers against those of one process,
-// and against those of two independent processes running in parallel, the maximum for two processors; against the
-// better of the peers. ASYNC is held against the examples of the two independent processes, FIRST_ARRIVALS against the
-// peer's with the same rule.
+// The bars (minimum ratios). In one process, training is compared with a bare loop. The examples per second of two
+// workers are compared with those of one process, with those of two independent processes running in parallel (the
+// maximum for two processors), and with those of the better peer. ASYNC is compared with the two independent processes,
+// FIRST_ARRIVALS with the peer that has the same rule.
 constexpr double kBareLoopBar = 0.98;
 constexpr double kTwoWorkersBar = 1;
 constexpr double kSoftmaxSideBySideBar64 = 0.45;
@@ -29,9 +29,9 @@ constexpr double kMlpAsyncBar256 = 0.9;
 // The allowed cost of digests and of audits. With one audited slot in a hundred, one step in fifty takes twice as long.
 constexpr double kDigestsBar = 1.02;
 constexpr double kAuditBar = 0.98 / 1.02;
-// The allowed cost of hooks that do nothing, both those that gate each step and those that only look.
+// The allowed cost of hooks that do nothing, both hooks that gate each step and hooks that only observe.
 constexpr double kGateBar = 0.97;
-// Steps per second with hooks that change the learning rate, or set a bias, after each step, against hooks that only
+// Steps per second with hooks that change the learning rate or set a bias after each step, relative to hooks that only
 // gate.
 constexpr double kRateBar = 0.9;
 constexpr double kAssignBar = 0.5;
@@ -68,7 +68,7 @@ std::vector<Workload> Workloads(const TrainingBenchmarkOptions& options) {
 ExchangeSpec SpecOf(const TrainingBenchmarkOptions& options, int workers) {
   ExchangeSpec spec;
   spec.workers = workers;
-  // As for workers started by `./lockstep run`.
+  // Worker processes started by `./lockstep run` have the same settings.
   spec.share_memory = options.share_memory;
   spec.unix_socket = options.share_memory;
   spec.directory = options.directory;
@@ -156,7 +156,7 @@ absl::Status MeasureAudit(const TrainingBenchmarkOptions& options, const Workloa
   return absl::OkStatus();
 }
 
-// Measures two workers whose contributions make steps in the order of arrival against two processes that share nothing.
+// Compares two workers whose contributions make steps in the order of arrival with two processes that share nothing.
 absl::Status MeasurePolicies(const TrainingBenchmarkOptions& options, const Workload& workload, Report* report) {
   TrainingSpec async = workload.training, first_arrivals = workload.training;
   async.policy = config::v1::TrainingConfig::kAsync;
@@ -166,7 +166,7 @@ absl::Status MeasurePolicies(const TrainingBenchmarkOptions& options, const Work
   RETURN_IF_ERROR(contest.Enter("2 workers, FIRST_ARRIVALS", TrainingExchange(first_arrivals), SpecOf(options, 2)));
   RETURN_IF_ERROR(contest.Enter("2 lone processes", InProcessExchange(workload.training), SpecOf(options, 2)));
   RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
-  // Each step of a contestant has two batches: ASYNC counts the steps of one worker.
+  // Each step of a contestant has two batches, because ASYNC counts the steps of one worker.
   const double examples = 2 * static_cast<double>(workload.training.batch);
   for (const int contestant : {0, 1}) {
     Row* const row =

@@ -13,11 +13,11 @@ namespace lockstep {
 namespace benchmark {
 
 struct TrainingBenchmarkOptions {
-  // If true, worker processes share memory with the chief, which is their default.
+  // If true, worker processes share memory with the chief, as they do by default.
   bool share_memory = true;
   // Examples in each worker's part of a step.
   std::vector<int64_t> batches = {64, 256};
-  // Numbers of worker processes.
+  // The numbers of worker processes.
   std::vector<int> workers = {1, 2, 4};
   // Seconds for each model and batch.
   double seconds = 8;
@@ -25,13 +25,13 @@ struct TrainingBenchmarkOptions {
   std::string directory;
 };
 
-// Measures the perceptron 784-512-512-10 and softmax regression 784-10: in one process against a bare Eigen loop, and
-// the examples per second of worker processes against one process. Also measures the perceptron with two workers under
-// ASYNC and FIRST_ARRIVALS against two processes that share nothing.
+// Measures the perceptron 784-512-512-10 and softmax regression 784-10: one process relative to a bare Eigen loop, and
+// the examples per second of worker processes relative to one process. Also measures the perceptron with two workers
+// under ASYNC and FIRST_ARRIVALS relative to two processes that share nothing.
 absl::Status MeasureTraining(const TrainingBenchmarkOptions& options, Report* report);
 
-// Does the same with two workers against PyTorch's DistributedDataParallel and TensorFlow's SyncReplicasOptimizer. The
-// latter is compared with FIRST_ARRIVALS too, which has the same rule.
+// Does the same with two workers relative to PyTorch's DistributedDataParallel and TensorFlow's SyncReplicasOptimizer.
+// The latter is also compared with FIRST_ARRIVALS, which has the same rule.
 absl::Status MeasurePeers(const TrainingBenchmarkOptions& options, const Peers& peers, Report* report);
 
 }  // namespace benchmark

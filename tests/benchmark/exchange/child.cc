@@ -24,7 +24,7 @@ namespace lockstep {
 namespace benchmark {
 namespace {
 
-// Runs in the forked child of a process with threads, so it may only use async-signal-safe calls.
+// Runs in the forked child of a multithreaded process, so it may only make async-signal-safe calls.
 [[noreturn]] void Become(char* const* command, int input, int output, const char* error_file) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   dup2(input, STDIN_FILENO);
@@ -35,7 +35,7 @@ namespace {
   _exit(127);
 }
 
-// Returns the value, in bytes, of a line of /proc/<pid>/status that is in kB.
+// Returns the value, in bytes, of a line of /proc/<pid>/status whose unit is kB.
 double StatusBytes(pid_t pid, const char* key) {
   std::ifstream file(absl::StrCat("/proc/", pid, "/status"));
   for (std::string line; std::getline(file, line);) {

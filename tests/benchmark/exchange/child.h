@@ -14,8 +14,8 @@
 namespace lockstep {
 namespace benchmark {
 
-// A program with pipes for its input and output, and a file for its errors. It is killed by the destructor, and when
-// the thread that started it ends. Not thread-safe.
+// A program with pipes for its input and output, and a file for its errors. The program is killed by the destructor, or
+// when the thread that started it ends. Not thread-safe.
 class Child {
  public:
   static absl::StatusOr<std::unique_ptr<Child>> Start(const std::vector<std::string>& command,
@@ -23,11 +23,12 @@ class Child {
   ~Child();
 
   pid_t pid() const { return pid_; }
-  // Writes the line and a newline.
+  // Writes `line` and a newline.
   absl::Status Write(const std::string& line);
-  // Returns the next line, without its newline. Errors: DeadlineExceeded; Unavailable if the output has ended.
+  // Returns the next line, without its newline. Returns DeadlineExceeded after `limit`, or Unavailable if the output
+  // has ended.
   absl::StatusOr<std::string> ReadLine(absl::Duration limit);
-  // Kills the program, as the destructor does.
+  // Kills the program, as does the destructor.
   void Kill();
 
  private:
@@ -40,10 +41,10 @@ class Child {
   std::string received_;
 };
 
-// Returns the peak resident size of a process in bytes; 0 if it has ended.
+// Returns the peak resident size of a process in bytes, or 0 if it has ended.
 double PeakBytesOf(pid_t pid);
-// Returns the memory that a process owns now, in bytes: private memory, and shared memory that it has created. Memory
-// of other processes that it maps does not count. Returns 0 if the process has ended.
+// Returns the memory that a process owns now, in bytes: its private memory, and the shared memory that it has created.
+// Excludes memory that it maps from other processes. Returns 0 if the process has ended.
 double OwnBytesOf(pid_t pid);
 
 }  // namespace benchmark

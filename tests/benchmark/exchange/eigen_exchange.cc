@@ -72,7 +72,7 @@ class EigenLoop : public ExchangeWorker {
     }
   }
 
-  // Returns the mean loss over the batch, and sets the gradient of the logits.
+  // Returns the mean loss over the batch, and computes the gradient of the logits.
   float CrossEntropy(const std::vector<int64_t>& labels) {
     const Matrix& logits = layers_.back().output;
     Matrix& gradient = layers_.back().output_gradient;

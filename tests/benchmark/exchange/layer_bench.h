@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-// Provides memory for the gradients of layers, and discards them.
+// Provides memory for layers' gradients, and discards them.
 class DiscardingSink : public GradientSink, public GradientWriter {
  public:
   explicit DiscardingSink(const v1::ModelSpec& spec);
@@ -31,20 +31,20 @@ class DiscardingSink : public GradientSink, public GradientWriter {
   std::vector<Tensor> gradients_;
 };
 
-// A single layer on one thread, with synthetic variables, inputs and gradients of its output.
+// A single layer on one thread, with synthetic variables, inputs and output gradients.
 class LayerBench {
  public:
-  // `config` is the text of a Layer without its name; `shape` is the shape of one input. Without `input_gradient`,
-  // Backward computes only the gradients of the variables, as in a model's first layer.
+  // `config` is a Layer in text format without its name; `shape` is the shape of one input. If `input_gradient` is
+  // false, Backward computes only the gradients of the variables, as in a model's first layer.
   LayerBench(LayerFactory factory, const std::string& config, const Shape& shape, int64_t batch,
              bool input_gradient = true);
 
   void Forward();
   void Backward();
 
-  // Multiply-adds of Forward for the whole batch.
+  // Returns the number of multiply-adds of Forward for the whole batch.
   double multiply_adds() const { return static_cast<double>(op_->multiply_adds()) * pass_.batch; }
-  // Bytes of the input and the output.
+  // Returns the size of the input and the output in bytes.
   double bytes() const { return static_cast<double>(input_.bytes().size() + output_.bytes().size()); }
 
  private:

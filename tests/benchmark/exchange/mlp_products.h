@@ -11,13 +11,13 @@
 namespace lockstep {
 namespace benchmark {
 
-// The matrix products of one step of the perceptron 784-512-512-10, in order: first those of the forward pass, then for
-// each layer those for the gradients of its kernel and, except for the first layer, of its input. Owns the matrices.
-// peers/sgemm.py has the same products.
+// The matrix products of one step of the perceptron 784-512-512-10, in order: the products of the forward pass, then
+// for each layer the products that compute the gradients of its kernel and, except in the first layer, of its input.
+// Owns the matrices. peers/sgemm.py has the same products.
 class MlpProducts {
  public:
   struct Product {
-    // "forward1", "weights3", "inputs2".
+    // E.g. "forward1", "weights3" or "inputs2".
     std::string name;
     Matrix a;
     Matrix b;
@@ -32,7 +32,7 @@ class MlpProducts {
   const std::vector<Product>& products() const { return products_; }
 
  private:
-  // Allocates a matrix of normal random numbers, and returns its data.
+  // Allocates a matrix of normally distributed random numbers, and returns its data.
   float* NewMatrix(int64_t rows, int64_t columns);
 
   std::vector<AlignedBuffer> matrices_;

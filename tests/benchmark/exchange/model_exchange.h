@@ -17,13 +17,13 @@ struct BenchmarkModel {
   ExampleSpec examples;
 };
 
-// Returns a model by name. "softmax": 784-10; "mlp": 784-512-512-10 with ReLU; "cnn": 28 x 28 images, two convolutions
-// of 3 x 3 with 32 and 64 filters, each with batch norm, ReLU and max pooling, then 128-10. Any other name ends the
-// program.
+// Returns a model by name. "softmax": 784-10; "mlp": 784-512-512-10 with ReLU; "cnn": 28 x 28 images, two 3 x 3
+// convolutions with 32 and 64 filters, each with batch norm, ReLU and max pooling, then 128-10. Ends the program if the
+// name is unknown.
 BenchmarkModel BenchmarkModelOf(const std::string& name);
 
-// A step is a forward and a backward pass of a model on one thread, with the gradients of all variables and no
-// optimizer. Nothing is exchanged.
+// A step is a forward and a backward pass of a model on one thread. It computes the gradients of all variables, but
+// runs no optimizer. Nothing is exchanged.
 Exchange ModelExchange(const std::string& name, int64_t batch);
 
 // A step consists of the matrix products of one step of the perceptron (mlp_products.h).

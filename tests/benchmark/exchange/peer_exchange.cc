@@ -20,7 +20,7 @@ namespace {
 constexpr absl::Duration kStartLimit = absl::Seconds(90);
 constexpr absl::Duration kStepsLimit = absl::Seconds(60);
 
-// Returns loopback ports that were free a moment ago, separated by commas.
+// Returns a comma-separated list of loopback ports that were free a moment ago.
 std::string FreePorts(int count) {
   std::vector<int> sockets;
   std::vector<std::string> ports;
@@ -38,7 +38,7 @@ std::string FreePorts(int count) {
   return absl::StrJoin(ports, ",");
 }
 
-// The ports, used as the address, and the process of the parameter server, if any.
+// Holds the ports, which serve as the address, and the process of the parameter server, if any.
 class PeerServer : public ExchangeServer {
  public:
   explicit PeerServer(std::string ports) : ports_(std::move(ports)) {}

@@ -12,24 +12,24 @@ namespace benchmark {
 
 // The locations of the other systems.
 struct Peers {
-  // A Python interpreter with PyTorch and TensorFlow. oneDNN is installed on the system.
+  // A Python interpreter with PyTorch and TensorFlow. oneDNN is installed system-wide.
   std::string python;
   // The folder tests/benchmark/peers.
   std::string scripts;
 };
 
-// PyTorch DistributedDataParallel over gloo, with one process per worker. With one worker, PyTorch alone.
+// PyTorch DistributedDataParallel over gloo, with one process per worker. A single worker runs PyTorch alone.
 Exchange DdpExchange(const Peers& peers, const TrainingSpec& training);
 
-// TensorFlow with a parameter server, and workers with SyncReplicasOptimizer.
+// TensorFlow with a parameter server, and workers that use SyncReplicasOptimizer.
 Exchange SyncReplicasExchange(const Peers& peers, const TrainingSpec& training);
 
-// The step of ModelExchange in PyTorch: with its own layers and images in either format, or with the layers of
-// lockstep.torch.portable().
+// Runs the step of ModelExchange in PyTorch, either with PyTorch's layers and one of its two image formats, or with the
+// layers of lockstep.torch.portable().
 enum class TorchLayers { kNchw, kNhwc, kPortable };
 Exchange TorchModelExchange(const Peers& peers, const std::string& name, int64_t batch, TorchLayers layers);
 
-// The step of ProductExchange with oneDNN's sgemm.
+// Runs the step of ProductExchange with oneDNN's sgemm.
 Exchange OneDnnExchange(const Peers& peers, int64_t batch);
 
 }  // namespace benchmark

@@ -11,8 +11,7 @@
 namespace lockstep {
 namespace benchmark {
 
-// Returns a gRPC channel without a limit on the size of messages. Without keepalive, because no thread polls between
-// the turns.
+// Returns a gRPC channel without a limit on message sizes. Keepalive is off, because no thread polls between turns.
 inline std::shared_ptr<grpc::Channel> PlainChannel(const std::string& target) {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(-1);

@@ -31,7 +31,7 @@ grpc::ByteBuffer Piece(const AlignedBuffer& memory, size_t piece) {
   return grpc::ByteBuffer(&slice, 1);
 }
 
-// Calls each(data, n) for the slices of a message.
+// Calls each(data, n) for each slice of a message.
 template <typename Each>
 void ForEachSlice(const grpc::ByteBuffer& message, Each each) {
   std::vector<grpc::Slice> slices;
@@ -127,7 +127,7 @@ class StreamServer : public ExchangeServer {
 
  private:
   struct PieceState {
-    // Contributions that wait until the last one arrives.
+    // Contributions held until the last one arrives.
     std::vector<grpc::ByteBuffer> held;
     // The number of applied steps.
     int64_t num_applied = 0;

@@ -26,7 +26,7 @@ namespace lockstep {
 namespace benchmark {
 namespace {
 
-// Computes a step like a worker process, from the token to the gradients, with the same classes.
+// Computes a step as a worker process does, from the token to the gradients, with the same classes.
 class TrainingExchangeWorker : public ExchangeWorker {
  public:
   explicit TrainingExchangeWorker(const TrainingSpec& training)

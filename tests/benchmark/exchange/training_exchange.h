@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace benchmark {
 
-// Trains a network with ReLU layers on images of 784 pixels in 10 classes, with plain SGD and softmax cross-entropy.
+// Trains a network with ReLU layers on 784-pixel images of 10 classes, with plain SGD and softmax cross-entropy.
 struct TrainingSpec {
   // Units of the hidden layers. If empty, the model is softmax regression.
   std::vector<int64_t> hidden;
@@ -22,22 +22,22 @@ struct TrainingSpec {
   // IDX files written by WriteImages.
   std::string images;
   std::string labels;
-  // If true, the worker digests every gradient, as for tokens that request digests.
+  // If true, the worker digests every gradient, as it does for tokens that request digests.
   bool digests = false;
   // AuditConfig.fraction. If absent, nothing is audited.
   absl::optional<double> audit;
   Follower follower = Follower::kNone;
-  // FIRST_ARRIVALS has as many total replicas and initial tokens as workers, the defaults of SyncReplicasOptimizer.
+  // FIRST_ARRIVALS uses the defaults of SyncReplicasOptimizer: as many total replicas and initial tokens as workers.
   config::v1::TrainingConfig::PolicyCase policy = config::v1::TrainingConfig::POLICY_NOT_SET;
 };
 
 constexpr int64_t kPixels = 784;
 constexpr int64_t kClasses = 10;
 
-// Writes `count` random images and labels, gzipped like those of MNIST, to directory/images and directory/labels.
+// Writes `count` random images and labels, gzipped like MNIST's, to directory/images and directory/labels.
 void WriteImages(const std::string& directory, int count);
 
-// Returns the configuration of the run: SGD, no end, no checkpoints.
+// Returns the run's configuration: SGD, no end, no checkpoints.
 config::v1::RunSpec TrainingConfig(const TrainingSpec& spec, int slots);
 
 // The following exchanges ignore ExchangeSpec::model.
@@ -46,11 +46,11 @@ config::v1::RunSpec TrainingConfig(const TrainingSpec& spec, int slots);
 Exchange TrainingExchange(const TrainingSpec& spec);
 // A chief and one worker in one process, without a socket.
 Exchange InProcessExchange(const TrainingSpec& spec);
-// The arithmetic of InProcessExchange as a plain loop over Eigen matrices: forward, cross-entropy, backward, SGD. Its
+// The arithmetic of InProcessExchange as a plain loop over Eigen matrices: forward, cross-entropy, backward, SGD. The
 // batches are prepared in memory.
 Exchange EigenExchange(const TrainingSpec& spec);
 
-// Serves workers that need no server.
+// Returns a server that does nothing, for workers that need none.
 absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeNothing(const ExchangeSpec& spec);
 
 }  // namespace benchmark

@@ -48,7 +48,7 @@ def work(server, cluster, worker, batch, hidden):
         step, end = run(), 0
 
         # Steps count up to a global step, as in StopAtStepHook. One of two contributions may arrive too late and be
-        # dropped, so if each worker counted its own steps, workers would finally wait for tokens that no other worker
+        # dropped. If each worker counted its own steps, workers would end up waiting for tokens that no other worker
         # produces.
         def advance(steps):
             nonlocal step, end
