@@ -1,8 +1,8 @@
-"""Lockstep: elastic, fault-tolerant, reproducible training. This package needs NumPy alone.
+"""Lockstep: elastic, fault-tolerant, reproducible training. This package needs only NumPy.
 
 The run, its steps, its optimizer and its checkpoints belong to a chief; a program computes slots (Worker). The final
-weights are a function of the run's declaration, the data and the program, whatever the number of workers and of
-failures: `digest` proves it in 64 digits.
+weights are a function of the run's declaration, the data and the program, whatever the number of workers and failures:
+`digest` proves it with 64 digits.
 """
 
 from lockstep import _core, init

@@ -1,4 +1,4 @@
-"""The command line, `lockstep` or `python -m lockstep`: becomes the program in the package."""
+"""The command line, `lockstep` or `python -m lockstep`: runs the program in the package."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PROGRAMS = pathlib.Path(__file__).parent / "bin"
 
 
 def main() -> NoReturn:
-  """Becomes a chief or the command line, so that signals reach it."""
+  """Replaces this process with a chief or the command line, so that signals reach it."""
   words = sys.argv[1:]
   program, words = ("chief_main", words[1:]) if words[:1] == ["chief"] else ("lockstep_main", words)
   if not (_PROGRAMS / program).exists():

@@ -1,4 +1,4 @@
-"""Errors at the beginning of a run, for frameworks: with what to do."""
+"""Errors at the beginning of a run, with remedies, for frameworks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from lockstep._worker import Worker
 
 
 def check_beginning(worker: Worker) -> None:
-  """Raises ConfigurationError if the run of the first slot began with zeros: a chief elsewhere lacks the model's values."""
+  """Raises ConfigurationError if the run of the first slot began with zeros, because a chief elsewhere lacks the
+  model's values."""
   if "warm_start:" not in worker.spec:
     raise ConfigurationError(
         f"the run at {worker.master} has no initial values, so that all weights begin as zeros: set "

@@ -1,4 +1,4 @@
-"""Chiefs that a program starts: in a child process, or through `lockstep launch`."""
+"""Chiefs started by a program: in a child process, or through `lockstep launch`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lockstep import _core
 from lockstep._errors import ChiefLost, ConfigurationError, Error, Refused, RunFailed
 from lockstep._run import Run
 
-# Exit codes of the chief (common/base/process/process.h).
+# The chief's exit codes (common/base/process/process.h).
 _BAD_CONFIGURATION, _RETRYABLE, _TERMINATED = 2, 138, 143
 _MOST_RESTARTS = 10
 _START_SECONDS = 600.0
@@ -24,22 +24,23 @@ _STOP_SECONDS = 60.0
 
 
 class Chief:
-  """A chief in a child process. A context manager: it saves and stops when left.
+  """A chief in a child process. As a context manager, it saves and stops on exit.
 
-  It ends with its parent, however that ends. Workers of this machine use `master`, others `address`.
+  It ends when its parent ends, for any reason. Workers on this machine use `master`, others `address`.
 
     run       the run to serve
     listen    "host:port"; port 0 takes any free port
-    tls_dir   a folder with ca.crt, tls.crt and tls.key of a chief; LOCKSTEP_TLS_DIR if it is not given
-    insecure  allows a `listen` in plain text that other machines can reach
+    tls_dir   a folder with a chief's ca.crt, tls.crt and tls.key; default: LOCKSTEP_TLS_DIR
+    insecure  allows an unencrypted `listen` address that other machines can reach
 
-  For one thread. Raises Refused for a logdir that does not take the run.
+  Not thread-safe. Raises Refused if the logdir does not accept the run.
   """
 
   def __init__(self, run: Run, *, listen: str = "127.0.0.1:0",
                tls_dir: str | os.PathLike[str] | None = None, insecure: bool = False,
                make_text: Callable[[str], str] | None = None) -> None:
-    """`make_text` is for Worker: returns the configuration, given a folder for files that it names."""
+    """`make_text` is for Worker: it returns the configuration, given a folder for the files that the configuration
+    names."""
     if _core.in_fork():
       raise Error("this process was forked from one that had imported lockstep, whose core it cannot use; import lockstep "
                   "in the child, or start it with \"spawn\"")
@@ -52,9 +53,9 @@ class Chief:
     self._address_file = os.path.join(self._directory, "address")
     configuration = pathlib.Path(self._directory, "run.textproto")
     configuration.write_text(run.to_text() if make_text is None else make_text(self._directory))
-    # The master string for workers of this machine. A file also tells a worker that comes late that the run is over.
+    # The master string for workers on this machine. The file also tells late workers that the run is over.
     self.master = f"file:{self._address_file}"
-    # The master string for workers of other machines: "grpc://host:port". Another one after a restart.
+    # The master string for workers on other machines: "grpc://host:port". It changes after a restart.
     self.address = ""
     self._log = os.path.join(run.logdir, "log", "chief.log") if run.logdir else os.path.join(self._directory, "log")
     os.makedirs(os.path.dirname(self._log), exist_ok=True)
@@ -75,7 +76,7 @@ class Chief:
 
   def _start(self) -> None:
     with open(self._log, "ab") as log:
-      # A session of its own: Ctrl-C in the terminal reaches the program alone.
+      # The chief gets its own session, so that Ctrl-C in the terminal reaches only the program.
       self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=log, stderr=log,
                                        start_new_session=True)
 
@@ -95,11 +96,12 @@ class Chief:
   def _last_line(self) -> str:
     lines = pathlib.Path(self._log).read_text(errors="replace").splitlines()
     last = next((line for line in reversed(lines) if line.strip()), "it wrote no log")
-    # Without the log's own prefix, "E1126 19:31:00.123456  1234 chief_main.cc:120] chief: ".
+    # Removes the log's own prefix, "E1126 19:31:00.123456  1234 chief_main.cc:120] chief: ".
     return last.rpartition("] ")[2].replace("chief: ", "", 1)
 
   def _check(self) -> int | None:
-    """Returns the exit code, None while the chief runs. Raises if it has ended with an error that a restart does not mend."""
+    """Returns the exit code, or None while the chief runs. Raises if it ended with an error that a restart does not
+    fix."""
     assert self._process is not None
     code = self._process.poll()
     if code is None or code in (0, _TERMINATED, _RETRYABLE) or code < 0:
@@ -109,7 +111,7 @@ class Chief:
     raise RunFailed(self._last_line())
 
   def tend(self) -> bool:
-    """Starts the chief again if it was killed. Returns False if it has ended well. Raises if it has failed."""
+    """Restarts the chief if it was killed. Returns False if it has ended successfully. Raises if it has failed."""
     code = self._check()
     if code is None:
       return True
@@ -125,7 +127,7 @@ class Chief:
     return True
 
   def wait(self) -> bool:
-    """Waits until the chief has saved the last step and ended.
+    """Waits until the chief has saved the last step and exited.
 
     Returns True if the run is over, False if the chief was stopped. Raises RunFailed if the run has failed.
     """
@@ -136,12 +138,12 @@ class Chief:
 
   @property
   def pid(self) -> int:
-    """The process id of the chief."""
+    """The chief's process id."""
     assert self._process is not None
     return self._process.pid
 
   def save(self) -> None:
-    """Has the chief save now; the run continues. Returns before the checkpoint is written."""
+    """Makes the chief save now; the run continues. Returns before the checkpoint is written."""
     assert self._process is not None
     self._process.send_signal(signal.SIGUSR1)
 
@@ -150,10 +152,10 @@ class Chief:
       self._process.stdin.close()
 
   def close(self) -> None:
-    """Has the chief save its last step and end, and waits for it. The run can be continued. Idempotent."""
+    """Makes the chief save its last step and exit, and waits for it. The run can be continued. Idempotent."""
     if self._process is not None and not _core.in_fork():
       self._close_input()
-      # A process that was forked from this one may hold the pipe open.
+      # A process forked from this one may still hold the pipe open.
       self._process.terminate()
       try:
         self._process.wait(_STOP_SECONDS)
@@ -172,7 +174,7 @@ class Chief:
 def declare_to_launcher(directory: str, run: Run, text: str) -> str:
   """Declares the run to `lockstep launch`, unless another worker has. Returns the master string.
 
-  Raises ConfigurationError if a run with another logdir is declared.
+  Raises ConfigurationError if a run with a different logdir has been declared.
   """
   declared = os.path.join(directory, "declared")
   if not os.path.isdir(declared):
@@ -182,7 +184,7 @@ def declare_to_launcher(directory: str, run: Run, text: str) -> str:
     try:
       os.rename(own, declared)
     except OSError:
-      # Another worker was first.
+      # Another worker was faster.
       shutil.rmtree(own)
   logdir = pathlib.Path(declared, "logdir").read_text()
   if logdir != (run.logdir or ""):

@@ -1,6 +1,6 @@
-"""The C core, liblockstep.so, through ctypes: loading it, its structs, its errors and its log.
+"""The C core, liblockstep.so, through ctypes: how to load it, its structs, its errors and its log.
 
-capi/lockstep.h documents every function that is called here.
+capi/lockstep.h documents every function that this module calls.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ UNAVAILABLE = 14
 _PACKAGE = pathlib.Path(__file__).parent
 _LOGGER = logging.getLogger("lockstep")
 
-# The instructions of x86-64-v3, the best-known first, by the names of /proc/cpuinfo.
+# The instruction sets of x86-64-v3, the best known first, with their names in /proc/cpuinfo.
 _INSTRUCTIONS = {
     "AVX2": "avx2", "FMA": "fma", "AVX": "avx", "BMI1": "bmi1", "BMI2": "bmi2", "F16C": "f16c", "LZCNT": "abm",
     "MOVBE": "movbe", "POPCNT": "popcnt", "SSE4.2": "sse4_2", "SSE4.1": "sse4_1", "SSSE3": "ssse3", "SSE3": "pni",
@@ -39,7 +39,7 @@ _INSTRUCTIONS = {
 def missing_instruction(cpuinfo: str) -> str | None:
   """Returns the first instruction set that the core needs and a processor lacks, given the text of /proc/cpuinfo.
 
-  None if it lacks none, and if the text does not tell.
+  Returns None if the processor lacks none, or if the text does not say.
   """
   for line in cpuinfo.splitlines():
     if not line.startswith("flags"):
@@ -50,7 +50,7 @@ def missing_instruction(cpuinfo: str) -> str | None:
 
 
 def _check_processor() -> None:
-  """Raises ImportError on a processor on which loading the core would end the process."""
+  """Raises ImportError on a processor on which loading the core would crash the process."""
   try:
     cpuinfo = pathlib.Path("/proc/cpuinfo").read_text(errors="replace")
   except OSError:
@@ -61,7 +61,8 @@ def _check_processor() -> None:
 
 
 def find_file(variable: str, *places: str) -> str | None:
-  """Returns the path in an environment variable, or else the first of these places, relative to the package, that exists."""
+  """Returns the path in an environment variable if it is set, or else the first existing place. Places are relative to
+  the package."""
   named = os.environ.get(variable)
   if named:
     return named
@@ -75,7 +76,7 @@ def _load() -> ctypes.CDLL:
   if path is None:
     raise ImportError(f"there is no liblockstep.so in {_PACKAGE}; install the wheel, or build //capi:liblockstep.so and "
                       "set LOCKSTEP_LIBRARY to its path")
-  # Deep binding: another library of the process, such as TensorFlow, may have symbols of the same names.
+  # Uses deep binding, because another library in the process, e.g. TensorFlow, may have symbols with the same names.
   try:
     library = ctypes.CDLL(path, mode=os.RTLD_NOW | os.RTLD_LOCAL | os.RTLD_DEEPBIND)
   except OSError as error:
@@ -179,17 +180,17 @@ def version() -> str:
 
 
 def use_tls(directory: str | os.PathLike[str] | None) -> None:
-  """Uses TLS for all later connections to chiefs, but those over unix sockets.
+  """Uses TLS for all later connections to chiefs, except over unix sockets.
 
-  `directory` has the files ca.crt, tls.crt and tls.key, which may be replaced at any time; `lockstep certs` makes them.
-  None stands for the folder in LOCKSTEP_TLS_DIR, as without this call, and "" for no TLS. Raises ConfigurationError,
-  which names the file that is wrong, and then nothing changes.
+  `directory` contains the files ca.crt, tls.crt and tls.key, which may be replaced at any time; `lockstep certs` makes
+  them. None means the folder in LOCKSTEP_TLS_DIR, as without this call; "" turns TLS off. Raises ConfigurationError,
+  which names the bad file, and then changes nothing.
   """
   check(_use_tls(None if directory is None else os.fsencode(directory)), invalid=ConfigurationError)
 
 
 def last_error() -> str:
-  """Returns the reason of the calling thread's last failure."""
+  """Returns the reason for the calling thread's last failure."""
   return str(_error().decode(errors="replace"))
 
 
@@ -199,9 +200,10 @@ def texts(values: Sequence[str]) -> Any:
 
 
 def fail(code: int, invalid: type[Error] = ModelError, refused: type[Error] = ModelError) -> NoReturn:
-  """Raises the error of the calling thread's last failure.
+  """Raises the error for the calling thread's last failure.
 
-  `invalid` and `refused` are the classes for INVALID_ARGUMENT and FAILED_PRECONDITION, whose meaning depends on the call.
+  `invalid` and `refused` are the classes for INVALID_ARGUMENT and FAILED_PRECONDITION, whose meaning depends on the
+  call.
   """
   classes = {INVALID_ARGUMENT: invalid, FAILED_PRECONDITION: refused, UNAVAILABLE: ChiefLost}
   if code == NOT_FOUND:
@@ -210,18 +212,19 @@ def fail(code: int, invalid: type[Error] = ModelError, refused: type[Error] = Mo
 
 
 def check(code: int, invalid: type[Error] = ModelError, refused: type[Error] = ModelError) -> None:
-  """Raises unless a call has succeeded."""
+  """Raises unless a call succeeded."""
   if code != OK:
     fail(code, invalid, refused)
 
 
 def raise_end(code: int) -> NoReturn:
-  """Raises the reason why a worker has ended."""
+  """Raises the reason why a worker ended."""
   fail(code, invalid=RunFailed, refused=Refused)
 
 
 def parse(text: str | None, path: str | None, overrides: Sequence[str]) -> tuple[str, str]:
-  """Returns a configuration with its defaults, in text format and in JSON. Raises ConfigurationError."""
+  """Returns a configuration with its defaults, in text format and in JSON. Raises ConfigurationError if it is
+  invalid."""
   canonical, json = ctypes.c_char_p(), ctypes.c_char_p()
   check(parse_run(None if text is None else text.encode(), None if path is None else os.fsencode(path), texts(overrides),
                   len(overrides), ctypes.byref(canonical), ctypes.byref(json)), invalid=ConfigurationError)
@@ -247,7 +250,8 @@ def at_exit(function: Callable[[], None]) -> None:
 
 
 def in_fork() -> bool:
-  """True in a child that was forked without exec. It has none of the core's threads, so it must not call the core."""
+  """Returns True in a child that was forked without exec. It has none of the core's threads, so it must not call the
+  core."""
   return os.getpid() != _process
 
 
@@ -256,7 +260,7 @@ def _end() -> None:
     return
   for function in _at_exit:
     function()
-  # A thread of the core must not call an interpreter that is gone.
+  # Threads of the core must not call an interpreter that is gone.
   _set_log(_LOG_FUNCTION(), None)
 
 

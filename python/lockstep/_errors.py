@@ -1,25 +1,25 @@
-"""The errors of the package. Each text is a sentence that names the problem and, where it helps, the remedy."""
+"""The package's errors. Each text is a sentence that names the problem and, where it helps, the remedy."""
 
 from __future__ import annotations
 
 
 class Error(Exception):
-  """The base of all errors of Lockstep."""
+  """The base class of all Lockstep errors."""
 
 
 class Refused(Error):
-  """This program is not what the run needs: another model, other data, another framework, another configuration.
+  """This program is not what the run needs: its model, data, framework or configuration differs.
 
-  Also a chief that the logdir refuses. Starting it again does not help.
+  Also raised for a chief that the logdir refuses. Starting it again does not help.
   """
 
 
 class RunFailed(Error):
-  """The run has failed for all workers, as by a loss that is not a number."""
+  """The run has failed for all workers, e.g. because the loss is not a number."""
 
 
 class ChiefLost(Error):
-  """No chief answers. Starting the program again may help."""
+  """No chief answers. Restarting the program may help."""
 
 
 class ModelError(Error):
@@ -27,4 +27,4 @@ class ModelError(Error):
 
 
 class ConfigurationError(Error):
-  """A setting is wrong. The text has one line for each problem, which begins with the field."""
+  """A setting is wrong. The text has one line for each problem; the line begins with the name of the field."""

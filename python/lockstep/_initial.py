@@ -1,4 +1,4 @@
-"""Initial values of the program's own: a file that the chief starts a new run from."""
+"""Initial values set by the program: a file that the chief starts a new run from."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ import numpy.typing as npt
 from lockstep._errors import ModelError
 
 Array = npt.NDArray[Any]
-# A file of a Python model's values has the order of its variables. Without this rule, the chief refuses a square matrix
-# with PyTorch's name for a weight, which could be in either order.
+# In a file of a Python model's values, dimensions have the variables' order. Without this rule, the chief refuses a
+# square matrix whose name is PyTorch's for a weight, because it could be in either order.
 IN_ORDER = 'rename {variable: "(.*)" key: "\\\\1" transpose: false}'
 _PREFIX, _SUFFIX = "initial-", ".npz"
 
 
 def digest_of(values: Mapping[str, Array]) -> str:
-  """Returns the SHA-256 of names, shapes and elements, in the order of the names; 64 hexadecimal digits."""
+  """Returns the SHA-256 of the names, shapes and elements, in the order of the names, as 64 hexadecimal digits."""
   hashed = hashlib.sha256()
   for name in sorted(values):
-    array = np.asarray(values[name], np.float32, order="C")  # ascontiguousarray makes a vector of a scalar.
+    array = np.asarray(values[name], np.float32, order="C")  # ascontiguousarray turns a scalar into a vector.
     hashed.update(repr((name, array.shape)).encode())
     hashed.update(array.tobytes())
   return hashed.hexdigest()
 
 
 def check(values: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]) -> None:
-  """Raises ModelError for a value of no variable or of another shape."""
+  """Raises ModelError if a value belongs to no variable, or has a different shape."""
   for name, value in values.items():
     if name not in shapes:
       raise ModelError(f"initial has \"{name}\", which is not a variable")
@@ -42,10 +42,11 @@ def check(values: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]) ->
 
 
 def file_for(values: Mapping[str, Array], directory: str) -> str:
-  """Returns the file in `directory` that a run there starts from, and writes it if there is none.
+  """Returns the file in `directory` that a run there starts from. Writes it if it does not exist.
 
-  The name has the first digits of the digest, so it identifies the values in the configuration. A run that exists keeps
-  the file it began with, whatever the values are now. Of several processes the first one writes, and all get its file.
+  The name has the first digits of the digest, so it identifies the values in the configuration. An existing run keeps
+  the file it began with, whatever the values are now. If several processes call this, the first one writes, and all get
+  its file.
   """
   os.makedirs(directory, exist_ok=True)
   with open(os.path.join(directory, f".{_PREFIX}lock"), "wb") as lock:
@@ -67,6 +68,6 @@ def _write(values: Mapping[str, Array], path: str) -> None:
 
 
 def digest_in_name(path: str) -> str:
-  """Returns the digits of the digest in the name of a file that file_for wrote; empty for another file."""
+  """Returns the digits of the digest in the name of a file written by file_for, or an empty string for another file."""
   name = os.path.basename(path)
   return name[len(_PREFIX):-len(_SUFFIX)] if name.startswith(_PREFIX) and name.endswith(_SUFFIX) else ""

@@ -1,4 +1,4 @@
-"""A line that shows how far a run is, for a person at a terminal or a notebook."""
+"""A line that shows the progress of a run to a person at a terminal or in a notebook."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from lockstep._errors import Error
 from lockstep._reads import status
 
 _PERIOD_SECONDS = 1.0
-# The chief answers at once or, while it starts again, not at all.
+# The chief answers at once, or not at all while it restarts.
 _TIMEOUT_SECONDS = 0.5
 
 
 def shows_lines(stream: TextIO | None) -> bool:
-  """True if the stream overwrites a line after a carriage return: a terminal's, and a notebook's."""
+  """Returns True if the stream overwrites a line after a carriage return, as terminals and notebooks do."""
   return stream is not None and (stream.isatty() or type(stream).__module__.startswith("ipykernel."))
 
 
 def line_of(run: dict[str, Any]) -> str:
-  """Returns the line for the answer of status()."""
+  """Returns the line for a reply of status()."""
   total = int(run.get("total_steps", 0))
   step = int(run.get("global_step", 0))
   parts = [f"step {step}/{total}" if total else f"step {step}"]
@@ -37,7 +37,7 @@ def line_of(run: dict[str, Any]) -> str:
 
 
 class Progress:
-  """Writes the line once a second, over the one before. For one thread."""
+  """Overwrites the line once a second. Not thread-safe."""
 
   def __init__(self, master: str, stream: TextIO) -> None:
     self._master = master
@@ -46,7 +46,7 @@ class Progress:
     self._width = 0
 
   def update(self) -> None:
-    """Writes the line if it is time. Leaves it as it is while the chief does not answer."""
+    """Writes the line if it is time. Leaves it unchanged while the chief does not answer."""
     now = time.monotonic()
     if now < self._next:
       return
@@ -58,7 +58,7 @@ class Progress:
     self._write(line_of(run))
 
   def end(self, text: str = "") -> None:
-    """Writes the last line, or leaves the one there is. Idempotent."""
+    """Writes the last line, or keeps the current one. Idempotent."""
     if text:
       self._write(text)
     if self._width:
@@ -73,5 +73,5 @@ class Progress:
 
 
 def progress_for(master: str, wanted: bool) -> Progress | None:
-  """Returns a line on stderr, if it is wanted."""
+  """Returns a progress line on stderr if it is wanted."""
   return Progress(master, sys.stderr) if wanted and sys.stderr is not None else None

@@ -1,4 +1,4 @@
-"""Reads of runs and checkpoints, without a session."""
+"""Functions that read runs and checkpoints without a session."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from lockstep._errors import ChiefLost, Error
 
 Array = npt.NDArray[Any]
 
-# Types that NumPy has under another name.
+# Types that have a different name in NumPy.
 _DTYPES = {"half": "float16"}
 
 
@@ -25,7 +25,7 @@ class _RunOver(Error):
 
 
 def _take(tensors: ctypes.c_int64) -> tuple[int, dict[str, Array]]:
-  """Returns the step and copies of the arrays of a set of tensors, and frees it."""
+  """Copies the arrays of a set of tensors and frees the set. Returns the step and the copies."""
   try:
     count, step = ctypes.c_size_t(), ctypes.c_int64()
     _core.check(_core.tensors_count(tensors, ctypes.byref(count), ctypes.byref(step)))
@@ -40,7 +40,7 @@ def _take(tensors: ctypes.c_int64) -> tuple[int, dict[str, Array]]:
         raise Error(f"{name} has the type {dtype}, which NumPy lacks") from None
       arrays[name] = np.empty([view.shape[d] for d in range(view.rank)], kind)
       assert arrays[name].nbytes == view.bytes
-      # Not string_at, whose size is a C int: it takes no more than 2 GiB.
+      # string_at does not work here: its size is a C int, which limits it to 2 GiB.
       ctypes.memmove(arrays[name].ctypes.data, view.data, view.bytes)
     return step.value, arrays
   finally:
@@ -48,10 +48,10 @@ def _take(tensors: ctypes.c_int64) -> tuple[int, dict[str, Array]]:
 
 
 def read(master: str, names: Sequence[str] | None = None, *, timeout: float = 10.0) -> tuple[int, dict[str, Array]]:
-  """Reads variables, optimizer state and averages of a running chief, all at one step.
+  """Reads the variables, optimizer state and averages of a running chief, all at one step.
 
-  Returns the step and the arrays by their names in a checkpoint; only those in `names`, if given.
-  Raises ChiefLost if no chief answers within `timeout` seconds, Error if it refuses, as for a name that it lacks.
+  Returns the step and the arrays by their names in a checkpoint; only those in `names`, if given. Raises ChiefLost if
+  no chief answers within `timeout` seconds, or Error if the chief refuses, e.g. because it lacks a name.
   """
   wanted = [] if names is None else list(names)
   tensors = ctypes.c_int64()
@@ -63,9 +63,9 @@ def read(master: str, names: Sequence[str] | None = None, *, timeout: float = 10
 
 
 def load(path: str | os.PathLike[str]) -> dict[str, Array]:
-  """Reads a checkpoint, a logdir's newest, or a file of weights (.safetensors, .npz).
+  """Reads a checkpoint, the newest checkpoint of a logdir, or a file of weights (.safetensors, .npz).
 
-  Returns the arrays by their names. Raises FileNotFoundError if there is none, Error if it is damaged.
+  Returns the arrays by name. Raises FileNotFoundError if there is none, or Error if it is damaged.
   """
   tensors = ctypes.c_int64()
   _core.check(_core.load(os.fsencode(path), ctypes.byref(tensors)), invalid=Error, refused=Error)
@@ -73,15 +73,16 @@ def load(path: str | os.PathLike[str]) -> dict[str, Array]:
 
 
 def digest(path: str | os.PathLike[str]) -> str:
-  """Returns the digest of a checkpoint or a logdir's newest: 64 hexadecimal digits.
+  """Returns the digest of a checkpoint, or of the newest checkpoint of a logdir: 64 hexadecimal digits.
 
-  Two checkpoints have the same if and only if they hold the same variables bit for bit. Raises as load does.
+  Two checkpoints have the same digest if and only if they contain the same variables bit for bit. Raises the same
+  errors as load.
   """
   return checkpoint_digest(path)[0]
 
 
 def checkpoint_digest(path: str | os.PathLike[str]) -> tuple[str, str]:
-  """Returns the digest and the path of a checkpoint or a logdir's newest."""
+  """Returns the digest and the path of a checkpoint, or of the newest checkpoint of a logdir."""
   text, checkpoint = ctypes.c_char_p(), ctypes.c_char_p()
   _core.check(_core.digest(os.fsencode(path), ctypes.byref(text), ctypes.byref(checkpoint)), invalid=Error,
               refused=Error)
@@ -90,9 +91,9 @@ def checkpoint_digest(path: str | os.PathLike[str]) -> tuple[str, str]:
 
 
 def status(master: str, *, timeout: float = 3.0) -> dict[str, Any]:
-  """Returns what a running chief and its workers do, with the names of proto/lockstep/v1/status.proto.
+  """Returns the status of a running chief and its workers, with the names in proto/lockstep/v1/status.proto.
 
-  Numbers of 64 bits are strings. Raises ChiefLost if no chief answers, Error if the address file says that the run is
+  64-bit numbers are strings. Raises ChiefLost if no chief answers, or Error if the address file says that the run is
   over.
   """
   text = ctypes.c_char_p()
@@ -104,9 +105,9 @@ def status(master: str, *, timeout: float = 3.0) -> dict[str, Any]:
 
 def follow(master: str, *, every: int = 1, names: Sequence[str] | None = None,
            period: float = 0.5) -> Iterator[tuple[int, dict[str, Array]]]:
-  """Yields (step, arrays) as read does, whenever a running chief is `every` steps further, until it is gone.
+  """Yields (step, arrays), like read, whenever a running chief has advanced by `every` steps, until it is gone.
 
-  The end of the run ends it, too. Asks every `period` seconds, so it yields the newest step then, not each. Raises
+  Also ends when the run ends. It polls every `period` seconds, so it may skip steps to yield the newest one. Raises
   ChiefLost if the first read fails.
   """
   step, arrays = read(master, names)

@@ -18,7 +18,7 @@ from lockstep._text import field, fields, message
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-  """A learning rate by the global step: config.v1.LearningRate in text format. The chief computes it."""
+  """A learning rate as a function of the global step: config.v1.LearningRate in text format. The chief computes it."""
   text: str
 
 
@@ -27,7 +27,7 @@ def _schedule(initial: float, schedule: str, warmup: int) -> Schedule:
 
 
 def constant(lr: float, *, warmup: int = 0) -> Schedule:
-  """`lr`; in the first `warmup` steps, linearly from 0."""
+  """The rate is `lr`, after a linear increase from 0 during the first `warmup` steps."""
   return _schedule(lr, "", warmup)
 
 
@@ -72,15 +72,16 @@ def warmup_cosine(lr: float, warmup: int, steps: int, alpha: float = 0.0) -> Sch
 
 
 def schedule(fn: Callable[[int], float], steps: int, *, every: int = 1) -> Schedule:
-  """fn(step) in the steps 0 to steps - 1, and the last one after that: any function, such as that of a LambdaLR.
+  """The rate is fn(step) in steps 0 to steps - 1, and then stays at the last value. Accepts any function, e.g. a
+  LambdaLR's.
 
-  fn is called here, so that the chief has a table of its numbers. With `every`, only each of so many steps is in the
-  table, and the rate is linear between them: for a smooth function of very many steps.
+  fn is called here, to give the chief a table of its values. With `every`, the table has only one step in that many,
+  and the rate is linear between them. This suits a smooth function of very many steps.
   """
   if steps < 1 or every < 1:
     raise ConfigurationError(f"schedule() has steps={steps} and every={every}, both must be 1 or more")
   knots = [(step, float(fn(step))) for step in [*range(0, steps - 1, every), steps - 1]]
-  # A step whose neighbours have the same rate adds nothing.
+  # A step adds nothing if its neighbours have the same rate.
   needed = [
       knot for i, knot in enumerate(knots)
       if i in (0, len(knots) - 1) or not knots[i - 1][1] == knot[1] == knots[i + 1][1]
@@ -93,21 +94,21 @@ Rate = Union[float, Schedule]
 
 @dataclasses.dataclass(frozen=True)
 class Optimizer:
-  """An optimizer with its learning rate, both the chief's: config.v1.OptimizerConfig in text format."""
+  """An optimizer and its learning rate, both computed by the chief: config.v1.OptimizerConfig in text format."""
   text: str
 
 
 @dataclasses.dataclass(frozen=True)
 class Group:
-  """Trained variables with settings of their own; None is the setting of the other variables.
+  """Trained variables with their own settings. None means the setting of the other variables.
 
-    variables     a regular expression (RE2), found anywhere in a name. The chief refuses a run in which it matches no
-                  variable, or a variable that another group matches
+    variables     a regular expression (RE2) that may match any part of a name. The chief refuses a run in which it
+                  matches no variable, or a variable that another group matches
     lr_factor     multiplies the learning rate
-    weight_decay  in place of the optimizer's
-    average       False: Run(average=...) keeps no averages of these variables
-    clip_norm     the greatest L2 norm of these variables' mean gradient; Run(clip_norm=...) is that of the others
-    optimizer     a rule and a learning rate of their own
+    weight_decay  replaces the optimizer's
+    average       if False, Run(average=...) keeps no averages of these variables
+    clip_norm     the maximum L2 norm of these variables' mean gradient; Run(clip_norm=...) limits the others
+    optimizer     a separate rule and learning rate
   """
   variables: str
   lr_factor: float | None = None
@@ -135,7 +136,7 @@ def _float(value: float | None) -> float | None:
 
 
 def _limit(name: str, value: float | None) -> float | None:
-  """Returns a limit of gradients for the proto, where 0 is none."""
+  """Returns a limit on gradients as the proto has it, where 0 means no limit."""
   if value is not None and not value > 0:
     raise ConfigurationError(f"{name} is {value}, must be above 0; None is no limit")
   return _float(value)
@@ -159,7 +160,8 @@ def SGD(lr: Rate, momentum: float = 0.0, *, dampening: float = 0.0, weight_decay
         no_decay: str | None = None, groups: Groups = ()) -> Optimizer:
   """torch.optim.SGD: g = gradient + weight_decay * value, v = momentum * v + (1 - dampening) * g, value -= lr * v.
 
-  The first update has no dampening. Variables in whose names `no_decay`, a regular expression, is found have no decay.
+  The first update is not dampened. `no_decay` is a regular expression: variables whose names it matches anywhere do not
+  decay.
   """
   groups = _with_no_decay(groups, no_decay, weight_decay)
   decay = fields(weight_decay=float(weight_decay) or None)
@@ -174,7 +176,7 @@ def SGD(lr: Rate, momentum: float = 0.0, *, dampening: float = 0.0, weight_decay
 
 def Adam(lr: Rate, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, *, amsgrad: bool = False,
          groups: Groups = ()) -> Optimizer:
-  """torch.optim.Adam without weight decay: epsilon is added to the root of the bias-corrected second moment.
+  """torch.optim.Adam without weight decay: adds epsilon to the root of the bias-corrected second moment.
 
   Run(overrides=["optimizer.adam.epsilon_on_corrected=false"]) adds it before the correction, as TensorFlow 1 does.
   """
@@ -183,9 +185,10 @@ def Adam(lr: Rate, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8,
 
 def AdamW(lr: Rate, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.01, *,
           amsgrad: bool = False, no_decay: str | None = None, groups: Groups = ()) -> Optimizer:
-  """torch.optim.AdamW: Adam, and each variable shrinks by lr * weight_decay of itself (Loshchilov and Hutter 2019).
+  """torch.optim.AdamW: Adam, but each variable also shrinks by the fraction lr * weight_decay (Loshchilov and Hutter
+  2019).
 
-  Variables in whose names `no_decay`, a regular expression such as r"bias$|norm", is found do not shrink.
+  `no_decay` is a regular expression such as r"bias$|norm": variables whose names it matches anywhere do not shrink.
   """
   return _optimizer(
       "adam",
@@ -196,7 +199,8 @@ def AdamW(lr: Rate, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
 def NAdam(lr: Rate, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8, weight_decay: float = 0.0,
           momentum_decay: float = 0.004, *, decoupled_weight_decay: bool = False, no_decay: str | None = None,
           groups: Groups = ()) -> Optimizer:
-  """torch.optim.NAdam. The decay joins the gradient; with decoupled_weight_decay, it is AdamW's."""
+  """torch.optim.NAdam. The weight decay is added to the gradient; with decoupled_weight_decay, it works like
+  AdamW's."""
   return _optimizer(
       "nadam",
       fields(beta1=float(betas[0]), beta2=float(betas[1]), epsilon=float(eps), momentum_decay=float(momentum_decay),
@@ -206,7 +210,7 @@ def NAdam(lr: Rate, betas: tuple[float, float] = (0.9, 0.999), eps: float = 1e-8
 
 def Lion(lr: Rate, betas: tuple[float, float] = (0.9, 0.99), weight_decay: float = 0.0, *,
          no_decay: str | None = None, groups: Groups = ()) -> Optimizer:
-  """Lion (Chen et al. 2023), with AdamW's decay."""
+  """Lion (Chen et al. 2023), with AdamW's weight decay."""
   return _optimizer("lion", fields(beta1=float(betas[0]), beta2=float(betas[1]), weight_decay=float(weight_decay)), lr,
                     _with_no_decay(groups, no_decay, weight_decay))
 
@@ -248,29 +252,29 @@ _COMPRESSIONS = {None: None, "bf16": "BFLOAT16", "fp16": "FLOAT16"}
 
 
 class Run:
-  """All that a run's weights depend on, and where the run lives. A value: it does not change.
+  """Everything that a run's weights depend on, and where the run lives. Immutable.
 
-  The first worker declares the run; others must declare the same in everything that the weights depend on.
+  The first worker declares the run. The others' declarations must agree in everything that the weights depend on.
 
-    steps             the global step at which the run is finished
-    slots             gradients that are averaged in one step, whatever the number of workers
-    batch             examples of a slot
-    seed              of initial values, the order of examples and the seeds of slots
+    steps             the global step at which the run finishes
+    slots             how many gradients are averaged in one step, whatever the number of workers
+    batch             the number of examples in a slot
+    seed              determines the initial values, the order of examples and the slots' seeds
     epochs            the run also ends before a step that needs more than this many epochs of the examples
-    shuffle           False: slots have their indices in ascending order
-    clip_norm         the greatest L2 norm of a step's mean gradient, all variables together, as torch's clip_grad_norm_
-                      limits it after the last backward()
-    clip_slot_norm    the greatest L2 norm of all gradients of one slot together
-    clip_slot_value   the greatest absolute value of an element of a slot's gradient
+    shuffle           if False, the slots' indices are in ascending order
+    clip_norm         the maximum L2 norm of a step's mean gradient, all variables together, like torch's
+                      clip_grad_norm_ after the last backward()
+    clip_slot_norm    the maximum L2 norm of all gradients of one slot together
+    clip_slot_value   the maximum absolute value of an element of a slot's gradient
     average           averages of the trained variables
     checkpoint_every  steps between checkpoints, in addition to one every 600 seconds and the last one
-    keep              newest checkpoints to keep; 0 keeps all
-    compression       "bf16" or "fp16": the format in which gradients and values travel
+    keep              how many of the newest checkpoints to keep; 0 keeps all
+    compression       "bf16" or "fp16": the format in which gradients and values are sent
     audit             the fraction of slots that two workers compute and the chief compares
-    skip_non_finite   a step with a value that is not finite changes nothing, in place of failing the run
-    initial           the values that a new run starts from: a file (.safetensors, .npz, a checkpoint), or arrays by the
-                      names of their variables; variables without one have their own rule
-    overrides         any other field of RunSpec: "cluster.lease_seconds=2"
+    skip_non_finite   a step with a value that is not finite changes nothing, instead of failing the run
+    initial           the values that a new run starts from: a file (.safetensors, .npz, a checkpoint), or arrays by
+                      variable name. Variables without a value use their own rule
+    overrides         any other fields of RunSpec, e.g. "cluster.lease_seconds=2"
 
   Raises ConfigurationError, with one line for each problem.
   """
@@ -281,7 +285,7 @@ class Run:
   batch: int
   seed: int
   initial: Initial
-  # Workers read streams of their own: training.async or training.first_arrivals.
+  # True if each worker reads its own stream: training.async or training.first_arrivals.
   streams: bool
 
   def __init__(self, logdir: str | os.PathLike[str] | None, *, steps: int, optimizer: Optimizer, slots: int = 1,
@@ -315,7 +319,7 @@ class Run:
   @classmethod
   def from_file(cls, path: str | os.PathLike[str], *, logdir: str | os.PathLike[str] | None = None,
                 overrides: Sequence[str] = ()) -> Run:
-    """Reads a configuration in text format. Raises ConfigurationError with the file's lines."""
+    """Reads a configuration in text format. Raises ConfigurationError with lines of the file."""
     run = cls.__new__(cls)
     run._set(logdir, None, *_core.parse(None, os.fspath(path), list(overrides)))
     return run
@@ -324,7 +328,7 @@ class Run:
     spec: dict[str, Any] = json.loads(as_json)
     training, input_ = spec.get("training", {}), spec.get("input", {})
     object.__setattr__(self, "logdir", None if logdir is None else os.path.abspath(os.fspath(logdir)))
-    # The proto's int64 is a string in JSON.
+    # An int64 of the proto is a string in JSON.
     object.__setattr__(self, "steps", int(training.get("steps", 0)))
     object.__setattr__(self, "slots", int(training.get("replicas_to_aggregate", 1)))
     object.__setattr__(self, "seed", int(training.get("seed", 0)))
@@ -338,7 +342,7 @@ class Run:
     raise AttributeError(f"a Run does not change; make another one to set {name}")
 
   def to_text(self) -> str:
-    """Returns the complete configuration, with all defaults: a file that `lockstep chief` takes."""
+    """Returns the complete configuration, including all defaults, as a file that `lockstep chief` accepts."""
     text: str = getattr(self, "_text")
     return text
 

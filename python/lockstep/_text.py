@@ -1,4 +1,4 @@
-"""Protobuf's text format, as much as the package writes of it."""
+"""The part of protobuf's text format that the package writes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ def quote(text: str) -> str:
 
 
 def field(name: str, value: Value) -> str:
-  """Returns "name: value ", or nothing for None."""
+  """Returns "name: value ", or an empty string for None."""
   if value is None:
     return ""
   if isinstance(value, bool):
     return f"{name}: {'true' if value else 'false'} "
   if isinstance(value, str):
     return f"{name}: {quote(value)} "
-  # The repr of NumPy's numbers is not a number: "np.int64(3)".
+  # The repr of a NumPy number is not a number: "np.int64(3)".
   return f"{name}: {int(value) if isinstance(value, numbers.Integral) else float(value)!r} "
 
 

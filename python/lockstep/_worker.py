@@ -28,19 +28,19 @@ from lockstep._text import field, fields, message
 from lockstep.init import Init
 
 Array = npt.NDArray[np.float32]
-# The change of a variable that is not trained by the value that a slot reports: "assign", "assign_add" or
-# ("moving_average", decay), which is variable -= (1 - decay) * (variable - value).
+# The effect of a value that a slot reports on a variable that is not trained: "assign", "assign_add" or
+# ("moving_average", decay), which means variable -= (1 - decay) * (variable - value).
 Update = Union[str, "tuple[str, float]"]
 
 _LOGGER = logging.getLogger("lockstep")
-# The longest wait in one call of the core. Python acts on Ctrl-C between two calls.
+# The longest wait in one call to the core. Python acts on Ctrl-C between two calls.
 _SLICE_SECONDS = 0.1
 # The time limit for the last checkpoint, after the worker has learned that the run is over.
 _END_SECONDS = 120.0
 
 
 class Variable(NamedTuple):
-  """A variable of the model, float32. Names are unique; they are the keys in checkpoints."""
+  """A float32 variable of the model. Names are unique; they are the keys in checkpoints."""
   name: str
   shape: tuple[int, ...]
   trainable: bool = True
@@ -52,8 +52,8 @@ class Variable(NamedTuple):
 class Result:
   """The end of a run: its last step and, if this program or `lockstep launch` started the chief, its last checkpoint.
 
-  Without a checkpoint, as for a chief elsewhere, `step` follows from the last slot; under async and first_arrivals it
-  is then one more than the last position in a stream.
+  Without a checkpoint, e.g. if the chief is elsewhere, `step` is derived from the last slot; under async and
+  first_arrivals, it is then one more than the last position in a stream.
   """
   step: int
   digest: str | None = None
@@ -61,7 +61,7 @@ class Result:
 
 
 def data_digest(*arrays: npt.NDArray[Any]) -> int:
-  """Returns a digest of arrays, for Worker's data_digest: workers with other examples are refused."""
+  """Returns a digest of arrays, to pass as Worker's data_digest: workers with other examples are refused."""
   crc = 0
   for array in arrays:
     crc = zlib.crc32(repr((array.dtype.str, array.shape)).encode(), crc)
@@ -102,7 +102,7 @@ def _framework_text(framework: Mapping[str, str] | None) -> str:
 
 
 def _with_names(text: str, variables: Sequence[Variable]) -> str:
-  """Returns a text with the name and the shape of each variable that it mentions by number."""
+  """Returns the text with the name and shape of each variable that it mentions by number."""
 
   def named(match: re.Match[str]) -> str:
     variable = variables[int(match[1])] if int(match[1]) < len(variables) else None
@@ -112,16 +112,16 @@ def _with_names(text: str, variables: Sequence[Variable]) -> str:
 
 
 class Slot:
-  """A slot: a share of a step, for the program to compute. Give its results with done().
+  """A slot: a share of a step for the program to compute. Pass its results to done().
 
     step     the global step before it; under training.async and first_arrivals, the position in the slot's stream
     index    in [0, slots of the run); under these two policies, the stream
     seed     64 bits, a function of the run's seed, step and index, for any generator
     indices  int64 [batch], the examples; empty if the worker was made without examples
-    canary   True for the check of a new worker: step 0, slot 0 on values of its own. Compute it as any other.
-    fresh    True for the first slot of a session: values of its step that are known from before may have changed
+    canary   True for the check of a new worker: step 0, slot 0 with special values. Compute it like any other slot.
+    fresh    True for the first slot of a session: previously known values of its step may have changed
 
-  For one thread at a time.
+  Used by one thread at a time.
   """
 
   step: int
@@ -142,9 +142,9 @@ class Slot:
       ctypes.memmove(self.indices.ctypes.data, view.indices, 8 * count)
     self._addresses: list[int] = view.values[:view.value_count]
     self._values: list[Array] | None = None
-    self._closed = ""  # The reason why the slot is closed; empty while it is open.
+    self._closed = ""  # Why the slot is closed; empty while it is open.
     self._has_loss = False
-    self._filled: set[int] = set()  # Variables whose gradient the program writes itself.
+    self._filled: set[int] = set()  # Variables whose gradients the program writes itself.
     self._ready: set[int] = set()
     self._sent: set[int] = set()
 
@@ -161,7 +161,8 @@ class Slot:
     return self._values
 
   def gradient(self, i: int) -> Array:
-    """Returns the array to write the gradient of variable number `i` to. Not initialized; valid until ready(i)."""
+    """Returns the array to write the gradient of variable number `i` to. It is uninitialized, and valid until
+    ready(i)."""
     self._require_open()
     address = ctypes.c_void_p()
     _core.check(_core.slot_gradient(self._id, i, ctypes.byref(address)))
@@ -170,7 +171,7 @@ class Slot:
     return self._worker._view_of(i, address.value, True)  # pylint: disable=protected-access
 
   def ready(self, i: int) -> None:
-    """The gradient in gradient(i) is final. It leaves now if the loss is given, otherwise with done()."""
+    """Declares the gradient in gradient(i) final. It is sent now if the loss is known, otherwise by done()."""
     self._require_open()
     if i not in self._filled:
       raise ModelError(f"ready({i}) of {self} comes before gradient({i})")
@@ -179,9 +180,10 @@ class Slot:
       self._send(i)
 
   def loss(self, loss: float, *, weight: float = 1.0, **metrics: float) -> bool:
-    """Gives the mean loss, the weight and metrics ahead of done(), so that gradients leave as they are ready().
+    """Reports the mean loss, the weight and metrics before done(), so that gradients are sent as soon as they are
+    ready().
 
-    Returns False if the slot is not wanted any more; it is closed then.
+    Returns False if the slot is no longer wanted; it is then closed.
     """
     self._require_open()
     self._check_weight(weight)
@@ -199,20 +201,20 @@ class Slot:
 
   def done(self, loss: float | None = None, gradients: Sequence[Array | None] | None = None,
            updates: Sequence[Array] = (), *, weight: float = 1.0, end_run: bool = False, **metrics: float) -> bool:
-    """Gives the slot's results to the run.
+    """Reports the slot's results to the run.
 
-    loss       the mean loss of the batch; None if loss() gave it
-    gradients  one array for each variable, of its shape; None for those that gradient() was used for, and for variables
-               that are not trained
+    loss       the mean loss of the batch; None if loss() reported it
+    gradients  for each variable, an array of its shape; None for variables whose gradient() was used, and for
+               variables that are not trained
     updates    the value of each variable that has an update, in the order of the variables
-    weight     the slot's weight in its step, such as its number of tokens: 0 or more. The step applies the weighted mean
-               of the slots' gradients, which stay those of the mean loss. Must be a function of the slot alone.
-    end_run    True: the run ends with this step. Must be a function of the slot alone.
-    metrics    numbers for people, such as accuracy=0.9. Status and TensorBoard show their means over the step's slots,
-               weighted as the loss; TensorBoard at the steps at which it shows the loss
+    weight     the slot's weight in its step, e.g. its number of tokens; 0 or more. The step applies the weighted mean
+               of the slots' gradients, which remain gradients of the mean loss. Must be a function of the slot alone.
+    end_run    if True, the run ends with this step. Must be a function of the slot alone.
+    metrics    human-readable numbers, such as accuracy=0.9. Status and TensorBoard show their means over the step's
+               slots, weighted like the loss. TensorBoard shows them at the steps at which it shows the loss.
 
-    Returns False if the result is not wanted any more, as when the run is over. Raises ModelError if something is
-    missing or does not fit; the slot stays open then.
+    Returns False if the result is no longer wanted, e.g. because the run is over. Raises ModelError if something is
+    missing or does not fit; the slot then stays open.
     """
     if self._closed == "slot.done() was called":
       raise ModelError(f"slot.done() was called twice for {self}")
@@ -241,7 +243,7 @@ class Slot:
     return True
 
   def cancelled(self) -> bool:
-    """True if the slot is not wanted any more; it is closed then. A long computation may ask from time to time.
+    """Returns True if the slot is no longer wanted; it is then closed. A long computation may poll this.
 
     The canary is always wanted.
     """
@@ -254,7 +256,7 @@ class Slot:
     return True
 
   def _check_weight(self, weight: float) -> None:
-    # The core has it in float32.
+    # The core stores it as a float32.
     if not 0.0 <= weight <= float(np.finfo(np.float32).max):
       raise ModelError(f"the weight of {self} is {weight}, must be a finite number, 0 or more")
 
@@ -304,26 +306,26 @@ class Worker:
         slot.done(loss, gradients)
     print(worker.result)
 
-  Retries, restarts of the chief and the end of the run are inside. A worker that leaves early, as by Ctrl-C, may come
-  back; the run continues without it.
+  The iterator handles retries, restarts of the chief and the end of the run. A worker that leaves early, e.g. by
+  Ctrl-C, may come back; the run continues without it.
 
     variables    the model; all workers must have the same
-    run          the run that the program declares. None: whatever the master has
-    examples     the number of training examples; None: slots have no indices
-    data_digest  of these examples: lockstep.data_digest(x, y). Workers with another are refused
+    run          the run that the program declares. None: whatever run the master has
+    examples     the number of training examples. None: slots have no indices
+    data_digest  the digest of these examples: lockstep.data_digest(x, y). Workers with a different one are refused
     master       "grpc://host:port", "unix:/path" or "file:/path". None: `lockstep launch`, or else $LOCKSTEP_MASTER, or
-                 else a chief in a child process of this one, which needs `run`
+                 else a chief in a child process of this one, which requires `run`
     name         shown in status and logs
-    framework    {"name": "PyTorch", "version": ..., setting: value, ...}: what computes, and all that its results depend
-                 on. NumPy and its version, if None. Workers with another are refused
+    framework    {"name": "PyTorch", "version": ..., setting: value, ...}: the framework that computes, and everything
+                 that its results depend on. None: NumPy and its version. Workers with a different one are refused
     parts        what else the gradients depend on, compared by digests: {"source of the model": bytes}
-    initial      the values by name that a new run starts from, in place of run.initial. Ignored if the run exists
-    chief_wait   seconds to look for a chief that is absent; as configured, if None
-    progress     True: a line on stderr shows once a second how far the run is. None: it does if this worker started the
-                 chief, and stderr is a terminal or a notebook's
+    initial      the values, by name, that a new run starts from, in place of run.initial. Ignored if the run exists
+    chief_wait   seconds to look for an absent chief. None: as configured
+    progress     True: a line on stderr shows the run's progress once a second. None: the same, but only if this worker
+                 started the chief, and stderr is a terminal or a notebook's
 
-  Threads: iterate and use slots in one thread; the others may call stop, end, indices and seed.
-  Raises ConfigurationError, ModelError and Refused when made; from the loop Refused, RunFailed, ChiefLost and Error.
+  Threads: iterate and use slots in one thread; other threads may call stop, end, indices and seed.
+  The constructor raises ConfigurationError, ModelError and Refused; the loop Refused, RunFailed, ChiefLost and Error.
   """
 
   def __init__(self, variables: Sequence[Variable], run: Run | None = None, *, examples: int | None = None,
@@ -385,7 +387,8 @@ class Worker:
     return self._chief.master
 
   def _text_with(self, values: Mapping[str, Array] | None, directory: str) -> str:
-    """Returns the run's configuration, which starts from `values`. They go to the logdir, or else to `directory`."""
+    """Returns the configuration of the run when it starts from `values`. Writes them to the logdir, or else to
+    `directory`."""
     assert self.run is not None
     if values is None:
       return self.run.to_text()
@@ -427,14 +430,14 @@ class Worker:
 
   @property
   def result(self) -> Result:
-    """The result of the run. Raises Error before its end."""
+    """The result of the run. Raises Error before the run has ended."""
     if self._result is None:
       raise Error("the run is not over for this worker; finish the loop over its slots")
     return self._result
 
   @property
   def step(self) -> int:
-    """The greatest step of a slot so far, as Slot.step has it; -1 before the first."""
+    """The greatest step of any slot so far, as in Slot.step; -1 before the first."""
     return self._last_step
 
   @property
@@ -446,7 +449,7 @@ class Worker:
     return text.value.decode()
 
   def indices(self, step: int, index: int) -> npt.NDArray[np.int64]:
-    """Returns the examples of any slot, to prepare batches ahead. After the first slot.
+    """Returns the examples of any slot, to prepare batches ahead. Available after the first slot.
 
     Raises IndexError beyond the last epoch.
     """
@@ -461,27 +464,27 @@ class Worker:
         return out[:count.value]
 
   def seed(self, step: int, index: int) -> int:
-    """Returns the seed of any slot. After the first slot."""
+    """Returns the seed of any slot. Available after the first slot."""
     seed = ctypes.c_uint64()
     _core.check(_core.worker_seed(self._id, step, index, ctypes.byref(seed)), refused=Error)
     return seed.value
 
   def stop(self) -> None:
-    """Leaves the run, which continues without this worker: the loop ends after the slot in hand."""
+    """Leaves the run, which continues without this worker: the loop ends after the current slot."""
     self._require_open()
     _core.check(_core.worker_stop(self._id))
 
   def end(self, reason: str) -> None:
-    """Asks the chief to end the run for all workers, when the step in progress is committed.
+    """Asks the chief to end the run for all workers once the step in progress is committed.
 
-    The slot in hand is still wanted, and so are the step's others: the loop ends after them. Raises ChiefLost if there is
-    no session now.
+    The current slot is still wanted, as are the step's other slots: the loop ends after them. Raises ChiefLost if there
+    is currently no session.
     """
     self._require_open()
     _core.check(_core.worker_end(self._id, reason.encode()))
 
   def close(self) -> None:
-    """Leaves the run, gives up the slot in hand, and stops a chief that this worker started. Idempotent."""
+    """Leaves the run, gives up the current slot, and stops a chief that this worker started. Idempotent."""
     _open_workers.discard(self)
     if _core.in_fork():
       return
@@ -508,7 +511,7 @@ class Worker:
       raise Error("the worker is closed")
 
   def _view_of(self, i: int, address: int, writable: bool) -> Array:
-    """Returns an array over the core's memory. Addresses recur, so arrays are kept."""
+    """Returns an array over the core's memory. Addresses recur, so arrays are cached."""
     key = (i, address, writable)
     array = self._arrays.get(key)
     if array is None:
@@ -522,7 +525,7 @@ class Worker:
     return array
 
   def _report_initial_values(self) -> None:
-    """Logs the digest of the initial values, and whether the run began with others."""
+    """Logs the digest of the initial values, and whether the run began with different values."""
     if not self._initial_digest:
       return
     start: str = json.loads(_core.parse(self.spec, None, [])[1]).get("checkpoint", {}).get("warm_start", "")
@@ -534,7 +537,7 @@ class Worker:
       _LOGGER.info("the initial values have the digest %s", self._initial_digest)
 
   def _raise_end(self, code: int) -> NoReturn:
-    """Raises the reason why the worker has ended: with the names of variables, and with what to do next."""
+    """Raises the reason why the worker ended, with the names of variables and the next step to take."""
     try:
       _core.raise_end(code)
     except Refused as error:
@@ -550,7 +553,8 @@ class Worker:
       raise ChiefLost(f"{error}; start one with: lockstep chief CONFIG --listen=HOST:PORT") from None
 
   def _last_checkpoint(self) -> str:
-    """Returns the path of the run's newest checkpoint; empty if there is none, or if the chief is elsewhere."""
+    """Returns the path of the run's newest checkpoint, or an empty string if there is none or the chief is
+    elsewhere."""
     if self._chief is None or self.run is None or self.run.logdir is None:
       return ""
     checkpoint = ctypes.c_char_p()
@@ -571,15 +575,15 @@ class Worker:
     try:
       text, checkpoint = checkpoint_digest(self.run.logdir)
     except FileNotFoundError:
-      return  # The chief is elsewhere, and so are its checkpoints.
+      return  # The chief and its checkpoints are elsewhere.
     name = os.path.basename(checkpoint).rpartition("-")[2]
     step = int(name) if name.isdigit() else self._last_step + 1
-    # The folder may be an earlier run's if the master is the file of a chief elsewhere.
+    # If the master is the file of a chief elsewhere, the folder may belong to an earlier run.
     if step >= self._last_step or self.run.streams:
       self._result = Result(step, text, checkpoint)
 
   def _await_mark(self, path: str) -> None:
-    """Waits until the chief has written to its address file that the run is over: the last step is saved then."""
+    """Waits until the chief has written to its address file that the run is over. By then, the last step is saved."""
     deadline = time.monotonic() + _END_SECONDS
     while time.monotonic() < deadline:
       line = pathlib.Path(path).read_text() if os.path.exists(path) else ""
@@ -590,7 +594,7 @@ class Worker:
       time.sleep(0.02)
 
 
-# Closed before the interpreter ends.
+# Workers to close before the interpreter ends.
 _open_workers: weakref.WeakSet[Worker] = weakref.WeakSet()
 
 

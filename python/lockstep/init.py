@@ -31,7 +31,7 @@ def normal(mean: float = 0.0, stddev: float = 1.0) -> Init:
 
 
 def truncated_normal(mean: float = 0.0, stddev: float = 1.0) -> Init:
-  """Normal; values further than two standard deviations from the mean are drawn again."""
+  """Normal, but values more than two standard deviations from the mean are drawn again."""
   return Init(message("truncated_normal", fields(mean=float(mean), stddev=float(stddev))))
 
 

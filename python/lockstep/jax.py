@@ -1,4 +1,4 @@
-"""JAX functions in Lockstep's runs: train() over pytrees of parameters, and follow() for a program that watches a run."""
+"""JAX functions in Lockstep runs: train() over pytrees of parameters, and follow() for a program that watches a run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Seque
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax._src import xla_bridge  # JAX has no public way to ask if it has computed.
+from jax._src import xla_bridge  # JAX has no public way to ask whether it has computed.
 
 import lockstep
 from lockstep._advice import check_beginning
@@ -22,13 +22,13 @@ _FLAGS = {"xla_cpu_max_isa": _ISA, "xla_cpu_multi_thread_eigen": "false"}
 
 
 def deterministic() -> None:
-  """Makes XLA compute the same bits on each processor with AVX2, on the CPU.
+  """Makes XLA on the CPU compute the same bits on every processor with AVX2.
 
-  Sets two flags of XLA: one set of instructions for all processors, and matrix products in one thread. They become a
-  part of the run's contract: a worker with others is refused, and the refusal names them.
+  Sets two XLA flags: one instruction set for all processors, and matrix products in one thread. They become part of the
+  run's contract: a worker with different flags is refused, and the refusal names them.
 
   Raises:
-    RuntimeError: JAX has computed in this process, or XLA_FLAGS asks for something else.
+    RuntimeError: JAX has already computed in this process, or XLA_FLAGS conflicts.
   """
   flags = _xla_flags()
   for name, value in _FLAGS.items():
@@ -72,7 +72,7 @@ class _Tree:
       self.values.append(value)
 
   def of(self, values: Mapping[str, np.ndarray], where: str) -> Params:
-    """Returns the pytree with the values of these names."""
+    """Returns the pytree with the given values, which are by name."""
     leaves = []
     for name, like in zip(self.names, self.values):
       if name not in values:
@@ -90,18 +90,18 @@ def train(loss_fn: Callable[[Params, Any, jax.Array], Any], params: Params, run:
 
   Args:
     loss_fn: loss_fn(params, batch, key) returns the mean loss of a batch; with has_aux, the loss and a dict of scalars to
-      report, of which "weight" is the slot's weight in its step, such as its number of tokens. It is compiled. `key` is a
-      function of (seed, step, slot).
+      report. "weight" in the dict is the slot's weight in its step, e.g. its number of tokens. The function is
+      compiled. `key` is a function of (seed, step, slot).
     params: a pytree of float32 arrays, from which a new run starts, unless run.initial says otherwise.
-    run: the configuration; every worker of the run has an equal one.
-    data: data(indices) returns the batch of these examples, a pytree of arrays of the same shapes each time. `indices` is
-      int64 of shape [run.batch].
+    run: the configuration, which is the same for every worker of the run.
+    data: data(indices) returns the batch of these examples, a pytree of arrays whose shapes are the same each time.
+      `indices` is int64 of shape [run.batch].
     examples: the number of training examples.
-    data_digest, master, name, progress: as lockstep.Worker has them.
+    data_digest, master, name, progress: as for lockstep.Worker.
 
   Returns:
-    The values of the last checkpoint if this program or `lockstep launch` started the chief, and otherwise those of the
-    last slot, or `params` if the run was over before this worker computed one.
+    The values of the last checkpoint if this program or `lockstep launch` started the chief. Otherwise the values of
+    the last slot, or `params` if the run was over before this worker computed a slot.
 
   Raises:
     ModelError: a leaf is not float32.
@@ -118,7 +118,7 @@ def train(loss_fn: Callable[[Params, Any, jax.Array], Any], params: Params, run:
   variables = [lockstep.Variable(name, value.shape) for name, value in zip(tree.names, tree.values)]
   initial = None if run.initial is not None else dict(zip(tree.names, tree.values))
   began = False
-  # The last slot's values. The canary is not a slot of the run: its values are random.
+  # Holds the last slot's values. The canary is not a slot of the run: its values are random.
   leaves: List[Any] = list(tree.values)
   with lockstep.Worker(variables, run, examples=examples, data_digest=data_digest, master=master, name=name,
                        framework=_framework(), initial=initial, progress=progress) as worker:
@@ -141,9 +141,9 @@ def train(loss_fn: Callable[[Params, Any, jax.Array], Any], params: Params, run:
 
 
 def follow(master: str, like: Params, every: int = 1) -> Iterator[Tuple[int, Params]]:
-  """Yields (step, parameters) of a running chief, whenever it is `every` steps further, until it is gone.
+  """Yields (step, parameters) of a running chief whenever it has advanced by `every` steps, until it is gone.
 
-  The end of the run ends it, too.
+  Also ends when the run ends.
 
   Args:
     master: the chief's address.

@@ -25,7 +25,8 @@ class LaunchTest(unittest.TestCase):
                           text=True, env={**os.environ, "TMPDIR": temporary or self.directory}, check=False)
 
   def outputs(self):
-    """Returns what the processes of all launches have printed. That of the first is also on the stdout of launch."""
+    """Returns everything that the processes of all launches have printed. The first one's output is also on launch's
+    stdout."""
     texts = []
     for path in glob.glob(os.path.join(self.directory, "lockstep-*", "worker-*.log")):
       with open(path, encoding="utf-8") as log:
@@ -50,7 +51,7 @@ class LaunchTest(unittest.TestCase):
     plain, logdir = os.path.join(self.directory, "plain"), os.path.join(self.directory, "run")
     undisturbed, _ = softmax.train(softmax.declare(plain))
     flags = ["--listen=127.0.0.1:0", f"--tls_dir={kit}"]
-    with tempfile.TemporaryDirectory(dir="/tmp") as short:  # A socket's path has at most 107 bytes.
+    with tempfile.TemporaryDirectory(dir="/tmp") as short:  # A socket's path is limited to 107 bytes.
       ended = self.launch(sys.executable, softmax.__file__, logdir, flags=flags, temporary=short)
     self.assertEqual(ended.returncode, 0, ended)
     self.assertEqual(lockstep.digest(logdir), undisturbed.digest)

@@ -1,4 +1,5 @@
-"""The package on NumPy alone: one digest for every number of workers and every death, and errors that say what is wrong."""
+"""The package with NumPy alone: the same digest for any number of workers and any deaths, and errors that say what is
+wrong."""
 
 import concurrent.futures
 import contextlib
@@ -141,7 +142,7 @@ class RunTest(unittest.TestCase):
     result, count = softmax.train(softmax.declare(self.logdir("ended")), end)
     self.assertEqual(wanted, [True])
     self.assertEqual(result.step, 11)
-    # The canary and each slot of eleven steps.
+    # Counts the canary and each slot of eleven steps.
     self.assertEqual(count, 1 + 4 * 11)
     self.assertEqual(lockstep.load(self.logdir("ended"))["global_step"], 11)
 
@@ -167,7 +168,7 @@ class RunTest(unittest.TestCase):
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=end) as process:
       os.close(end)
       shown = b""
-      with contextlib.suppress(OSError):  # The end of a terminal.
+      with contextlib.suppress(OSError):  # The terminal is closed.
         while text := os.read(terminal, 4096):
           shown += text
     os.close(terminal)
@@ -178,7 +179,7 @@ class RunTest(unittest.TestCase):
     logdir, mark = self.logdir("killed-program"), self.logdir("mark-2")
     killed = self.start(logdir, f"die_at=10:{mark}")
     self.assertEqual(killed.wait(), -signal.SIGKILL)
-    # Waits until the chief of the killed program has let go of the logdir.
+    # Waits until the killed program's chief has released the logdir.
     result, _ = softmax.train(softmax.declare(logdir))
     self.assertEqual(result.digest, self.undisturbed.digest)
 
@@ -350,7 +351,7 @@ class RunTest(unittest.TestCase):
 
 
 class SlotTest(unittest.TestCase):
-  """Results that do not fit."""
+  """Results that do not fit their slot."""
 
   def setUp(self):
     self.chief = lockstep.Chief(softmax.declare(None))
@@ -471,7 +472,7 @@ class SlotTest(unittest.TestCase):
           if slot.step == 1:
             values = [value.item() for value in slot.values]
           slot.done(1.0, gradients)
-    # The norm of 2, 4 and 4 is 6; that of the head alone is 2. The head and the body's weight decay by 0.1.
+    # The norm of 2, 4 and 4 is 6; the norm of the head alone is 2. The weights of the head and the body decay by 0.1.
     np.testing.assert_allclose(values, [1 - 0.5 * 1.1, 1 - 0.5 * 2, 1 - 2 * 0.5 * 1.1, 1 - 0.5 * 2], rtol=1e-6,
                                atol=1e-6)
 
@@ -484,7 +485,7 @@ class SlotTest(unittest.TestCase):
 
 
 class ProgressTest(unittest.TestCase):
-  """The line for people."""
+  """The progress line."""
 
   def test_line_has_what_is_known(self):
     self.assertEqual(_progress.line_of({"global_step": 3}), "step 3")

@@ -1,9 +1,9 @@
 """Trains a softmax classifier in NumPy, and prints the digest of the result. The tests run it in many ways.
 
 Usage: softmax.py LOGDIR [die_at=STEP:FILE] [initial=SEED] [compression=KIND]
-  die_at       kills its own process before this step is reported, once: FILE then exists
-  initial      starts from values of its own in place of zeros
-  compression  as lockstep.Run has it
+  die_at       kills its own process before it reports this step, but only once: FILE then exists
+  initial      starts from random values drawn from SEED instead of zeros
+  compression  as for lockstep.Run
 """
 
 import os

@@ -1,7 +1,7 @@
-"""The wheel as ./lockstep wheel builds it: auditwheel accepts it, and in an environment with NumPy alone it is complete.
+"""The wheel built by ./lockstep wheel: auditwheel accepts it, and it is complete in an environment with NumPy alone.
 
 Usage: wheel_test.py LIBLOCKSTEP CHIEF WORKER LOCKSTEP   (the built programs)
-Without auditwheel it tests the wheel that still uses the system's libraries; where CI is true it fails.
+Without auditwheel, it tests the wheel that still uses the system's libraries, or fails if CI is true.
 """
 
 import importlib.util
@@ -55,7 +55,7 @@ class WheelTest(unittest.TestCase):
     shutil.rmtree(cls.directory)
 
   def run_installed(self, program, *words):
-    """Runs a program of the environment, with no other variable than its path."""
+    """Runs a program of the environment with only PATH set."""
     return subprocess.run([self.programs / program, *words], env={"PATH": str(self.programs)}, cwd=self.directory,
                           capture_output=True, text=True, check=False)
 
@@ -77,7 +77,7 @@ class WheelTest(unittest.TestCase):
 
   @unittest.skipUnless(HAS_AUDITWHEEL, "auditwheel adds the libraries")
   def test_programs_need_only_the_wheels_libraries(self):
-    # And those that a minimal Debian has.
+    # Libraries that a minimal Debian has are allowed, too.
     for program in "liblockstep.so", "bin/chief_main", "bin/worker_main", "bin/lockstep_main":
       for line in run("ldd", self.site / "lockstep" / program).splitlines():
         if "=>" in line and not re.search(r"\blib(c|m|gcc_s|stdc\+\+|pthread|dl|rt|resolv|z)\.so", line.split("=>")[0]):

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Runs a program of this folder with the package on the path, by LOCKSTEP_PYTHON or, without one, the system's python3.
-# Where that has no NumPy, it skips the test; where CI is true it fails.
+# Runs a program of this folder with the package on the path, using LOCKSTEP_PYTHON or, if unset, the system's python3.
+# If that has no NumPy, skips the test, or fails if CI is true.
 # Usage: with_numpy.sh PROGRAM.py ARGUMENTS...   (from the folder of the test's files)
 set -eu
 python="${LOCKSTEP_PYTHON:-/usr/bin/python3}"

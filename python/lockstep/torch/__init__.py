@@ -1,4 +1,4 @@
-"""PyTorch models in Lockstep's runs.
+"""PyTorch models in Lockstep runs.
 
   lockstep.torch.deterministic()
   with lockstep.torch.Worker(model, run, examples=len(x)) as worker:

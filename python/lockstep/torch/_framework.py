@@ -1,4 +1,4 @@
-"""The settings of torch that results depend on."""
+"""The torch settings that results depend on."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import torch
 from lockstep.torch import _kernels
 from lockstep.torch._portable import is_portable
 
-# Each variable alone is not enough: ATen, oneDNN and MKL choose their kernels separately.
+# Setting only one of them is not enough: ATen, oneDNN and MKL choose their kernels separately.
 _CAPS = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_CBWR": "COMPATIBLE"}
 _MKL_COMPATIBLE = 3  # MKL_CBWR_COMPATIBLE in mkl_service.h
 _LATE = "lockstep.torch.deterministic() must be called before the first operation of torch, and so before the model is built"
 
 
 def _mkl_branch() -> Optional[int]:
-  """Returns the code path that MKL has chosen (MKL_CBWR_Get), or None if torch is built without MKL."""
+  """Returns the code path chosen by MKL (MKL_CBWR_Get), or None if torch is built without MKL."""
   library = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
   try:
     return int(ctypes.CDLL(library).mkl_serv_cbwr_get(1))  # MKL_CBWR_BRANCH
@@ -29,14 +29,15 @@ def _mkl_branch() -> Optional[int]:
 def deterministic(threads: int = 1, isa: Literal["avx2", "native"] = "avx2") -> None:
   """Makes torch compute the same bits in every process that calls this with the same arguments.
 
-  Sets the number of threads, torch.use_deterministic_algorithms(True), for GPUs what that needs, and, with isa="avx2", the variables that keep
-  ATen, oneDNN and MKL to kernels that AMD and Intel processors with AVX2 share. MKL's cap makes matrix products about
-  2.2 times slower. isa="native" leaves the kernels to the processor: then all workers need the same kind of processor.
-  Every setting becomes a part of the run's contract: a worker with another one is refused, and the refusal names it.
+  Sets the number of threads, torch.use_deterministic_algorithms(True) and what it requires for GPUs. With isa="avx2",
+  also sets the variables that restrict ATen, oneDNN and MKL to kernels shared by AMD and Intel processors with AVX2.
+  MKL's restriction makes matrix products about 2.2 times slower. With isa="native", the kernels depend on the
+  processor, so all workers need the same kind of processor. Every setting becomes part of the run's contract: a worker
+  with a different one is refused, and the refusal names it.
 
   Raises:
     ValueError: threads < 1, or an unknown isa.
-    RuntimeError: torch has computed in this process and cannot change its kernels any more.
+    RuntimeError: torch has already computed in this process and can no longer change its kernels.
   """
   if threads < 1:
     raise ValueError(f"threads is {threads}; it must be at least 1")
@@ -50,21 +51,21 @@ def deterministic(threads: int = 1, isa: Literal["avx2", "native"] = "avx2") -> 
     branch = _mkl_branch()
     if branch not in (None, _MKL_COMPATIBLE):
       raise RuntimeError(f"{_LATE}: MKL has chosen its code path {branch} already")
-  os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # Without it cuBLAS, once in use, would be refused.
+  os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # Otherwise cuBLAS, once in use, would be refused.
   torch.backends.cudnn.benchmark = False
   torch.set_num_threads(threads)
   torch.use_deterministic_algorithms(True)
 
 
 def framework(model: torch.nn.Module) -> Dict[str, str]:
-  """Returns name, version and settings of what computes, as lockstep.Worker's `framework` has them.
+  """Returns the framework's name, version and settings, as lockstep.Worker's `framework` takes them.
 
-  A portable model does not depend on the settings that choose kernels of torch.
+  A portable model does not depend on the settings that choose torch's kernels.
   """
   compiled = any(
       isinstance(module, torch._dynamo.eval_frame.OptimizedModule) or module._compiled_call_impl is not None
       for module in model.modules())
-  tiny = torch.tensor(1e-40)  # Not normal in float32: 0 where such numbers are flushed.
+  tiny = torch.tensor(1e-40)  # Subnormal in float32, so 0 if subnormals are flushed.
   flushes = _text(float(tiny + tiny) == 0.0)
   if is_portable(model):
     return {

@@ -1,7 +1,7 @@
-"""Functions of autograd over the core's kernels. The other operations here copy tensors or round once: their bits are
+"""Autograd functions over the core's kernels. The other operations here copy tensors or round once, so their bits are
 the same everywhere, too.
 
-Images have the shape [count, channels, height, width], and their channels last in memory.
+Images have the shape [count, channels, height, width], with channels last in memory.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def check_shape(layer: str, fits: bool, needed: str, tensor: Tensor) -> None:
 
 
 def vector(layer: str, size: int, values: Optional[Tensor]) -> Optional[Tensor]:
-  """Returns the tensor, or a copy, without gaps. Raises ModelError unless it has `size` elements."""
+  """Returns the tensor, or a contiguous copy. Raises ModelError unless it has `size` elements."""
   if values is None:
     return None
   if values.numel() != size:
@@ -42,19 +42,19 @@ def vector(layer: str, size: int, values: Optional[Tensor]) -> Optional[Tensor]:
 
 
 def channels_last(x: Tensor) -> Tensor:
-  """Returns x, or a copy, whose memory has the order [count, ..., channels]."""
+  """Returns x, or a copy, with memory in the order [count, ..., channels]."""
   if x.dim() == 4:
     return x.contiguous(memory_format=torch.channels_last)
   return x.movedim(1, -1).contiguous().movedim(-1, 1)
 
 
 def _dense(x: Tensor) -> Tensor:
-  """Returns x, or a copy, without gaps, for functions of each element."""
+  """Returns x, or a dense copy, for elementwise functions."""
   return x if x.dim() == 4 and x.is_contiguous(memory_format=torch.channels_last) else x.contiguous()
 
 
 def _in_order_of(model: Tensor, x: Tensor) -> Tensor:
-  """Returns x, or a copy, whose elements have the same places in memory as those of `model`, which has no gaps."""
+  """Returns x, or a copy, whose elements have the same places in memory as those of `model`, which must be dense."""
   return x if x.stride() == model.stride() else torch.empty_like(model).copy_(x)
 
 
@@ -115,7 +115,7 @@ class Activation(Function):
 
 
 class Softmax(Function):
-  """Along the last dimension."""
+  """Softmax along the last dimension."""
 
   @staticmethod
   def forward(ctx: Any, x: Tensor) -> Tensor:
@@ -136,9 +136,9 @@ class Softmax(Function):
 
 
 class BatchNorm(Function):
-  """Normalizes and activates x, which has its channels last in memory.
+  """Normalizes and activates x, whose channels are last in memory.
 
-  `of_batch`: mean and variance are those of x. `kind`: RELU, RELU6 or 0.
+  If `of_batch`, the mean and variance are computed from x. `kind` is RELU, RELU6 or 0.
   """
 
   @staticmethod
@@ -168,7 +168,7 @@ class BatchNorm(Function):
 
 
 def batch_moments(x: Tensor) -> Tuple[Tensor, Tensor]:
-  """Returns mean and biased variance of each channel; x has its channels last in memory."""
+  """Returns the mean and biased variance of each channel of x, whose channels are last in memory."""
   channels = x.shape[1]
   mean, variance = x.new_empty(channels), x.new_empty(channels)
   _kernels.column_moments(x.numel() // channels, channels, x, mean, variance)
@@ -228,7 +228,7 @@ class Dropout(Function):
   def forward(ctx: Any, x: Tensor, rate: float, inplace: bool) -> Tensor:
     check_floats("Dropout", x)
     dense = _dense(x)
-    # The layer's numbers follow from one of torch's generator, which computes with integers.
+    # The layer's random numbers follow from one number of torch's generator, which computes with integers.
     key = int(torch.empty((), dtype=torch.int64).random_())
     kept, y = torch.empty((x.numel() + 7) // 8, dtype=torch.uint8), torch.empty_like(dense)
     _kernels.dropout(key, rate, x.numel(), dense, kept, y)
@@ -285,7 +285,7 @@ class Convolution(Function):
 
 
 class Pool(Function):
-  """The largest number of each window, or the mean of its positions inside the image."""
+  """The maximum of each window, or the mean of its positions inside the image."""
 
   @staticmethod
   def forward(ctx: Any, x: Tensor, largest: bool, window: Tuple[int, int], stride: Tuple[int, int],
@@ -315,7 +315,7 @@ class Pool(Function):
 
 
 class CrossEntropy(Function):
-  """The classes are x's last dimension. `target` has classes, or probabilities if it has floats."""
+  """x's last dimension is the classes. `target` contains classes, or probabilities if it has floats."""
 
   @staticmethod
   def forward(ctx: Any, x: Tensor, target: Tensor, ignored: int, smoothing: float, reduction: str) -> Tensor:

@@ -18,7 +18,7 @@ Address = Tuple[Any, int]
 
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
-# Set in a process of a Loader's.
+# Set in a Loader's child processes.
 _fetcher: Optional["_Fetcher"] = None
 
 
@@ -38,8 +38,8 @@ class _Fetcher:
 
 def _begin(fetcher: _Fetcher, worker_init_fn: Optional[Callable[[int], None]], count: Any) -> None:
   global _fetcher
-  signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the loop, which closes the pool.
-  ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # A loop that is killed leaves no processes behind.
+  signal.signal(signal.SIGINT, signal.SIG_IGN)  # The loop handles Ctrl-C and closes the pool.
+  ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)  # A killed loop leaves no processes behind.
   torch.set_num_threads(1)
   _fetcher = fetcher
   if worker_init_fn is not None:
@@ -55,13 +55,13 @@ def _fetch(indices: Any, seed: int) -> Any:
 
 
 class Loader:
-  """Makes the batch of each slot from a dataset with __getitem__ and __len__, as torch's DataLoader makes batches.
+  """Makes the batch of each slot from a dataset with __getitem__ and __len__, like torch's DataLoader.
 
-  Before each example the generators of torch, NumPy and Python are seeded from (seed, step, slot, place in the batch), so
-  that random augmentation is the same in every process. A dataset must not draw from a generator of its own, nor depend
-  on the order of the calls. IterableDataset is not supported, since its examples have no indices.
+  Before each example, the generators of torch, NumPy and Python are seeded from (seed, step, slot, place in the batch),
+  so that random augmentation is the same in every process. A dataset must not draw from its own generator, nor depend
+  on the order of calls. IterableDataset is not supported, because its examples have no indices.
 
-  Life cycle: given to one Worker, which starts and closes it.
+  Life cycle: passed to one Worker, which starts and closes it.
   Threads: used by the thread that iterates over the Worker.
   """
 
@@ -71,11 +71,11 @@ class Loader:
     """
     Args:
       dataset: dataset[i] is example i, for i in [0, len(dataset)).
-      collate_fn: makes a batch of a list of examples; torch's default_collate if None.
-      num_workers: processes that fetch batches; 0 fetches in the loop's own.
-      prefetch: the steps ahead of which batches are fetched, if num_workers > 0: those of the same slot.
+      collate_fn: makes a batch from a list of examples; torch's default_collate if None.
+      num_workers: the number of processes that fetch batches; 0 fetches in the loop's process.
+      prefetch: how many steps ahead batches of the same slot are fetched, if num_workers > 0.
       worker_init_fn: called first in each process, with its number in [0, num_workers).
-      start_method: of the processes; the platform's default if None. Under "spawn" everything here must be picklable.
+      start_method: how processes start; None is the platform's default. Under "spawn", all arguments must be picklable.
     """
     if isinstance(dataset, torch.utils.data.IterableDataset) or not hasattr(dataset, "__getitem__"):
       raise TypeError(f"{type(dataset).__name__} has no example number i: Loader needs a map-style dataset, with "
@@ -92,13 +92,13 @@ class Loader:
     self.examples = len(dataset)
 
   def start(self) -> None:
-    """Starts the processes. Called before the process has threads of Lockstep's, which a fork would not copy."""
+    """Starts the processes. Called before the process has Lockstep threads, which a fork would not copy."""
     if self._num_workers == 0 or self._pool is not None:
       return
     self._pool = concurrent.futures.ProcessPoolExecutor(
         self._num_workers, self._context, _begin,
         (self._fetcher, self._worker_init_fn, self._context.Value("q", 0)))
-    self._pool.submit(int).result()  # Processes start with the first task.
+    self._pool.submit(int).result()  # The first task starts the processes.
 
   def close(self) -> None:
     """Ends the processes."""

@@ -19,7 +19,7 @@ _WRAPPERS = (torch.nn.DataParallel, torch.nn.parallel.DistributedDataParallel)
 
 
 def plain_name(name: str) -> str:
-  """Returns a tensor's name in the model that was given to torch.compile()."""
+  """Returns a tensor's name in the model that was passed to torch.compile()."""
   return name.replace("_orig_mod.", "")
 
 
@@ -29,10 +29,11 @@ class _Named(NamedTuple):
 
 
 class ModelTensors:
-  """The parameters and buffers of a model, by their part in a run.
+  """The parameters and buffers of a model, sorted by their role in a run.
 
-  Trainable parameters are variables, in the order of named_parameters(), followed by the buffers that the policy makes
-  variables. All other tensors are constants: no variables of the run, and each worker must have the same.
+  Trainable parameters are variables, in the order of named_parameters(), followed by the buffers that the policy turns
+  into variables. All other tensors are constants: they are not variables of the run, and must be the same in each
+  worker.
   """
 
   def __init__(self, model: torch.nn.Module, buffers: Buffers, unused: Unused):
@@ -68,7 +69,8 @@ class ModelTensors:
         self._constants.append(named)
     self._memory: Dict[Tuple[int, int], torch.Tensor] = {}
     self._versions: List[int] = []
-    # Page-locked memory for what is on a GPU: a copy to or from other memory goes through such memory of the driver's.
+    # Page-locked buffers for tensors on a GPU. Copies to or from other memory would go through the driver's own such
+    # buffers.
     self._pinned = [torch.empty(tensor.shape, dtype=torch.float32, pin_memory=True) if tensor.is_cuda else None
                     for _, tensor in self._trained + self._updated]
     self._gpus = {tensor.device for _, tensor in self._trained + self._updated if tensor.is_cuda}
@@ -92,7 +94,7 @@ class ModelTensors:
     self.variables.append(lockstep.Variable(named.name, tuple(named.tensor.shape), trainable=False, update=update))
 
   def _moving_statistics(self, model: torch.nn.Module) -> Dict[int, float]:
-    """Returns the decay of each buffer that a normalization layer averages over batches, by the tensor's id."""
+    """Returns, by tensor id, the decay of each buffer that a normalization layer averages over batches."""
     decays: Dict[int, float] = {}
     for name, module in model.named_modules():
       if not (isinstance(module, _NormBase) and module.training and module.track_running_stats):
@@ -112,7 +114,7 @@ class ModelTensors:
     return {name: tensor.detach().cpu().numpy().copy() for name, tensor in self._trained + self._updated}
 
   def parts(self) -> Dict[str, bytes]:
-    """Returns the digest of each constant, by a name for messages."""
+    """Returns the digest of each constant, by a name for use in messages."""
     digests = {}
     for name, tensor in self._constants:
       digest = hashlib.sha256(f"{tensor.dtype} {tuple(tensor.shape)}".encode())
@@ -122,7 +124,8 @@ class ModelTensors:
 
   @contextlib.contextmanager
   def batch_statistics(self) -> Iterator[None]:
-    """While it is entered, a forward pass leaves the batch's own statistics in the buffers, for the chief to average."""
+    """While the context is active, a forward pass leaves the batch's own statistics in the buffers, for the chief to
+    average."""
     momenta = [norm.momentum for norm in self._norms]
     for norm in self._norms:
       norm.momentum = 1.0
@@ -137,10 +140,10 @@ class ModelTensors:
 
     Args:
       values: one float32 array for each variable.
-      same_values: the values are those of the last call; parameters that were left alone since are not copied again.
-      slots_before: the slots of the run before this one, for layers that count their batches.
+      same_values: the values are the same as in the last call; parameters unchanged since then are not copied again.
+      slots_before: the number of the run's slots before this one, for layers that count their batches.
     """
-    self._await_copies()  # Those of a slot that did not come to its gradients.
+    self._await_copies()  # The copies of a slot that never got to its gradients.
     with torch.no_grad():
       for i, (_, tensor) in enumerate(self._trained):
         if not same_values or tensor._version != self._versions[i]:
@@ -159,7 +162,7 @@ class ModelTensors:
     tensor.copy_(source, non_blocking=True)
 
   def _read(self, i: int, tensor: torch.Tensor) -> np.ndarray:
-    """Returns the tensor's memory, or for one on a GPU a copy, which is complete after _await_copies()."""
+    """Returns the tensor's memory or, if it is on a GPU, a copy, which is complete after _await_copies()."""
     pinned = self._pinned[i]
     return (tensor.detach().cpu() if pinned is None else pinned.copy_(tensor.detach(), non_blocking=True)).numpy()
 
@@ -180,11 +183,11 @@ class ModelTensors:
     return tensor
 
   def gradients(self) -> List[Optional[np.ndarray]]:
-    """Returns one gradient for each variable, None for buffers. They share memory with the tensors, or, if those
-    are on a GPU, with the next call of begin().
+    """Returns one gradient for each variable, or None for buffers. The gradients share memory with the tensors or, if
+    these are on a GPU, with the next call to begin().
 
     Raises:
-      ModelError: a gradient is missing or unexpected, or the loop changed a tensor that is not the loop's to change.
+      ModelError: a gradient is missing or unexpected, or the loop changed a tensor that it must not change.
     """
     self._check_unchanged()
     for name, tensor in self._constants:
@@ -216,7 +219,7 @@ class ModelTensors:
                                   'eval(), or pass buffers="last_slot" to the Worker')
 
   def updates(self) -> List[np.ndarray]:
-    """Returns the values of the buffers that are variables, in their order."""
+    """Returns the values of the buffers that are variables, in the variables' order."""
     values = [self._read(i, tensor) for i, (_, tensor) in enumerate(self._updated, len(self._trained))]
     self._await_copies()
     return values

@@ -1,4 +1,4 @@
-"""A check that a portable model computes with nothing but exact operations and the core's kernels."""
+"""A check that a portable model uses only exact operations and the core's kernels."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from torch.utils._pytree import tree_iter
 
 import lockstep
 
-# Operations of ATen, without the underscore of those in place, that copy elements, compare them, or round once for each:
-# their results depend neither on the processor nor on the number of threads.
+# ATen operations, named without the trailing underscore of in-place variants, that copy elements, compare them, or
+# round each once. Their results depend neither on the processor nor on the number of threads.
 _EXACT = frozenset("""
   _conj _local_scalar_dense _reshape_alias _to_copy _unsafe_view alias as_strided cat channel_shuffle clone
   constant_pad_nd copy detach diagonal embedding expand flip gather index index_select lift_fresh masked_fill
@@ -26,8 +26,8 @@ _EXACT = frozenset("""
   diagonal_backward select_backward slice_backward unfold_backward
 """.split())
 
-# Random numbers that torch computes in another way on Intel's processors (bernoulli_, which functional.dropout calls), or
-# with functions of vector instructions. They reach gradients although they require none.
+# Random numbers that torch computes differently on Intel processors (bernoulli_, which functional.dropout calls), or
+# with vector math functions. They affect gradients although they do not require any.
 _RANDOM = frozenset("""
   bernoulli cauchy exponential geometric log_normal multinomial normal poisson randn randn_like
 """.split())
@@ -36,13 +36,13 @@ _RANDOM = frozenset("""
 def _is_exact(name: str, arguments: Tuple[Any, ...], options: Dict[str, Any]) -> bool:
   plain = name.rstrip("_")
   if plain in ("add", "rsub", "sub"):
-    # The product with alpha may be rounded separately or not.
+    # The product with alpha may or may not be rounded separately.
     return (arguments[2] if len(arguments) > 2 else options.get("alpha", 1)) in (1, -1)
   return plain in _EXACT
 
 
 def _depends_on_model(arguments: Any) -> bool:
-  """True in a backward pass, and if a gradient will flow through the operation."""
+  """Returns True in a backward pass, or if a gradient will flow through the operation."""
   if torch._C._current_autograd_node() is not None:
     return True
   return torch.is_grad_enabled() and any(
@@ -50,9 +50,9 @@ def _depends_on_model(arguments: Any) -> bool:
 
 
 class OnlyExactOperations(TorchDispatchMode):  # type: ignore[no-untyped-call]
-  """While it is entered, an operation raises ModelError that gradients depend on and that is not exact.
+  """While active, raises ModelError for any operation that gradients depend on and that is not exact.
 
-  Operations on tensors without gradients, such as metrics of the results, may be any.
+  Operations on tensors without gradients, such as those that compute metrics, are unrestricted.
   """
 
   def __torch_dispatch__(self, func: Any, types: Sequence[type], args: Tuple[Any, ...] = (), kwargs: Any = None) -> Any:

@@ -1,4 +1,4 @@
-"""Modules of torch.nn over the core's kernels, which compute the same bits on every processor."""
+"""torch.nn modules over the core's kernels, which compute the same bits on every processor."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class PortableConv2d(nn.Conv2d):
   def forward(self, input: Tensor) -> Any:
     if isinstance(self.padding, str):
       left, right, top, bottom = self._reversed_padding_repeated_twice
-    else:  # The list does not follow the attribute.
+    else:  # The list does not track changes to the attribute.
       (top, left), (bottom, right) = _pair(self.padding), _pair(self.padding)
     return _call(_functions.Convolution, input, self.weight, self.bias, _pair(self.stride), (top, bottom, left, right))
 
@@ -52,7 +52,7 @@ class _PortableBatchNorm(_BatchNorm):
     return self.normalize(input)
 
   def normalize(self, input: Tensor, activation: int = 0) -> Any:
-    """Returns the layer's output, behind RELU or RELU6 if that is given."""
+    """Returns the layer's output, followed by RELU or RELU6 if given."""
     self._check_input_dim(input)  # type: ignore[no-untyped-call]
     _functions.check_floats("BatchNorm", input, self.weight, self.bias, self.running_mean, self.running_var)
     _functions.check_shape("BatchNorm", input.shape[1] == self.num_features, f"(count, {self.num_features}, ...)", input)
@@ -67,7 +67,7 @@ class _PortableBatchNorm(_BatchNorm):
                  activation)
 
   def _average(self, mean: Tensor, variance: Tensor, rows: int) -> None:
-    """Moves the running statistics towards a batch's, in operations that round once each."""
+    """Moves the running statistics towards a batch's, using operations that round once each."""
     assert self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None
     if rows == 1:
       raise ValueError("batch norm cannot train on one value for each channel")
@@ -158,7 +158,7 @@ def _has_hooks(module: nn.Module) -> bool:
 
 
 class PortableSequential(nn.Sequential):
-  """Computes a batch norm and the activation behind it in one pass, with the same bits."""
+  """Computes a batch norm and the activation after it in one pass, with the same bits."""
 
   def forward(self, input: Any) -> Any:
     modules = list(self)
@@ -240,7 +240,7 @@ class PortableBCEWithLogitsLoss(nn.BCEWithLogitsLoss):
 
 
 def _other(module: Any, **values: Any) -> str:
-  """Returns the first attribute with another value, as "groups=2", or an empty string."""
+  """Returns the first attribute with a different value, e.g. "groups=2", or an empty string."""
   for name, value in values.items():
     found = getattr(module, name)
     if (found is not None if value is None else found != value):
@@ -273,7 +273,7 @@ def _nothing(module: nn.Module) -> str:
   return ""
 
 
-# The module that replaces each, and a function that returns why it cannot, or an empty string.
+# The replacement for each module, and a function that returns why a module cannot be replaced, or an empty string.
 _REPLACEMENTS: Dict[Type[nn.Module], Tuple[Type[nn.Module], Callable[[Any], str]]] = {
     nn.Linear: (PortableLinear, _nothing),
     nn.Conv2d: (PortableConv2d, _other_conv),
@@ -302,7 +302,7 @@ _REPLACEMENTS: Dict[Type[nn.Module], Tuple[Type[nn.Module], Callable[[Any], str]
     nn.BCEWithLogitsLoss: (PortableBCEWithLogitsLoss, lambda m: _other(m, weight=None, pos_weight=None)),
 }
 _PORTABLE = frozenset(replacement for replacement, _ in _REPLACEMENTS.values())
-# Modules that only hold others or copy elements.
+# Modules that only contain other modules or copy elements.
 _EXACT = frozenset([
     nn.ChannelShuffle, nn.Flatten, nn.Identity, nn.ModuleDict, nn.ModuleList, nn.ParameterDict, nn.ParameterList,
     nn.PixelShuffle, nn.PixelUnshuffle, nn.Unflatten, nn.ZeroPad1d, nn.ZeroPad2d
@@ -310,7 +310,7 @@ _EXACT = frozenset([
 
 
 def _why_not(module: nn.Module) -> Union[str, None]:
-  """Returns why portable() does not cover a module, without its children, or None if it does."""
+  """Returns why portable() does not cover a module, ignoring its children, or None if it does."""
   kind = type(module)
   if module._compiled_call_impl is not None:
     return f"{kind.__name__} that is compiled"
@@ -331,7 +331,7 @@ def uncovered(model: nn.Module) -> List[str]:
 
 
 def is_portable(model: nn.Module) -> bool:
-  """True if portable() has replaced modules of the model and covers all others."""
+  """Returns True if portable() has replaced modules of the model and covers all others."""
   kinds = {type(module) for module in model.modules()}
   return not kinds.isdisjoint(_PORTABLE) and kinds.isdisjoint(_REPLACEMENTS) and not uncovered(model)
 
@@ -339,22 +339,22 @@ def is_portable(model: nn.Module) -> bool:
 def portable(model: Model) -> Model:
   """Makes a model, or a loss, compute the same bits on every processor and with any number of threads.
 
-  The layers, activations and losses of torch.nn in it compute with Lockstep's kernels from now on. The modules stay the
-  objects that they are, with their parameters, buffers, hooks and names in state_dict(); only their classes change, to
-  subclasses such as PortableLinear. Modules of your own classes stay as they are: what their forward() itself computes,
-  beside calling modules, must have the same bits everywhere, as copies, comparisons and sums of two tensors have.
+  From now on, its torch.nn layers, activations and losses compute with Lockstep's kernels. The modules remain the same
+  objects, with their parameters, buffers, hooks and names in state_dict(); only their classes change, to subclasses
+  such as PortableLinear. Modules of your own classes do not change: whatever their forward() computes itself, besides
+  calling modules, must have the same bits everywhere, as copies, comparisons and sums of two tensors do.
 
-  A run of a portable model admits workers with other processors and settings of torch: its contract says "portable"
-  instead of naming them. torch and Lockstep must have the same versions.
+  A run of a portable model admits workers with different processors and torch settings: its contract says "portable"
+  instead of naming them. The versions of torch and Lockstep must be the same.
 
   Args:
-    model: a module with float32 parameters on the CPU, which is changed.
+    model: a module with float32 parameters on the CPU. It is changed in place.
 
   Returns:
     The model.
 
   Raises:
-    ModelError: names every module that cannot be replaced, with the reason. Then nothing was changed.
+    ModelError: names every module that cannot be replaced, with the reason. Nothing has changed then.
   """
   problems = uncovered(model)
   if problems:

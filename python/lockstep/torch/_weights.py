@@ -1,4 +1,4 @@
-"""Values of a run in a torch model."""
+"""A run's values in a torch model."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def _values(source: Source) -> Mapping[str, np.ndarray]:
 
 
 def state_dict(source: Source, model: torch.nn.Module) -> Dict[str, torch.Tensor]:
-  """Returns model.state_dict() with a run's values in place of the model's, which stay as they are.
+  """Returns model.state_dict() with a run's values in place of the model's. The model does not change.
 
-  Tied tensors have one value under each of their names. Tensors that are no variables of the run, such as frozen
+  Tied tensors have the same value under each of their names. Tensors that are not variables of the run, such as frozen
   parameters, keep the model's values.
 
   Args:
@@ -34,7 +34,7 @@ def state_dict(source: Source, model: torch.nn.Module) -> Dict[str, torch.Tensor
     model: a model with the run's parameters.
 
   Raises:
-    ModelError: a trainable parameter has no value in `source`, or a value has another shape than its tensor.
+    ModelError: a trainable parameter has no value in `source`, or a value has a different shape than its tensor.
   """
   values = _values(source)
   where = "the mapping" if isinstance(source, Mapping) else os.fspath(source)
@@ -57,5 +57,5 @@ def state_dict(source: Source, model: torch.nn.Module) -> Dict[str, torch.Tensor
 
 
 def load_into(model: torch.nn.Module, source: Source) -> None:
-  """Gives the model a run's values, in place. As state_dict() otherwise."""
+  """Loads a run's values into the model, in place. Otherwise like state_dict()."""
   model.load_state_dict(state_dict(source, model))

@@ -26,8 +26,8 @@ Scalar = Union[float, torch.Tensor]
 class Slot:
   """A part of a step's batch, leased to this process until done() or the next slot.
 
-  While it is current, the parameters hold the step's values, every .grad is None, and the global generators of torch,
-  NumPy and Python are seeded with `seed`.
+  While the slot is current, the parameters hold the step's values, every .grad is None, and the global generators of
+  torch, NumPy and Python are seeded with `seed`.
   """
 
   def __init__(self, slot: lockstep.Slot, tensors: ModelTensors, batch: Any):
@@ -38,7 +38,7 @@ class Slot:
 
   @property
   def step(self) -> int:
-    """The global step before this one's update; under async and first_arrivals, the position in the slot's stream."""
+    """The global step before this slot's update; under async and first_arrivals, the position in the slot's stream."""
     return self._slot.step
 
   @property
@@ -48,7 +48,7 @@ class Slot:
 
   @property
   def seed(self) -> int:
-    """A function of (seed of the run, step, index), of 64 bits."""
+    """A 64-bit function of (the run's seed, step, index)."""
     return self._slot.seed
 
   @property
@@ -61,13 +61,13 @@ class Slot:
 
     Args:
       loss: the mean over the slot's examples.
-      weight: the slot's weight in its step, such as the number of tokens that the loss is a mean of: 0 or more. The step
+      weight: the slot's weight in its step, e.g. the number of tokens that the loss is a mean of; 0 or more. The step
         applies the weighted mean of the slots' gradients. Must be a function of the slot alone.
-      end_run: the run ends with this step. Must be a function of the slot alone.
-      metrics: numbers for people, such as accuracy=0.9. Status and TensorBoard show their means over the step's slots.
+      end_run: if True, the run ends with this step. Must be a function of the slot alone.
+      metrics: human-readable numbers, such as accuracy=0.9. Status and TensorBoard show means over the step's slots.
 
     Returns:
-      False if the slot is not needed any more, since another worker computed it.
+      False if the slot is no longer needed because another worker computed it.
 
     Raises:
       ModelError: a gradient is missing, a frozen parameter has one, or the loop changed a parameter.
@@ -76,20 +76,20 @@ class Slot:
                            end_run=end_run, **{name: _number(value) for name, value in metrics.items()})
 
   def cancelled(self) -> bool:
-    """Returns True if the slot is not needed any more. It is closed then: continue with the next one."""
+    """Returns True if the slot is no longer needed. It is then closed: continue with the next one."""
     return self._slot.cancelled()
 
 
 class Worker:
-  """Trains a torch model in a run: iterate over it, compute the gradients of each slot, call slot.done().
+  """Trains a torch model in a run: iterate over it, compute the gradients of each slot, and call slot.done().
 
-  The chief owns the variables, the optimizer, the schedule and the checkpoints. The model's parameters are overwritten
-  with the step's values at each slot. After the loop the model holds the run's final values if this program or
-  `lockstep launch` started the chief, and otherwise, as after stop(), the values of the last slot, or those that it had
-  before if the run was over before this worker computed a slot of it.
+  The chief owns the variables, the optimizer, the schedule and the checkpoints. Each slot overwrites the
+  model's parameters with the step's values. After the loop, the model holds the run's final values if this program or
+  `lockstep launch` started the chief. Otherwise, as after stop(), it holds the values of the last slot, or its previous
+  values if the run was over before this worker computed a slot.
 
-  Use as a context manager: leaving it disconnects from the run, which continues without this worker.
-  Threads: construct it, iterate and leave it in one thread.
+  Use it as a context manager: on exit, it disconnects from the run, which continues without this worker.
+  Threads: construct, iterate and exit in one thread.
   """
 
   def __init__(self, model: torch.nn.Module, run: lockstep.Run, *, examples: Optional[int] = None,
@@ -99,15 +99,15 @@ class Worker:
     """
     Args:
       model: with float32 parameters. A new run starts from its values, unless run.initial says otherwise.
-      run: the configuration; every worker of the run has an equal one.
-      examples: the number of training examples, len(loader's dataset) if there is a loader.
+      run: the configuration, which is the same for every worker of the run.
+      examples: the number of training examples; len(loader's dataset) if there is a loader.
       loader: makes slot.batch.
-      buffers: "moving_average": the running statistics of normalization layers in train() are variables, which the
-        chief averages over the slots in their order, with the layer's momentum, as a loop over micro-batches does.
-        "last_slot": every float32 buffer is a variable, and gets the value that the step's last slot leaves.
-        "frozen": no buffer is a variable. Buffers that are no variables must not change.
-      unused: "zeros" gives a parameter without gradient zeros; "error" refuses it.
-      data_digest, master, name, progress: as lockstep.Worker has them.
+      buffers: "moving_average": the running statistics of normalization layers in train() mode are variables. The chief
+        averages them over the slots in order, with the layer's momentum, as a loop over micro-batches does.
+        "last_slot": every float32 buffer is a variable, and gets its value from the step's last slot.
+        "frozen": no buffer is a variable. Buffers that are not variables must not change.
+      unused: "zeros" uses zeros for a parameter without a gradient; "error" refuses it.
+      data_digest, master, name, progress: as for lockstep.Worker.
 
     Raises:
       ModelError: the model cannot be trained here; the message names the tensor.
@@ -146,9 +146,9 @@ class Worker:
 
   def _all_slots(self) -> Generator[Slot, None, None]:
     last: Optional[Tuple[int, bool]] = None
-    # The values that the model began with, until it holds values of the run. The canary's values are random.
+    # The model's initial values, until it holds values of the run. The canary's values are random.
     began: Optional[List[np.ndarray]] = list(self._tensors.initial().values())
-    # The first slot tells for all: a check costs about as much as the slot.
+    # Only the first slot is checked, because a check costs about as much as the slot.
     operations: ContextManager[Any] = contextlib.nullcontext()
     if is_portable(self._model):
       operations = OnlyExactOperations()  # type: ignore[no-untyped-call]
@@ -158,7 +158,7 @@ class Worker:
           if last is None:
             check_beginning(self._core)
           here = (slot.step, slot.canary)
-          # A position of a stream may come again, with newer values, and so may a step in another session.
+          # A position in a stream may recur with newer values, as may a step in another session.
           same_values = here == last and not slot.fresh and not self._streams
           self._tensors.begin(slot.values, same_values, slot.step * self._slots + slot.index)
           last = here
@@ -179,7 +179,7 @@ class Worker:
 
   def _address(self, step: int, slot: int) -> Optional[Address]:
     """Returns the indices and the seed of any slot, or None if the run ends before it."""
-    # The chief may have been started again with more steps than the program declares.
+    # The chief may have been restarted with more steps than the program declares.
     if step >= self._steps > 0 and step > self._core.step:
       return None
     try:
@@ -188,20 +188,20 @@ class Worker:
       return None
 
   def stop(self) -> None:
-    """Leaves the run, which continues without this worker: the loop ends after the slot in hand."""
+    """Leaves the run, which continues without this worker: the loop ends after the current slot."""
     self._core.stop()
 
   def end(self, reason: str) -> None:
-    """Asks the chief to end the run for all workers, when the step in progress is committed.
+    """Asks the chief to end the run for all workers once the step in progress is committed.
 
-    The slot in hand is still wanted, and so are the step's others: the loop ends after them. Raises ChiefLost if there is
-    no session now.
+    The current slot is still wanted, as are the step's other slots: the loop ends after them. Raises ChiefLost if there
+    is currently no session.
     """
     self._core.end(reason)
 
   @property
   def result(self) -> lockstep.Result:
-    """The outcome, after the loop."""
+    """The result, available after the loop."""
     return self._core.result
 
 
