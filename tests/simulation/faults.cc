@@ -31,7 +31,7 @@ bool MayWantSomething(const Plan& plan) { return !plan.launcher && (plan.may_be_
 bool MayChange(const Plan& plan) { return plan.may_change; }
 bool ManyHosts(const Plan& plan) { return !plan.one_host; }
 
-// Returns a time from a millisecond to half a minute; all orders of magnitude are equally likely.
+// Returns a time between a millisecond and half a minute; all orders of magnitude are equally likely.
 absl::Duration DrawTime(Life* life) {
   return absl::Milliseconds(life->random()->Between(1, int64_t{1} << life->random()->Between(1, 15)));
 }
@@ -67,7 +67,7 @@ void FreezeWorker(Life* life) {
       life->random()->Chance(0.5) ? life->random()->Between(absl::Seconds(1), absl::Seconds(12)) : DrawTime(life);
   FreezeFor(life, life->AnyWorker(), time);
 }
-// The worker hangs, as in a read of its data; its heartbeats continue.
+// Makes the worker hang, as if in a read of its data; its heartbeats continue.
 void HangWorker(Life* life) {
   Process* const worker = life->AnyWorker();
   if (worker == nullptr) return;
@@ -76,7 +76,7 @@ void HangWorker(Life* life) {
   worker->hangs_until = life->world()->now() + absl::ToInt64Nanoseconds(time);
   life->After(time, [worker] { worker->hangs_until = 0; });
 }
-// The worker sends each gradient within a lease, but no heartbeat, as through a proxy that delays short calls.
+// Makes the worker send each gradient within a lease, but no heartbeats, as through a proxy that delays short calls.
 void SlowWorker(Life* life) {
   Process* const worker = life->AnyWorker();
   if (worker == nullptr) return;
@@ -129,13 +129,13 @@ void JumpClock(Life* life) {
   host->wall_error += life->random()->Chance(0.7) ? -jump : jump;
 }
 
-// A chief that measured leases by the wall clock would wait for the worker until the clock has caught up.
+// A chief that measured leases by the wall clock would wait for the worker until the clock caught up.
 void SetClockBackAndFreeze(Life* life) {
   life->hosts()[0]->wall_error -= absl::Hours(life->random()->Between(1, 1000));
   FreezeWorker(life);
 }
 
-// The disk is bad until `undo`.
+// Makes the disk bad until `undo`.
 void BadDisk(Life* life, absl::Duration time, const std::function<void()>& undo) {
   Disk* const disk = life->disk();
   World* const world = life->world();
@@ -174,7 +174,7 @@ void FailSomeOperations(Life* life) {
              Operation::kRemove, Operation::kSync, Operation::kSyncDirectory, Operation::kCreate, Operation::kLock});
 }
 
-// The disk fails while a chief starts, which reads all files.
+// Makes the disk fail while a chief starts, because a starting chief reads all files.
 void FailAtStart(Life* life) {
   KillChief(life);
   FailOperations(life, {Operation::kOpen, Operation::kExists, Operation::kExists, Operation::kList, Operation::kRead});
@@ -206,7 +206,7 @@ void StopLauncher(Life* life) {
   if (life->launcher() != nullptr) life->world()->Signal(life->launcher());
 }
 void StopAllAtOnce(Life* life) {
-  // In any order, as when a service manager stops a group.
+  // The order is random, as when a service manager stops a group.
   const bool chief_first = life->random()->Chance(0.5);
   if (chief_first) StopChief(life);
   for (Process* const worker : life->workers()) life->world()->Signal(worker);
@@ -222,13 +222,13 @@ void SecondChief(Life* life) { life->StartOtherChief(/*takes_over=*/false); }
 void TakeOver(Life* life) {
   if (life->chief() == nullptr || !life->judge()->IsServing(life->chief())) return;
   if (life->random()->Chance(0.7)) FreezeChief(life);
-  // As by an administrator, or by a network file system whose server loses its state.
+  // As if removed by an administrator, or by a network file system whose server has lost its state.
   if (!life->disk()->memory()->Remove("/logdir/lock").ok()) return;
   life->judge()->OnLogdirLost(life->chief());
   life->StartOtherChief(/*takes_over=*/true);
 }
 
-// The chief freezes anywhere, and may wake at any time while a standby replaces it, or afterwards.
+// Freezes the chief at any point. It may wake while a standby replaces it, or afterwards.
 void ReplaceFrozenChief(Life* life) {
   if (life->chief() == nullptr || !life->judge()->IsServing(life->chief())) return;
   FreezeChief(life);
@@ -260,7 +260,7 @@ void ProgramAssigns(Life* life) {
 void ProgramChanges(Life* life) {
   if (life->chief() != nullptr) life->world()->Ask(life->chief(), ProgramAction::kChange);
 }
-// The requests are concurrent, each from its own thread.
+// Makes concurrent requests, each from its own thread.
 void ProgramChangesAndAssigns(Life* life) {
   ProgramChanges(life);
   ProgramAssigns(life);
@@ -280,7 +280,7 @@ void ProgramAssignsAndDies(Life* life) {
     world->AtPoint(Point::kFile, life->random()->Between(1, 40), [world, chief] { world->Kill(chief); });
   }
 }
-// The program restores a checkpoint with variables that its hooks set, and shows the hooks the same step again.
+// Makes the program restore a checkpoint with variables that its hooks set, and show the hooks the same step again.
 void ProgramDiesAfterItsHooksAssign(Life* life) { life->KillAfterAssignmentByHook(); }
 void WantSomething(Life* life) {
   std::vector<void (*)(Life*)> actions;
@@ -296,7 +296,7 @@ void LoseWorkers(Life* life) {
     if (kind == 2) FreezeFor(life, worker, life->random()->Between(absl::Seconds(1), absl::Seconds(12)));
   }
 }
-// The chief gives up the step in progress for the change, because no worker is at it.
+// The change makes the chief abandon the step in progress, because no worker is computing it.
 void WantSomethingAndLoseWorkers(Life* life) {
   WantSomething(life);
   life->UnlessCalm(life->random()->Between(absl::Microseconds(1), absl::Milliseconds(3)),
@@ -310,14 +310,14 @@ void ReplaceLock(Life* life) {
   life->judge()->OnRival(/*takes_over=*/false);
   life->judge()->OnLogdirLost(life->chief());
 }
-// Soon after the replacement, a request needs the record.
+// Replaces the lock, and soon afterwards makes a request that needs the record.
 void ReplaceLockAndWantSomething(Life* life) {
   ReplaceLock(life);
   life->UnlessCalm(life->random()->Between(absl::Milliseconds(1), absl::Milliseconds(20)),
                    [life] { WantSomething(life); });
 }
 
-// The result of the recording is unknown.
+// Makes a request whose recording has an unknown result.
 void WantSomethingOfABadDisk(Life* life) {
   WantSomething(life);
   Disk* const disk = life->disk();

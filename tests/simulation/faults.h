@@ -11,12 +11,12 @@ namespace simulation {
 
 class Life;
 
-// A fault that strikes the processes of a life. To add one, add a row to the table in faults.cc.
+// A fault that strikes a life's processes. To add one, add a row to the table in faults.cc.
 struct FaultKind {
   const char* name;
-  // The relative frequency with which it is drawn.
+  // The frequency with which the fault is drawn, relative to others.
   int weight;
-  // The point at which it strikes most often.
+  // The point at which the fault strikes most often.
   Point often_at;
   bool (*applies)(const Plan& plan);
   // Called between turns. The effects end by themselves, or with Life::Calm.

@@ -21,14 +21,15 @@ namespace simulation {
 namespace {
 
 constexpr char kLogdir[] = "/logdir";
-// The time that a stop may take when nothing is in its way, beyond the computation in progress.
+// The maximum time of an unobstructed stop, beyond the computation in progress.
 constexpr absl::Duration kStopLimit = absl::Seconds(2);
-// The time for which a chief may write after it has checked that it owns its directory.
+// The maximum time for which a chief may write after it has checked that it owns its directory.
 constexpr absl::Duration kLookLimit = absl::Milliseconds(1);
-// The time in which a stream ends, and the time that it waits for a peer that does not read (SimulatedChiefServer).
+// The maximum time in which a stream ends, and the time that it waits for a peer that does not read
+// (SimulatedChiefServer).
 constexpr absl::Duration kEndLimit = absl::Milliseconds(500);
 constexpr absl::Duration kUnreadLimit = absl::Seconds(1);
-// The time for which a chief may keep too many old versions.
+// The maximum time for which a chief may keep too many old versions.
 constexpr absl::Duration kVersionsLimit = absl::Milliseconds(50);
 
 std::string Since(Instant then, Instant now) { return absl::FormatDuration(absl::Nanoseconds(now - then)); }
@@ -127,7 +128,7 @@ void Judge::OnReply(Process* chief, const std::shared_ptr<Call>& stream, const S
     Fail(absl::StrCat(chief->name(), " gives a token of step ", reply.token->step(), " although the run was to end at ",
                       ledger_.recorded_end()));
   }
-  // A token of a stream may be older than the values that it comes with, and be sent after a newer one.
+  // A token of a stream may be older than the values sent with it, and may follow a newer token.
   int64_t at = reply.token->step();
   if (streams_ != nullptr) {
     if (!taken_over_) streams_->OnToken(*reply.token);
@@ -139,7 +140,7 @@ void Judge::OnReply(Process* chief, const std::shared_ptr<Call>& stream, const S
   }
   if (at == *step) return;
   steps_ += streams_ != nullptr ? at - std::max<int64_t>(*step, 0) : 1;
-  measured_ = *step >= 0;  // otherwise it learns its model only now
+  measured_ = *step >= 0;  // otherwise it is only now learning its model
   *step = at;
   OnCommitted(*step);
   last_progress_ = world_->now();
@@ -178,7 +179,7 @@ void Judge::OnHooksSee(Process* chief, int64_t step) {
 }
 
 void Judge::OnHooksEnd(Process* chief, int64_t step) {
-  // If an earlier incarnation of the chief recorded the end, this one saves that step as its last.
+  // If an earlier incarnation of the chief recorded the end, this incarnation saves that step as its last.
   if (ended_by_hook_ == chief) hooks_end_ = step;
 }
 
@@ -255,7 +256,7 @@ void Judge::OnHookFailed(Process* chief) {
 
 void Judge::OnAssigned(Process* chief, bool by_hook) {
   if (by_hook) {
-    // An assignment that a hook made in an earlier incarnation is not repeated.
+    // An assignment made by a hook in an earlier incarnation is not repeated.
     if (announced_by_ != chief) return;
     ++acknowledged_;
     acknowledged_to_hooks_.push_back(hook_assignments_.back());
@@ -265,9 +266,9 @@ void Judge::OnAssigned(Process* chief, bool by_hook) {
   ++acknowledged_;
   const auto& assignments = ledger_.recorded().assignments;
   const auto recorded = static_cast<int64_t>(assignments.size());
-  // The next checkpoint records the assignments that hooks have made meanwhile.
+  // The next checkpoint records the assignments that hooks have made in the meantime.
   const int64_t by_hooks = static_cast<int64_t>(ledger_.present().changes().assignments.size()) - recorded;
-  // A hook's may equal a program's at the same step; the ledger knows them as one.
+  // A hook's assignment may equal a program's at the same step. The ledger treats them as one.
   const auto equal = absl::c_count_if(acknowledged_to_hooks_, [&](const RunChanges::Assignment& assignment) {
     return absl::c_linear_search(assignments, assignment);
   });
@@ -294,7 +295,7 @@ void Judge::CheckEnd(const std::string& what) {
     return Fail(absl::StrCat(what, " at step ", step, " of ", due, ", which was not requested"));
   }
   const auto& assignments = ledger_.present().changes().assignments;
-  // Assignments by hooks are a function of the step.
+  // Hooks' assignments are a function of the step.
   for (size_t i = 1; i < assignments.size() && !assignment_wanted_; ++i) {
     if (!(assignments[i] == assignments[i - 1])) continue;
     Fail(absl::StrCat(what, ", and hooks have set variables twice after step ", assignments[i].step));
@@ -321,7 +322,7 @@ void Judge::OnLog(const Process* process, absl::string_view line) {
     if (const auto step = StepOfCheckpoint(line)) saved_step_ = std::max(saved_step_, *step);
     CheckSaved(std::string(line));
   } else if (absl::StrContains(line, "variables were set at step ")) {
-    ledger_.Learn(/*durable=*/false);  // the record has it, and the next incarnation drops it
+    ledger_.Learn(/*durable=*/false);  // the record has the assignment, and the next incarnation drops it
   } else if (absl::ConsumePrefix(&line, "the run is to end at step ")) {
     ledger_.Learn();
     if (absl::StrContains(line, ": hook ")) ended_by_hook_ = process;
@@ -344,7 +345,7 @@ void Judge::OnLog(const Process* process, absl::string_view line) {
 void Judge::CheckSaved(const std::string& prefix) {
   const LifeScheduler::Uninterrupted uninterrupted(world_->scheduler());
   const auto reader = BundleReader::Open(disk_->memory(), prefix);
-  if (!reader.ok() || taken_over_) return;  // it may be deleted already
+  if (!reader.ok() || taken_over_) return;  // the checkpoint may already be deleted
   absl::Status status = CheckCheckpoint(**reader, /*listed=*/false);
   if (status.ok()) status = ledger_.CheckRecorded(**reader);
   if (!status.ok()) Fail(absl::StrCat("checkpoint ", prefix, " was saved: ", status.ToString()));
@@ -356,7 +357,7 @@ void Judge::OnRename(const Process* process, absl::string_view names) {
   // The program has started another incarnation of the chief.
   if (absl::EndsWith(names, "/generation")) logdir_lost_.erase(lost);
   if (logdir_lost_.count(process) == 0 || !disk_->WasWellSince(lost->second)) return;
-  // Writing a checkpoint's data takes long; the chief checks its lock again before it lists the checkpoint.
+  // Writing a checkpoint's data takes long, and the chief checks its lock again before it lists the checkpoint.
   if (!absl::EndsWith(names, "/checkpoint") && !absl::EndsWith(names, "/lockstep.textproto")) return;
   const Instant since = std::max(lost->second, process->thawed_at);
   if (absl::Nanoseconds(world_->now() - since) < kLookLimit + Stalls()) return;
@@ -383,7 +384,7 @@ void Judge::CheckSilent(const Process* chief, absl::string_view worker) {
   const auto is_it = [worker](const Process* process) {
     return absl::StrCat(process->name(), " on ", process->host()->name) == worker;
   };
-  // The line may refer to another stream of the same worker, or to an earlier worker of that name.
+  // The line may refer to another stream of the same worker, or to an earlier worker with the same name.
   int streams = 0;
   std::shared_ptr<Call> open;
   for (const auto& connection : world_->network()->connections()) {
@@ -406,7 +407,7 @@ void Judge::CheckSilent(const Process* chief, absl::string_view worker) {
 }
 
 void Judge::OnStreamOver(std::shared_ptr<Call> call, std::shared_ptr<Call> successor) {
-  // A replaced stream does not wait for its reader, unless a change of the run had ended it before.
+  // A replaced stream does not wait for its reader, unless a change to the run had already ended it.
   const bool at_once = successor != nullptr && !plan_.rules.followed;
   const absl::Duration limit = at_once ? kEndLimit : kUnreadLimit + kEndLimit;
   streams_over_.push_back({std::move(call), std::move(successor), limit, world_->now()});
@@ -417,10 +418,10 @@ void Judge::CheckKept(const Process* chief, bool healthy) {
   for (auto it = streams_over_.begin(); it != streams_over_.end();) {
     const Connection& connection = *it->call->connection();
     const auto is_over = [](const Call& call) { return call.status || call.server == nullptr; };
-    // Two threads of the chief may take the first frames of two streams in the other order.
+    // Two threads of the chief may take the first frames of two streams in the opposite order.
     const int64_t place = it->successor == nullptr ? 0 : it->successor->place;
     const bool reversed = place > 0 && (it->call->place == 0 || it->call->place > place);
-    // A stream that the chief refused, because too many calls had come at once, replaces none.
+    // A stream that the chief refused because too many calls came at once does not replace another.
     const bool refused = it->successor != nullptr && place == 0;
     if (is_over(*it->call) || ((reversed || refused) && is_over(*it->successor)) ||
         connection.ends[Connection::kServer] != chief) {
@@ -434,7 +435,7 @@ void Judge::CheckKept(const Process* chief, bool healthy) {
     }
     ++it;
   }
-  // Each worker whose lease runs may keep the version of its stream's batch.
+  // Each worker with a running lease may keep the version of its stream's batch.
   if (!healthy || streams_ != nullptr) {
     keeps_too_many_since_ = kNever;
     return;
@@ -462,7 +463,7 @@ void Judge::OnChiefExit(Process* chief) {
   const std::string what =
       absl::StrCat(chief->name(), " ends with exit code ", exit.code, " (", ended_[chief].ToString(), ")");
   if (exit.killed) {
-    // The chief had notified every worker and recorded that, so a later start continues a finished run.
+    // The chief had notified every worker and recorded that it did, so a later start continues a finished run.
     ledger_.Learn(/*durable=*/false);
     if (ledger_.finished()) {
       finished_ = true;
@@ -486,7 +487,7 @@ void Judge::OnChiefExit(Process* chief) {
       if (!rivals_) Fail(absl::StrCat(what, " and there is no other chief"));
       return;
     default:
-      // Threads that are frozen or do not get a processor may need longer than checkpoint.stop_seconds.
+      // Threads that are frozen or get no processor time may need longer than checkpoint.stop_seconds.
       if (absl::IsDeadlineExceeded(ended_[chief]) &&
           absl::Seconds(plan_.config.checkpoint().stop_seconds()) < Stalls() + chief->longest_freeze) {
         return;
@@ -510,7 +511,7 @@ void Judge::OnWorkerExit(Process* worker) {
     const bool fruitless = absl::StrContains(status.message(), "has brought anything");
     Instant heard = worker->heard_at;
     if (fruitless) {
-      // The worker knows of a slot that was counted when the next token comes on the same stream.
+      // The worker knows that a slot was counted once the next token comes on the same stream.
       const std::vector<Instant>& brought = brought_at_[worker];
       const auto unheard = std::lower_bound(brought.begin(), brought.end(), worker->told_at);
       heard = unheard == brought.begin() ? 0 : *std::prev(unheard);
@@ -522,7 +523,7 @@ void Judge::OnWorkerExit(Process* worker) {
                         fruitless ? " after a slot of it was counted" : " after it heard of the chief"));
     }
   } else if (disk_->WasWellSince(0) && !taken_over_) {
-    // With a bad disk, the address file may be unreadable, or the run's last step could not be saved.
+    // With a bad disk, the address file may have been unreadable, or the run's last step not saved.
     Fail(what);
   }
 }
@@ -569,7 +570,7 @@ void Judge::CheckStopped(const Process* process, absl::Duration limit, bool heal
 void Judge::Watch(Process* chief, const std::vector<Process*>& workers) {
   const Instant now = world_->now();
   if (staleness_ != nullptr) {
-    // A frozen chief may have decided what it says only later.
+    // A frozen chief may have made its decision before it was frozen, and announce it only later.
     if (taken_over_ || chief == nullptr || chief->longest_freeze > absl::ZeroDuration()) staleness_->Forget();
     CheckStaleness();
   }
@@ -578,8 +579,8 @@ void Judge::Watch(Process* chief, const std::vector<Process*>& workers) {
   const bool serves = chief != nullptr && chief->alive() && !chief->frozen() && serving_.count(chief) > 0 &&
                       waited_.count(chief) == 0 && chief->stopped_at() == kNever && !world_->network()->slow();
   CheckKept(chief, serves && disk_is_well);
-  // The chief saves after the last step and after each step that is followed by an assignment. With every_steps, other
-  // steps wait until the disk has taken an earlier checkpoint.
+  // The chief saves after the last step, and after each step that is followed by an assignment. With every_steps, other
+  // steps wait until an earlier checkpoint is on disk.
   const bool last = serves && (plan_.may_be_ended || serving_[chief] + 1 >= ledger_.present().LastStep());
   const bool saves =
       serves && (last || plan_.rules.followed || plan_.config.checkpoint().every_steps() > 0) && !disk_is_well;
@@ -624,7 +625,8 @@ absl::Duration Judge::ProgressLimit() const {
 void Judge::CheckDisk() {
   MemoryFileSystem* const fs = disk_->memory();
   const auto newest = LatestCheckpoint(fs, kLogdir);
-  // A chief that is taken over between its last check of the lock and the list of checkpoints may write an older list.
+  // A chief that is taken over between its last check of the lock and writing the list of checkpoints may write an
+  // outdated list.
   CheckEnd("the run is over");
   if (!taken_over_ && newest.ok() && *newest) {
     const auto reader = BundleReader::Open(fs, **newest);
@@ -634,7 +636,7 @@ void Judge::CheckDisk() {
       return Fail(absl::StrCat("variables were set ", set, " times, and the last checkpoint has ",
                                state.ok() ? absl::StrCat(state->assignments()) : state.status().ToString()));
     }
-    // The last checkpoint has the state that the program's hooks reached when they ended the run.
+    // The last checkpoint must have the state that the program's hooks reached when they ended the run.
     const RunRules& rules = plan_.rules;
     const bool others_end = end_wanted_ || end_wanted_with_block_ || rules.batches >= 0 || rules.stop_step >= 0 ||
                             (rules.non_finite_step >= 0 && !rules.skips_non_finite);
@@ -656,9 +658,9 @@ void Judge::CheckDisk() {
     const std::string prefix = JoinPath(kLogdir, name);
     if (reported_damaged_.count(prefix) > 0) continue;
     const bool is_listed = std::find(listed.begin(), listed.end(), prefix) != listed.end();
-    // If the power was cut during its deletion, a part of it may have reappeared.
+    // If the power was cut during the checkpoint's deletion, a part of it may have reappeared.
     if ((power_was_cut_ || taken_over_) && !is_listed) continue;
-    if (taken_over_ && streams_ != nullptr) continue;  // it may be of a life that the ledger did not follow
+    if (taken_over_ && streams_ != nullptr) continue;  // it may belong to a life that the ledger did not follow
     const auto reader = BundleReader::Open(fs, prefix);
     const absl::Status status = reader.ok() ? CheckCheckpoint(**reader, is_listed) : reader.status();
     if (!status.ok()) Fail(absl::StrCat("checkpoint ", prefix, ": ", status.ToString()));

@@ -24,35 +24,35 @@
 namespace lockstep {
 namespace simulation {
 
-// Watches a life and reports violated invariants. It sees only what a person could see (exits, logs, the disk and the
+// Watches a life and reports violated invariants. It sees only what a user could see (exits, logs, the disk and
 // messages), and knows which faults struck which process.
 class Judge {
  public:
-  // All must outlive this.
+  // All arguments must outlive this object.
   Judge(const Plan* plan, World* world, Disk* disk);
 
-  // The first violation; empty if there is none.
+  // Returns the first violation, or an empty string if there is none.
   const std::string& failure() const { return failure_; }
   void Fail(std::string what);
 
-  // The last step is saved and the chief has reported it.
+  // Returns true if the last step is saved and the chief has reported it.
   bool finished() const { return finished_; }
-  // No more faults follow.
+  // Called when no more faults follow.
   void OnCalm() { calm_since_ = world_->now(); }
-  // Any data that was not synced may be lost.
+  // Called on a power cut, which may lose any data that was not synced.
   void OnPowerCut() { power_was_cut_ = true; }
-  // Two chiefs may run at the same time. If `takes_over`, the lock does not keep them apart.
+  // Called when two chiefs may run at the same time. If `takes_over`, the lock does not prevent it.
   void OnRival(bool takes_over) {
     rivals_ = true;
     taken_over_ = taken_over_ || takes_over;
   }
-  // The chief's lock is gone; the chief notices at its next check.
+  // Called when the chief's lock is gone. The chief notices at its next check.
   void OnLogdirLost(const Process* chief) { logdir_lost_[chief] = world_->now(); }
-  // A fault has struck or was undone, or a process has started.
+  // Called when a fault strikes or is undone, or a process starts.
   void OnDisturbance() { ++disturbances_; }
-  // A thread of the program may set variables.
+  // Called when a thread of the program may set variables.
   void OnAssignmentWanted() { assignment_wanted_ = true; }
-  // The end of the run may be requested from now on.
+  // Called when the end of the run may be requested from now on.
   void OnEndWanted(ProgramAction action) {
     (action == ProgramAction::kEndWithBlock ? end_wanted_with_block_ : end_wanted_) = true;
   }
@@ -70,13 +70,13 @@ class Judge {
   void OnWaited(Process* chief, const absl::Status& status, int64_t step);
   void OnSlot(Process* worker, const SlotKey& key, VariableValues values);
   void OnRead(Process* reader, int64_t step, absl::Span<const train::NamedTensor> values);
-  // The program was notified that variables were set, or settings changed. What its hooks change is announced before,
-  // and need be on the disk only with the next checkpoint.
+  // Called when the program was notified that variables were set or settings changed. Hooks' changes are announced
+  // beforehand, and need to be on disk only with the next checkpoint.
   void OnAssigned(Process* chief, bool by_hook);
   void OnChanged(Process* chief, const RunChanges::Settings& settings);
   void OnHookAssigns(Process* chief, const RunChanges::Assignment& assignment);
   void OnHookChanges(Process* chief, int64_t step, const RunChanges::Settings& settings);
-  // Nothing came of what a hook has announced last.
+  // Called when a hook's last announced change failed.
   void OnHookFailed(Process* chief);
   void OnHooksSee(Process* chief, int64_t step);
   void OnHooksEnd(Process* chief, int64_t step);
@@ -97,54 +97,54 @@ class Judge {
   bool IsServing(const Process* chief) const { return serving_.count(chief) > 0; }
 
  private:
-  // Checks what the chief gives out at its start in a run of streams.
+  // Checks what the chief hands out at its start in a run of streams.
   void BeginStreams(int64_t step);
-  // Checks a checkpoint; `listed` as Ledger::CheckCheckpoint has it.
+  // Checks a checkpoint; `listed` is as in Ledger::CheckCheckpoint.
   absl::Status CheckCheckpoint(const BundleReader& reader, bool listed);
-  // True if the record has all settings whose change programs were notified of.
+  // Returns true if the record has all settings whose change programs were notified of.
   bool KnowsSettings() const;
-  // All steps before this one are committed.
+  // Called when all steps before this one are committed.
   void OnCommitted(int64_t step);
-  // The time that threads may lose while they do not get a processor.
+  // Returns how long threads may lose while they get no processor time.
   absl::Duration Stalls() const;
   absl::Duration ProgressLimit() const;
   bool IsConnected(Process* worker, Process* chief) const;
-  // True if the disk had a fault while the process lived.
+  // Returns true if the disk had a fault during the process's life.
   bool DiskWasBad(const Process* process) const;
-  // The step of the newest checkpoint; -1 without one.
+  // Returns the step of the newest checkpoint, or -1 if there is none.
   int64_t StepOnDisk() const;
-  // Checks that the run was to end at the step that is on the disk.
+  // Checks that the step on disk is one at which the run was to end.
   void CheckEnd(const std::string& what);
-  // True if a chief that starts now would also end at the step that is on the disk.
+  // Returns true if a chief that starts now would also end at the step on disk.
   bool EndIsRecorded();
-  // True if a checkpoint has at least this many assignments.
+  // Returns true if a checkpoint has at least this many assignments.
   bool AreSaved(int64_t assignments);
-  // Returns the number of the newest of these assignments that no hook has made; 0 if there is none.
+  // Returns the 1-based position of the newest of these assignments that no hook made, or 0 if there is none.
   int64_t NewestByProgram(const std::vector<RunChanges::Assignment>& assignments) const;
   void CheckStopped(const Process* process, absl::Duration limit, bool healthy);
   // Checks a checkpoint that a chief has logged as saved.
   void CheckSaved(const std::string& prefix);
   void CheckStaleness();
-  // Checks a chief's log line that the worker of this name was silent for a lease.
+  // Checks a chief's log line that says that this worker was silent for a lease.
   void CheckSilent(const Process* chief, absl::string_view worker);
-  // Checks the time of all steps while a worker is there. Each step may take StepLimit(), and each disturbance adds
-  // ProgressLimit().
+  // Checks the total time of all steps while a worker is present. Each step may take StepLimit(), and each disturbance
+  // adds ProgressLimit().
   void CheckSum();
   absl::Duration StepLimit() const;
-  // Checks that peers that do not read do not make a chief keep streams and old values.
+  // Checks that peers that do not read cannot make a chief keep streams and old values.
   void CheckKept(const Process* chief, bool healthy);
 
   const Plan& plan_;
   World* const world_;
   Disk* const disk_;
   Ledger ledger_;
-  // Knows the values of a run whose workers read streams; otherwise null.
+  // Knows the values of a run whose workers read streams. Null for other runs.
   std::unique_ptr<StreamLedger> streams_;
-  // With async { max_staleness }, unless threads stall; otherwise null.
+  // Set with async { max_staleness }, unless threads stall. Otherwise null.
   std::unique_ptr<StalenessWatch> staleness_;
   std::string failure_;
   bool finished_ = false;
-  // The run was started again after its end, to train further.
+  // The run was restarted after its end, to train further.
   bool continued_ = false;
   bool rivals_ = false;
   bool taken_over_ = false;
@@ -154,40 +154,40 @@ class Judge {
   Instant calm_since_ = kNever;
 
   int64_t generation_ = 0;
-  std::map<const Process*, int64_t> serving_;  // the highest step of a token that the chief has given
-  // Chiefs with a successor that serves: they may no longer publish files.
+  std::map<const Process*, int64_t> serving_;  // the highest step of any token that the chief gave
+  // Chiefs whose successor serves. They may no longer publish files.
   std::set<const Process*> fenced_;
   std::map<const Process*, int64_t> waited_;  // the committed step of a chief that has ended
-  // The number of assignments that the chief's program knows of, those of them up to the newest that must be on the
-  // disk, and the number that a checkpoint is known to have.
+  // The number of assignments known to the chief's program; the assignments up to the newest that must be on disk; the
+  // number of assignments known to be in a checkpoint.
   int64_t acknowledged_ = 0;
-  std::vector<RunChanges::Assignment> acknowledged_to_hooks_;  // by the chief that runs
+  std::vector<RunChanges::Assignment> acknowledged_to_hooks_;  // by the running chief
   std::vector<RunChanges::Assignment> acknowledged_assignments_;
   int64_t saved_assignments_ = 0;
-  // All that hooks have ever announced.
+  // All assignments that hooks have ever announced.
   std::vector<RunChanges::Assignment> hook_assignments_;
-  // The chief that serves the present run, if the newest announcement of its hooks was news.
+  // The chief that serves the current run, if its hooks' newest announcement was new.
   const Process* announced_by_ = nullptr;
   // The newest step that a chief has logged as saved.
   int64_t saved_step_ = -1;
   Instant last_progress_ = 0;
-  // The time since which a worker has been healthy and connected to the chief, or nothing has delayed the stop of a
-  // process.
+  // The time since which a worker has been healthy and connected to the chief, or since which nothing has delayed a
+  // process's stop.
   std::map<const Process*, Instant> well_since_;
   std::map<const Process*, absl::Status> ended_;
   // The settings whose change programs were notified of.
   std::vector<RunChanges::Settings> acknowledged_settings_;
-  // The workers that computed each slot of each step that is not known to be committed, and the times at which slots
-  // that only one worker computed were committed, by worker.
+  // The workers that computed each slot of each step not known to be committed. For each worker, the times at which
+  // slots that only this worker computed were committed.
   std::map<int64_t, std::map<int64_t, std::set<const Process*>>> computed_;
   std::map<const Process*, std::vector<Instant>> brought_at_;
-  // The step at which hooks have ended the run, once a program was notified of it; otherwise -1.
+  // The step at which hooks ended the run, once a program was notified of it; otherwise -1.
   int64_t hooks_end_ = -1;
-  const Process* ended_by_hook_ = nullptr;  // the chief that has recorded it
+  const Process* ended_by_hook_ = nullptr;  // the chief that recorded it
   std::map<const Process*, int64_t> startup_delays_;
   std::map<const Process*, Instant> logdir_lost_;
   bool assignment_wanted_ = false;
-  // Counts since the beginning: calls of Watch in which a healthy worker was there, steps begun, and disturbances.
+  // Counts since the beginning: calls of Watch that saw a healthy worker, steps begun, and disturbances.
   int64_t good_looks_ = 0;
   int64_t steps_ = 1;
   bool measured_ = false;  // this chief has seen a step end
@@ -196,14 +196,14 @@ class Judge {
   std::map<const Process*, Instant> contributed_at_;
   // The stream of each worker's newest frame.
   std::map<const Process*, std::weak_ptr<Call>> framed_by_;
-  // Streams that the chief must end within `limit` from `since`, the last time at which something was in its way.
+  // Streams that the chief must end within `limit` from `since`, the last time at which something prevented it.
   struct StreamOver {
     std::shared_ptr<Call> call, successor;
     absl::Duration limit;
     Instant since = 0;
   };
   std::vector<StreamOver> streams_over_;
-  // The values that a chief has lent to replies, and the time since which it keeps more versions of them than it may.
+  // The values that a chief has lent to replies, and the time since which it has kept too many versions of them.
   struct Lent {
     const Process* chief = nullptr;
     int64_t step = 0;

@@ -38,15 +38,15 @@ void Ledger::Learn(bool durable) {
   const RunChanges changes = WithExpected(recorded_);
   if (present_->changes() == changes) return;
   RunChanges part = changes;
-  // If the run only gained assignments, the runs with the earlier ones are known already.
+  // If the run only gained assignments, the runs with fewer assignments are already known.
   const auto& before = present_->changes();
   const bool extends = before.settings == changes.settings && before.assignments.size() <= changes.assignments.size() &&
                        std::equal(before.assignments.begin(), before.assignments.end(), changes.assignments.begin());
   part.assignments.resize(extends ? before.assignments.size() : 0);
   present_ = Know(part);
   if (changes.assignments.size() > recorded_.assignments.size() && !recorded_.assignments.empty()) {
-    // The newest recorded assignment may have failed when the disk did not confirm it. It was not made, and the next
-    // write of the record drops it; hooks may change the run before that.
+    // The newest recorded assignment may have failed because the disk did not confirm it. In that case, it was not
+    // made, and the next write of the record drops it. Hooks may change the run before that.
     RunChanges without = recorded_;
     without.assignments.pop_back();
     Know(WithExpected(std::move(without)));
@@ -100,7 +100,7 @@ bool Ledger::Expect(const Process* chief, int64_t step, const RunChanges::Settin
   }
   Learn();
   const auto& present = present_->changes().settings;
-  // The chief does not record a change to the settings that there are.
+  // The chief does not record a change to settings that already apply.
   if (present.back().second == settings || absl::c_linear_search(present, change)) return false;
   expected_.settings.push_back(change);
   expects_settings_ = true;

@@ -17,7 +17,7 @@ constexpr char kLogdir[] = "/logdir";
 constexpr char kAddressFile[] = "/run/address";
 // The longest time from Calm to the end of a life.
 constexpr absl::Duration kCalmLimit = absl::Seconds(150);
-// Workers that still look for a chief this long after the end of the run are stopped. A worker that never had an answer
+// Workers that still look for a chief this long after the end of the run are stopped. A worker that never got an answer
 // does not know the configured limit and waits ten minutes.
 constexpr absl::Duration kLookingLimit = absl::Seconds(65);
 
@@ -143,7 +143,7 @@ void Life::Calm() {
   }
   undos_.clear();
   judge_.OnCalm();
-  // At least one worker must be there.
+  // At least one worker must be present.
   if (workers().empty() && !judge_.finished() && !plan_.launcher) {
     const bool pending = std::any_of(workers_.begin(), workers_.end(), [](const auto& w) { return w.pending; });
     if (!pending) AddWorker();
@@ -285,13 +285,13 @@ void Life::OnChiefExit(Process* process) {
 void Life::StartOtherChief(bool takes_over, absl::optional<int64_t> replaces) {
   judge_.OnRival(takes_over);
   Host* const host = takes_over && !plan_.one_host ? world_.AddHost("other-host") : hosts_[0];
-  // Workers find a chief that takes over at a second address, or by the address file.
+  // Workers find a chief that takes over at a second address, or through the address file.
   ChiefRole role = NewChiefRole(takes_over ? "other-host:2222" : absl::StrCat("chief-host:", 3000 + other_chiefs_));
   if (!takes_over) role.address_file.clear();
   role.replaces = replaces;
   Process* const process = StartChiefProcess(host, absl::StrCat("chief-", ++other_chiefs_ + 1), std::move(role));
-  // Stops the surplus chief after some time. A second chief may have found no other and own the run now; the first
-  // notices only at its next save that it has lost the directory.
+  // Stops the surplus chief after some time. If a second chief found no other, it may now own the run; the first chief
+  // then notices only at its next save that it has lost the directory.
   Process* const one_too_many = takes_over ? chief_ : process;
   if (takes_over) chief_ = process;
   After(random()->Between(absl::Milliseconds(1), absl::Seconds(2)),
@@ -377,7 +377,7 @@ Process* Life::StartChild(const std::vector<std::string>& command) {
   }
   ChiefRole role = NewChiefRole(command[1]);
   role.port_file = kPortFile;
-  // As `lockstep run` sets it.
+  // The value that `lockstep run` sets.
   role.lock_wait = absl::Seconds(60);
   chief_ = StartChiefProcess(hosts_[0], "chief", std::move(role));
   return chief_;
@@ -386,9 +386,9 @@ Process* Life::StartChild(const std::vector<std::string>& command) {
 void Life::OnLauncherExit(Process* process) {
   judge_.OnLauncherExit(process);
   launcher_ = nullptr;
-  // Its chief may still run when the next launcher starts another.
+  // Its chief may still be running when the next launcher starts another.
   if (chief_ != nullptr) judge_.OnRival(/*takes_over=*/false);
-  // As PR_SET_PDEATHSIG does.
+  // Does what PR_SET_PDEATHSIG does.
   for (const auto& child : world_.processes()) {
     if (child.get() == chief_) world_.Signal(child.get());
   }
@@ -435,10 +435,10 @@ void Life::StartReader() {
 }
 
 void Life::CutPower(Host* host) {
-  // The machine's own disk keeps only synced data; a network disk has its own power supply.
+  // The machine's own disk keeps only synced data. A network disk has its own power supply.
   if (host == hosts_[0]) {
     judge_.OnPowerCut();
-    // A chief on another host could not learn that its writes are gone.
+    // A chief on another host could not know that its writes are lost.
     if (chief_ != nullptr && chief_->host() != host) world_.Kill(chief_);
     world_.CutPower(host, disk_);
   } else {

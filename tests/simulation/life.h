@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace simulation {
 
-// Simulates one life of a run, from its first start to its end, with its faults. Single-threaded.
+// Simulates one life of a run with its faults, from its first start to its end. Single-threaded.
 class Life {
  public:
   // Keeps the last `transcript_lines` lines of the transcript.
@@ -29,26 +29,26 @@ class Life {
   std::string TranscriptText() { return world_.transcript()->Text(); }
   int64_t turns() { return world_.scheduler()->turns(); }
 
-  // Used by the faults.
+  // Functions for the faults.
   World* world() { return &world_; }
   Random* random() { return world_.random(); }
   Judge* judge() { return &judge_; }
   const Plan& plan() const { return plan_; }
   Disk* disk() { return disk_; }
-  // Null while it does not run.
+  // Returns null while the chief is not running.
   Process* chief() const { return chief_; }
   Process* launcher() const { return launcher_; }
-  // The running workers, and one of them (null if there is none).
+  // Return the running workers, and one of them (null if there is none).
   std::vector<Process*> workers() const;
   Process* AnyWorker();
   std::vector<Host*> hosts() const { return hosts_; }
   void StartWorker(int index);
-  // Starts a worker under a new name.
+  // Starts a worker with a new name.
   void AddWorker();
   // Stops the worker permanently.
   void Retire(Process* worker);
-  // Starts another chief on the same directory. With `takes_over`, the first chief's lock is gone, or the other chief
-  // replaces the generation `replaces`, as a standby does.
+  // Starts another chief on the same directory. If `takes_over`, either the first chief's lock is gone, or the other
+  // chief replaces generation `replaces`, as a standby does.
   void StartOtherChief(bool takes_over, absl::optional<int64_t> replaces = absl::nullopt);
   void StartStranger();
   void StartImpostor();
@@ -56,13 +56,13 @@ class Life {
   void StartReader();
   // Kills the chief once a hook of its program has set variables.
   void KillAfterAssignmentByHook() { kills_after_assignment_ = true; }
-  // Chiefs that start from now on have a different learning rate.
+  // Gives chiefs that start from now on a different learning rate.
   void ChangeSettings();
-  // The host's processes are restarted after some time.
+  // Cuts the host's power. Its processes are restarted after some time.
   void CutPower(Host* host);
   // Calls `action` after `delay`, unless the life has calmed down by then.
   void UnlessCalm(absl::Duration delay, std::function<void()> action);
-  // Calls `undo` after `delay`, or earlier when the life calms down.
+  // Calls `undo` after `delay`, or earlier if the life calms down.
   void After(absl::Duration delay, std::function<void()> undo);
 
  private:

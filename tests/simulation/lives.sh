@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Runs many lives, and some of them twice: two processes must print the same transcript of a seed, even on different
-# machines. Also checks the output and the exit codes of `./lockstep simulate`.
+# Runs many lives, and some of them twice: two processes must print the same transcript for a seed, even on different
+# machines. Also checks the output and exit codes of `./lockstep simulate`.
 set -euo pipefail
 simulate="$1"
 
-# Runs a command as on another machine, with another processor and, where possible, another host name.
+# Runs a command as if on another machine, with a different processor and, where possible, a different host name.
 elsewhere() {
   if unshare --map-root-user --uts true 2>/dev/null; then
     # shellcheck disable=SC2016
@@ -35,7 +35,7 @@ for flag in --seeds=0 --seeds=-3 --jobs=0 --seed=-1 --seed=9223372036854775807; 
   fi
 done
 
-# A life that ends its process counts as failed, and the lives that would have followed it in that process still run.
+# A life that ends its process counts as failed. The lives that would have followed in that process still run.
 "${simulate}" --seeds=1000 --jobs=2 >"${TEST_TMPDIR}/crash" &
 all=$!
 read_children() { read -r -a children <"/proc/${all}/task/${all}/children" || true; }

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Plants one bug at a time in a copy of the tree, builds the simulation with it, and expects it to find each bug within
 # 5000 seeds, none of which fails without the bug. Usage: mutants.sh NAME... (a file below mutants/ without ".patch");
-# without names it runs all. "mutants.sh --check" only checks that every patch applies to this tree, and without names
+# without names, it runs all. "mutants.sh --check" only checks that every patch applies to this tree and, without names,
 # that docs/testing.md lists exactly these mutants.
 set -euo pipefail
 here="$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")"
 tree="$(cd "${here}/../.." && pwd)"
 scratch="${LOCKSTEP_MUTANTS:-${HOME:-/root}/.cache/lockstep/mutants}"
-# plant NAME TREE [FLAGS OF PATCH]: applies a patch without fuzz, because a patch that fits loosely may be another bug.
+# plant NAME TREE [FLAGS OF PATCH]: applies a patch without fuzz, because a loosely applied patch may be a different
+# bug.
 plant() { patch -s -F0 -d "$2" -p1 "${@:3}" <"${here}"/mutants/*/"$1.patch"; }
 
 check=""
@@ -32,7 +33,7 @@ if [[ -n "${check}" ]]; then
   echo "${#names[@]} mutants, ${failed} do not apply"
   [[ "${failed}" == 0 && ${#names[@]} -gt 0 ]]
   if [[ -n "${all}" ]]; then
-    # The names of the paragraph, each in backticks.
+    # The names in the paragraph, each in backticks.
     # shellcheck disable=SC2016
     listed="$(awk '/^Each mutant has been planted/,/^$/' "${tree}/docs/testing.md" | grep -oE '`[A-Za-z0-9_]+`')"
     listed="${listed//\`/}"
@@ -44,8 +45,8 @@ if [[ -n "${check}" ]]; then
   exit
 fi
 
-# Shares the build cache with the user's other builds (tools/build.sh). That requires the same path of the compiler,
-# which in a test would be /bin/gcc.
+# Shares the build cache with the user's other builds (tools/build.sh). That requires the same compiler path, which
+# would be /bin/gcc in a test.
 export PATH="/usr/bin:${PATH}"
 cache="$(find "${XDG_CACHE_HOME:-${HOME:-/root}/.cache}/lockstep/bazel" -mindepth 1 -maxdepth 1 -printf '%T@ %p\n' 2>/dev/null | sort -rn | sed -n '1s/^[^ ]* //p' || true)"
 flags=()
@@ -62,7 +63,7 @@ refresh() {
   tar -C "${tree}" --exclude=./.bz --exclude=./.git --exclude=./bazel-out --exclude=./runs -cf - . | tar -C "${copy}" -xf -
 }
 
-# build WHAT: builds the simulation of the copy.
+# build WHAT: builds the copy's simulation.
 build() {
   (cd "${copy}" && bazel build "${flags[@]}" //tests/simulation:simulate >"${scratch}/build.log" 2>&1) && return 0
   tail -n 30 "${scratch}/build.log"
@@ -74,13 +75,12 @@ build() {
 lives=250
 live() { "$1" --seed="$3" --seeds="${lives}" >"${scratch}/$2.log" 2>&1 || true; }
 
-# The control: the same copy without a bug, built the same way.
+# The control is the same copy without a bug, built the same way.
 refresh
 build control
 control="${scratch}/control"
 cp -f "${copy}/.bz/out/k8-opt/bin/tests/simulation/simulate" "${control}"
-# sound_until SEED: succeeds if the control passes all batches up to the one that begins with SEED. Runs each batch
-# once.
+# sound_until SEED: succeeds if the control passes all batches up to the one that begins at SEED. Runs each batch once.
 sound=1 # the first seed that has not run
 sound_until() {
   while ((sound <= $1)); do

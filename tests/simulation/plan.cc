@@ -13,9 +13,9 @@ namespace lockstep {
 namespace simulation {
 namespace {
 
-// The share of long lives; each takes as long as ten others.
+// The fraction of long lives. Each takes as long as ten others.
 constexpr double kLongLives = 0.015;
-// The share of lives whose workers read input streams, half of them under ASYNC and half under FIRST_ARRIVALS.
+// The fraction of lives whose workers read input streams, half of them under ASYNC and half under FIRST_ARRIVALS.
 constexpr double kStreamLives = 0.4;
 
 config::v1::RunSpec DrawConfig(Random* random) {
@@ -52,7 +52,7 @@ config::v1::RunSpec DrawConfig(Random* random) {
   return config;
 }
 
-// Draws a rule that ends the run before its configured steps, or none.
+// Draws a rule that ends the run before its configured number of steps, or no rule.
 void DrawEnd(Random* random, Plan* plan) {
   config::v1::TrainingConfig* const training = plan->config.mutable_training();
   const int64_t slots = training->replicas_to_aggregate();
@@ -110,7 +110,8 @@ void DrawProgram(Random* random, const std::vector<absl::Duration>& slot_times, 
   }
 }
 
-// Draws a life of many steps, with a change every few steps, peers that do not read, or hooks that fall behind.
+// Draws a life with many steps: one with a change every few steps, with peers that do not read, or with hooks that fall
+// behind.
 void DrawLongLife(Random* random, Plan* plan) {
   plan->is_long = true;
   plan->steps = random->Between(100, 200);
@@ -123,7 +124,7 @@ void DrawLongLife(Random* random, Plan* plan) {
   plan->slot_times.assign(plan->workers, random->Between(absl::Microseconds(200), absl::Milliseconds(10)));
   plan->startup_delays.assign(plan->workers, 0);
   plan->launcher = plan->address_file = plan->may_be_ended = plan->may_change = false;
-  // Otherwise a life with a change after each step would not end in time.
+  // Without this, a life with a change after each step would not end in time.
   plan->scheduler.longest_stall = std::min(plan->scheduler.longest_stall, absl::Milliseconds(50));
   plan->rules = RunRules();
   RunRules* const rules = &plan->rules;
@@ -134,7 +135,7 @@ void DrawLongLife(Random* random, Plan* plan) {
       break;
     case 1:
       rules->change_every = random->Pick<int64_t>({1, 2, 5});
-      // Each change costs a program's worker its session, and up to 10 s before it opens another.
+      // Each change costs a program's worker its session, and up to 10 s until it opens another.
       plan->worker_programs = false;
       break;
     case 2:
@@ -147,7 +148,7 @@ void DrawLongLife(Random* random, Plan* plan) {
   }
 }
 
-// Draws a run whose workers read input streams, without a program and without a rule that ends it.
+// Draws a run whose workers read input streams, with neither a program nor a rule that ends it.
 void DrawStreams(Random* random, Plan* plan) {
   plan->steps = random->Between(5, 25);
   plan->rules = RunRules();
@@ -170,7 +171,7 @@ void DrawStreams(Random* random, Plan* plan) {
   ApplyDefaults(&plan->config);
 }
 
-// Returns a number from 1 to 2^most; all orders of magnitude are equally likely.
+// Returns a number between 1 and 2^most; all orders of magnitude are equally likely.
 int64_t DrawMagnitude(Random* random, int64_t most) {
   return random->Between(1, int64_t{1} << random->Between(0, most));
 }
@@ -212,16 +213,16 @@ Plan DrawPlan(uint64_t seed, bool with_faults) {
   if (Random audited(seed ^ 0xa0d1); audited.Chance(0.3)) {
     config::v1::AuditConfig* const audit = plan.config.mutable_audit();
     audit->set_fraction(audited.Pick<double>({0, 0.3, 1}));
-    // All workers compute the same values, so a difference is the chief's mistake, and the judge notices a failing
-    // chief.
+    // All workers compute the same values, so a difference is the chief's mistake, and the judge notices that the chief
+    // fails.
     audit->set_on_mismatch(config::v1::AuditConfig::FAIL);
   }
-  // So few partial sums that contributions wait.
+  // Allows so few partial sums that contributions wait.
   if (Random sums(seed ^ 0x5035); sums.Chance(0.5)) {
     const int64_t slots = plan.config.training().replicas_to_aggregate();
     plan.config.mutable_cluster()->set_max_partial_sums(LeastPartialSums(slots));
   }
-  // Two old versions, or as many as the tiny model may have.
+  // Allows two old versions, or as many as the tiny model may have.
   if (Random versions(seed ^ 0x01d); versions.Chance(0.5)) plan.old_version_bytes = SyncReplicas::kOldVersionBytes;
   plan.launcher = random.Chance(0.2);
   plan.address_file = !plan.launcher && random.Chance(0.3);
@@ -259,7 +260,7 @@ Plan DrawPlan(uint64_t seed, bool with_faults) {
     choices.insert(choices.end(), static_cast<size_t>(Faults()[i].weight), i);
   }
   const int64_t faults = random.Between(0, plan.is_long ? 4 : 9);
-  // Some faults repeat, because two together may show what one does not.
+  // Some faults repeat, because two together may reveal what one does not.
   const std::vector<size_t> favourites = {random.Pick(choices), random.Pick(choices)};
   for (int64_t i = 0; i < faults; ++i) {
     const size_t kind = random.Pick(random.Chance(0.5) ? favourites : choices);

@@ -25,26 +25,27 @@ struct Trigger {
   int64_t nth = 1;
 };
 
-// The configuration and the faults of a life, drawn from its seed before it begins.
+// The configuration and the faults of a life. They are drawn from its seed before it begins.
 struct Plan {
   uint64_t seed = 0;
   config::v1::RunSpec config;
-  // The configured number of steps, in whichever form it is given. The rules may end the run earlier.
+  // The configured number of steps, in whatever form it is specified. The rules may end the run earlier.
   int64_t steps = 0;
   RunRules rules;
-  // A life of a hundred or more steps, with few faults.
+  // A life with a hundred or more steps and few faults.
   bool is_long = false;
-  // Peers that come early and do not read.
+  // The number of peers that join early and do not read.
   int64_t deaf_peers = 0;
   // Chief::Options.
   int64_t old_version_bytes = 0;
-  // The end of the run may be requested.
+  // If true, the end of the run may be requested.
   bool may_be_ended = false;
-  // The run may be resumed with other settings.
+  // If true, the run may be resumed with different settings.
   bool may_change = false;
   // If true, `lockstep run` restarts the processes. Otherwise the simulation restarts them after random delays.
   bool launcher = false;
-  // If true, workers find the chief by an address file. Otherwise they have its address and a second chief's.
+  // If true, workers find the chief through an address file. Otherwise they have its address and that of a second
+  // chief.
   bool address_file = false;
   // If true, all processes share one machine. Otherwise each has its own.
   bool one_host = false;
@@ -52,7 +53,7 @@ struct Plan {
   bool worker_programs = false;
   int workers = 1;
   std::vector<absl::Duration> slot_times;  // by worker
-  // The startup delays in steps, by worker. The first worker has none, so that the run reaches these steps.
+  // The startup delays in steps, by worker. The first worker has none, so the run reaches these steps.
   std::vector<int64_t> startup_delays;
   LifeScheduler::Options scheduler;
 
@@ -61,13 +62,13 @@ struct Plan {
     Trigger trigger;
   };
   std::vector<Fault> faults;
-  // The time from which no fault strikes, and all earlier ones are undone.
+  // The time from which no fault strikes and all earlier faults are undone.
   Instant quiet_at = 0;
 
   std::string Describe() const;
 };
 
-// Draws the plan of a seed. Without `with_faults`, it has no faults.
+// Draws the plan for a seed, with no faults unless `with_faults`.
 Plan DrawPlan(uint64_t seed, bool with_faults);
 
 }  // namespace simulation

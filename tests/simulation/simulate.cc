@@ -1,4 +1,4 @@
-// The simulation; `./lockstep simulate --help` describes it.
+// The simulation. `./lockstep simulate --help` describes it.
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
@@ -41,15 +41,15 @@ struct Flags {
 
 // The counts that the parent shares with a process that runs lives.
 struct Share {
-  std::atomic<int64_t> lived = 0;  // of this process's lives, in order; the one in progress is next
+  std::atomic<int64_t> lived = 0;  // this process's lives, in order; the next one is in progress
   std::atomic<int64_t> failed = 0;
 };
 
 uint64_t current_seed = 0;
-// A file lock between the processes, because a process that ends releases it.
+// A file lock shared by the processes. The kernel releases it if a process ends.
 int printing = -1;
 
-// Keeps the output of one life together.
+// Keeps the output of one life in one piece.
 void BeginPrinting() {
   struct flock all = {};
   all.l_type = F_WRLCK;
@@ -64,13 +64,14 @@ void EndPrinting() {
 }
 
 // Reports the seed of the life when a CHECK fails or the process crashes. The report allocates no memory, because
-// malloc may have been interrupted; the transcript that follows does, and the process ends if it cannot.
+// malloc may have been interrupted. The transcript that follows does allocate, and the process ends if that is
+// impossible.
 void OnFatal() {
   static volatile sig_atomic_t begun = 0;
   if (begun != 0) std::_Exit(1);
   begun = 1;
   BeginPrinting();
-  alarm(10);  // in case a lock of malloc is never released
+  alarm(10);  // in case a malloc lock is never released
   char line[160];
   const auto seed = static_cast<unsigned long long>(current_seed);
   const int size = std::snprintf(
@@ -101,7 +102,7 @@ std::string Live(uint64_t seed, size_t lines, StackPool* stacks, std::string* tr
   return failure;
 }
 
-// Runs a life and returns true if it passed. Runs a failed life again, for its transcript.
+// Runs a life and returns true if it passed. Reruns a failed life to get its transcript.
 bool RunSeed(uint64_t seed, bool trace, StackPool* stacks) {
   current_seed = seed;
   std::string transcript, again;
@@ -116,7 +117,7 @@ bool RunSeed(uint64_t seed, bool trace, StackPool* stacks) {
   return failure.empty();
 }
 
-// Runs every `jobs`-th seed, beginning with the `job`-th, and skips those that the share has finished.
+// Runs every `jobs`-th seed, beginning with the `job`-th, and skips the seeds that the share has finished.
 void RunShare(const Flags& flags, int job, Share* share) {
   StackPool stacks;
   for (int64_t i = job + share->lived * flags.jobs; i < flags.seeds; i += flags.jobs) {
@@ -194,7 +195,7 @@ int Main(int argc, char** argv) {
   CaptureLogs();
   google::InstallFailureFunction(&OnFatal);
   WatchForCrashes();
-  google::protobuf::SetLogHandler(nullptr);  // ignores the invalid bytes of strangers
+  google::protobuf::SetLogHandler(nullptr);  // ignores the strangers' invalid bytes
   if (flags.trace) flags.jobs = 1;
   if (flags.seeds < flags.jobs) flags.jobs = static_cast<int>(flags.seeds);
   const int64_t failed = RunAll(flags);

@@ -52,7 +52,7 @@ TEST_F(SimulationTest, ASeedIsTheSameLifeAgain) {
   }
 }
 
-// The contents of files have a length, and a disk is full after some number of bytes.
+// File contents have a length, and a disk is full after a certain number of bytes.
 TEST_F(SimulationTest, FilesNameNeitherThisMachineNorBuild) {
   int records = 0, canaries = 0, events = 0;
   for (uint64_t seed = 1; seed <= 50; ++seed) {
@@ -63,7 +63,7 @@ TEST_F(SimulationTest, FilesNameNeitherThisMachineNorBuild) {
     ASSERT_TRUE(record.has_value()) << "seed " << seed;
     EXPECT_EQ(record->build().SerializeAsString(), SimulatedBuild().SerializeAsString());
     if (record->canary().computed_by().empty()) {
-      // The next worker that joins declares what it computes with after a change.
+      // After a change, the next worker that joins declares what it computes with.
       EXPECT_GT(record->change_size(), 0) << "seed " << seed;
     } else {
       EXPECT_THAT(record->declared_by(), MatchesRegex("worker-[0-9] on (chief-host|host-[0-9])"));
@@ -114,7 +114,7 @@ TEST_F(SimulationTest, EveryFaultStrikes) {
 TEST_F(SimulationTest, TheReferenceMatchesASingleProcess) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     const Plan plan = DrawPlan(seed, /*with_faults=*/false);
-    // The sums of FIRST_ARRIVALS are of batches of one stream.
+    // Under FIRST_ARRIVALS, sums are over batches of one stream.
     if (plan.rules.followed || plan.config.training().has_first_arrivals()) continue;
     const Reference reference(plan.config, plan.rules, ChangesOf(plan.config));
     MemoryFileSystem fs;

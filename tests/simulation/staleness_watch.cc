@@ -11,7 +11,8 @@ namespace lockstep {
 namespace simulation {
 namespace {
 
-// The time in which the chief says why a worker counts no more, and ends its stream. No time passes while it can run.
+// The time that the chief may take to say why a worker no longer counts, and to end its stream. No time passes while it
+// can run.
 constexpr absl::Duration kSayLimit = absl::Milliseconds(1);
 
 bool IsOver(const Call& call) { return call.status || call.broken || call.server == nullptr; }
@@ -32,7 +33,7 @@ void StalenessWatch::OnReply(const std::shared_ptr<Call>& stream, const StepRepl
   if (!reply.token) return;
   if (worker.joined == 0) {
     worker.joined = ++joins_;
-    // After Forget the reply may be to a contribution that the watch no longer counts as sent.
+    // After Forget, the reply may be to a contribution that the watch no longer counts as sent.
     worker.accepted = 0;
     for (const auto& [other, its] : workers_) {
       if (other != stream) worker.before[other.get()] = its.sent;

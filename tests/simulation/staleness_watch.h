@@ -14,10 +14,10 @@
 namespace lockstep {
 namespace simulation {
 
-// Finds a chief with async { max_staleness } that gives a token to a worker that is further ahead of another one. The
-// watch sees only messages, so it counts contributions that are certain: the ones that the first worker knows to be
-// accepted, and every one that the other worker has sent. The other worker must have joined later, because a worker
-// that joins is level with the slowest one.
+// Detects a chief with async { max_staleness } that gives a token to a worker that is too far ahead of another one. The
+// watch sees only messages, so it counts only what is certain: contributions that the first worker knows to be
+// accepted, and everything that the other worker has sent. The other worker must have joined later, because a joining
+// worker is level with the slowest one.
 class StalenessWatch {
  public:
   explicit StalenessWatch(int64_t max_staleness) : max_staleness_(max_staleness) {}
@@ -26,18 +26,18 @@ class StalenessWatch {
   void OnFrame(const std::shared_ptr<Call>& stream, const StepFrame& frame);
   // Called when the chief has made the reply.
   void OnReply(const std::shared_ptr<Call>& stream, const StepReplyFrame& reply, Instant now);
-  // A worker may count no more, which the chief decides before it says so.
+  // Called when a worker may no longer count. The chief decides this before it says so.
   void Forget();
-  // Returns what is wrong, once it is certain that the chief had no reason of which the messages tell only later; empty
-  // if nothing is.
+  // Returns a description of a violation, once later messages can no longer reveal a reason for the token. Returns an
+  // empty string if there is none.
   std::string Check(Instant now);
 
  private:
   struct Worker {
     int64_t accepted = 0;
     int64_t sent = 0;
-    int64_t joined = 0;  // 0: has no token yet
-    // The contributions that each earlier worker had sent when this one joined.
+    int64_t joined = 0;  // 0 before the first token
+    // The number of contributions that each earlier worker had sent when this one joined.
     std::map<const Call*, int64_t> before;
   };
   struct Suspicion {

@@ -24,20 +24,21 @@
 namespace lockstep {
 namespace simulation {
 
-// Knows which values the steps of a run may have whose workers read input streams. A version follows from the one
-// before it by the contributions that counted, in their order. The ledger does not see this order: it computes every
-// order of what workers have computed until a version has the values that a worker, a reader or a checkpoint shows.
-// Only orders count in which each batch counts at most once, and only for its own chief's life; under ASYNC no batch of
-// a stream may be left out, under FIRST_ARRIVALS a contribution must carry the step that it counts for.
+// Knows which values the steps of a run may have if its workers read input streams. Each version follows from the
+// previous one by the contributions that counted, in order. The ledger does not see this order, so it tries every order
+// of what workers have computed, until a version has the values that a worker, a reader or a checkpoint shows. An order
+// is valid only if each batch counts at most once, and only for the life of its own chief. Under ASYNC, no batch of a
+// stream may be left out; under FIRST_ARRIVALS, a contribution must carry the step that it counts for.
 class StreamLedger {
  public:
   StreamLedger(const config::v1::RunSpec& config, const RunRules& rules);
 
-  // Another chief serves, from this checkpoint; null: from the first values.
+  // Called when another chief serves, from this checkpoint or, if null, from the initial values.
   absl::Status Begin(const BundleReader* checkpoint);
-  // The chief of the newest life gives this token.
+  // Called when the chief of the newest life gives this token.
   void OnToken(const v1::Token& token);
-  // A worker begins to compute a batch (SlotKey: position and stream) with these values, or those of the canary.
+  // Called when a worker begins to compute a batch (SlotKey: position and stream) with these values, or with the
+  // canary's.
   absl::Status OnComputing(const SlotKey& key, VariableValues values);
   absl::Status CheckNamed(int64_t step, absl::Span<const train::NamedTensor> values);
   absl::Status CheckCheckpoint(const BundleReader& reader);
@@ -46,17 +47,17 @@ class StreamLedger {
   struct Node {
     int64_t step = 0;
     Reference::State state;
-    // The next batch of each stream. Under FIRST_ARRIVALS batches that counted for nothing are missing in it.
+    // The next batch of each stream. Under FIRST_ARRIVALS, this does not include batches that counted for nothing.
     std::vector<int64_t> positions;
     std::shared_ptr<const Node> before;  // null at step 0
   };
   using NodePtr = std::shared_ptr<const Node>;
   using Address = std::pair<int64_t, int64_t>;  // stream, position
   struct Token {
-    std::set<int64_t> steps;         // that it carried
-    std::set<int64_t> values_steps;  // of the values it came with
+    std::set<int64_t> steps;         // the steps it carried
+    std::set<int64_t> values_steps;  // the steps of the values sent with it
   };
-  // A batch that a worker has computed, and the version that it was computed with.
+  // A batch that a worker has computed, and the version that the worker used.
   struct Computed {
     Address address;
     NodePtr base;
@@ -64,26 +65,26 @@ class StreamLedger {
   };
   // The time between two starts of a chief.
   struct Life {
-    // The newest versions that were seen; several if they have the same values.
+    // The newest versions seen. There are several if they have the same values.
     std::vector<NodePtr> newest;
     std::map<Address, Token> tokens;
     std::vector<Computed> computed;
   };
   using Matches = std::function<bool(const Node&)>;
 
-  // Returns a version of the life at `step` that matches, or null.
+  // Returns a version of the life at `step` that satisfies `matches`, or null.
   NodePtr Find(Life* life, int64_t step, const Matches& matches);
   static bool IsSame(const Node& a, const Node& b);
-  // Returns the versions that may follow.
+  // Returns the versions that may follow `node`.
   std::vector<NodePtr> Following(const Life& life, const NodePtr& node) const;
-  // Adds those that follow once `chosen` have counted and `missing` more count.
+  // Appends the versions that follow after `chosen` have counted and `missing` more count.
   void Choose(const Life& life, const NodePtr& node, int64_t missing, std::vector<int64_t> positions,
               std::vector<const Computed*>* chosen, std::vector<NodePtr>* following) const;
   bool MayCount(const Life& life, const Node& node, const std::vector<int64_t>& positions,
                 const Computed& computed) const;
-  // Forgets what can count no more.
+  // Forgets contributions that can no longer count.
   void Prune(Life* life) const;
-  // Returns OK if the checkpoint may have these positions at the version.
+  // Returns true if the checkpoint may have these positions at this version.
   bool ArePositions(const Life& life, const Node& node, absl::Span<const int64_t> positions) const;
   struct Found {
     NodePtr node;
@@ -92,7 +93,7 @@ class StreamLedger {
   absl::StatusOr<Found> FindCheckpoint(const BundleReader& reader);
 
   const bool is_async_;
-  const int64_t wanted_;  // contributions to a step
+  const int64_t wanted_;  // contributions per step
   const Reference reference_;
   const RunChanges::Settings settings_;
   const uint64_t seed_;

@@ -54,7 +54,7 @@ class SimulatedChiefClient : public ChiefClient {
   absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
                                                                const v1::ModelSpec& model) override {
     ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
-    // A gRPC channel connects in the background; if it cannot connect, the stream ends.
+    // A gRPC channel connects in the background. If it cannot connect, the stream ends.
     auto connection = Connected(/*patient=*/false, /*deadline=*/0, &never_);
     std::shared_ptr<Call> call;
     if (connection.ok()) call = World()->network()->StartCall(*connection, "Step");

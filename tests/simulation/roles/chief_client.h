@@ -12,11 +12,11 @@
 namespace lockstep {
 namespace simulation {
 
-// The chief at `address`, "host:port", over the simulated network, as NewGrpcChiefClient reaches it over a real one:
-// the same deadlines, the same errors, the same bytes. `client` must outlive it.
+// Returns a client of the chief at `address`, "host:port", over the simulated network. It has the same deadlines,
+// errors and bytes as NewGrpcChiefClient over a real network. `client` must outlive it.
 std::unique_ptr<ChiefClient> NewSimulatedChiefClient(Process* client, const std::string& address);
 
-// Connects a simulated program to its chief, in place of GrpcConnector.
+// Connects a simulated program to its chief. Replaces GrpcConnector.
 class SimulatedConnector : public Connector {
  public:
   explicit SimulatedConnector(Process* client) : client_(client) {}

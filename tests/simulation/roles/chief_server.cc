@@ -18,10 +18,10 @@ namespace simulation {
 namespace {
 
 constexpr int kStepThreads = 2;
-// Small limits, so that strangers can push others out, and within the time of a life.
+// These limits are small, so that strangers can push others out, and can do so within the time of a life.
 constexpr size_t kMaxUnauthenticatedCalls = 8;
 constexpr absl::Duration kSilenceLimit = absl::Seconds(1);
-// Replies that a client may leave unread before a write to it waits.
+// The number of replies that a client may leave unread before writes to it wait.
 constexpr int64_t kWindow = 2;
 constexpr size_t kMaxUnaryBytes = 4096;
 constexpr size_t kMaxSessionBytes = 1 << 20;
@@ -58,7 +58,7 @@ int64_t LastStepOf(const Chief& chief) {
   return status.phase() < v1::RunStatus::TRAINING ? -1 : status.global_step();
 }
 
-// A Step stream. Carries out the effects of its StepPump, as StepCall does.
+// A Step stream. Carries out the effects of its StepPump, like StepCall.
 class SimulatedChiefServer::StepStreamCall : public ServerCall,
                                              public StepListener,
                                              public EvictableCall,
@@ -72,14 +72,14 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
     Pump([](StepPump* pump) { return pump->OnStarted(); });
   }
 
-  // ServerCall, called by the network.
+  // ServerCall: called by the network.
   void OnRequest() override { TryRead(); }
   void OnRead() override { TryWrite(); }
   void OnBroken() override {
     TryRead();
     TryWrite();
   }
-  // StepListener, called by the chief.
+  // StepListener: called by the chief.
   void OnReplyReady() override {
     Pump([](StepPump* pump) { return pump->OnReplyReady(); });
   }
@@ -135,7 +135,7 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
     if (effects.close_connection) connection->Close();
     if (effects.finish) {
       call_->Finish(*effects.finish);
-      // A pending read fails.
+      // Makes a pending read fail.
       call_->broken = true;
       TryRead();
       Enqueue([](StepPump* pump) { return pump->OnFinished(); });
@@ -168,7 +168,7 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
     });
   }
 
-  // Ends the pending operation if it can.
+  // Ends the pending operation if possible.
   void TryRead() {
     if (!reading_ || (call_->requests.empty() && !call_->broken)) return;
     reading_ = false;
@@ -227,7 +227,7 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
     StepPump::Fetched fetched = StepPump::Fetched::kNothing;
     if (connection->NextReply(&reply)) {
       fetched = reply.token ? StepPump::Fetched::kToken : StepPump::Fetched::kReply;
-      // Called immediately, before another thread may get a later reply.
+      // Called immediately, before another thread can get a later reply.
       Process* const process = server_->process_;
       if (!process->ghost()) server_->observer_->on_reply(process, call_, reply);
       sent_ = EncodeStepReply(reply);
@@ -242,11 +242,11 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
   StepPump pump_;
   std::shared_ptr<StepConnection> connection_;
   bool timer_ = false;
-  int timers_ = 0;  // started so far
+  int timers_ = 0;  // number of timers started
   bool reading_ = false;
-  bool waited_ = false;  // the newest frame did
+  bool waited_ = false;  // the newest frame had to wait
   bool writing_ = false;
-  bool leaves_ = false;  // the network takes what is written
+  bool leaves_ = false;  // the network takes the written message
   std::string received_;
   grpc::ByteBuffer sent_;
 };

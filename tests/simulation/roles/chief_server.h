@@ -19,25 +19,25 @@
 namespace lockstep {
 namespace simulation {
 
-// Callbacks for the frames that a chief receives and sends, for the judge.
+// Tells the judge about the frames that a chief receives and sends.
 struct ReplyObserver {
   std::function<void(Process* chief, const std::shared_ptr<Call>& stream, const StepReplyFrame& reply)> on_reply;
-  // A frame has come, and the chief has not handled it yet. May be null.
+  // Called when a frame has arrived, before the chief handles it. May be null.
   std::function<void(const std::shared_ptr<Call>& stream, const StepFrame& frame)> on_frame;
-  // The chief has taken a contribution frame that arrived from this worker at this time. May be null.
+  // Called when the chief has taken a contribution frame that arrived from `worker` at time `at`. May be null.
   std::function<void(Process* chief, const Process* worker, Instant at)> on_contribution;
   // Receives the bytes of each OpenSessionRequest.
   std::function<void(const std::string& request)> on_open_session;
 };
 
-// Returns the global step of the chief; -1 before there is a model.
+// Returns the chief's global step, or -1 before there is a model.
 int64_t LastStepOf(const Chief& chief);
 
-// Serves a chief over the simulated network, as ChiefServer does over gRPC. A few threads handle a queue of events;
+// Serves a chief over the simulated network, as ChiefServer does over gRPC. A few threads handle a queue of events,
 // each stream has a StepPump, and SessionOpener takes the long calls. The destructor ends all calls.
 class SimulatedChiefServer : public CallHandler {
  public:
-  // All must outlive this. listens() says whether the address was free.
+  // All pointers must outlive this object. Check listens() to see whether the address was free.
   SimulatedChiefServer(Process* process, Chief* chief, std::string address, const ReplyObserver* observer);
   ~SimulatedChiefServer() override;
 
@@ -61,11 +61,11 @@ class SimulatedChiefServer : public CallHandler {
   const ReplyObserver* const observer_;
   UnauthenticatedCalls unauthenticated_calls_;
   SessionOpener opener_;
-  int64_t streams_ = 0;  // whose first frame has come
+  int64_t streams_ = 0;  // streams whose first frame has arrived
   bool listens_ = false;
   bool ending_ = false;
   std::deque<std::function<void()>> events_;
-  // The calls that have not ended.
+  // Calls that have not ended.
   std::vector<std::shared_ptr<ServerCall>> calls_;
   std::vector<std::unique_ptr<Thread>> threads_;
 };

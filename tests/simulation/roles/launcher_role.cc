@@ -20,7 +20,7 @@ const char kPortFile[] = "/run/port";
 
 namespace {
 
-// The children of the launcher's process.
+// The children of the launcher process.
 class SimulatedProcessTable : public ProcessTable {
  public:
   SimulatedProcessTable(Process* parent, const LauncherRole& role) : parent_(parent), role_(role) {}
@@ -89,7 +89,7 @@ int RunLauncher(Process* process, const LauncherRole& role) {
     launcher.Poll();
     if (launcher.outcome()) break;
     const absl::Duration wait = launcher.next_poll() - process->clock()->Now();
-    // A real launcher gets a signal when a child ends; this one polls.
+    // A real launcher receives a signal when a child ends. This one polls.
     world->Sleep(std::max(absl::Milliseconds(1), std::min(wait, absl::Milliseconds(10))));
   }
   process->ClearStop();

@@ -22,7 +22,7 @@ namespace lockstep {
 namespace simulation {
 namespace {
 
-// Serves as ChiefServer does, on the simulated network.
+// Serves like ChiefServer, but on the simulated network.
 absl::StatusOr<ServedChief> ServeSimulated(Process* process, const ChiefRole& role, Chief* chief) {
   ServedChief served;
   served.address = role.listen;
@@ -30,7 +30,7 @@ absl::StatusOr<ServedChief> ServeSimulated(Process* process, const ChiefRole& ro
     served.address = process->world()->network()->AnyPort(served.address.substr(0, served.address.size() - 2));
   }
   CHECK(absl::SimpleAtoi(served.address.substr(served.address.rfind(':') + 1), &served.port)) << served.address;
-  // Read before a worker can declare a model.
+  // Read the step before a worker can declare a model.
   const int64_t first_step = LastStepOf(*chief);
   const auto server = std::make_shared<SimulatedChiefServer>(process, chief, served.address, &role.observer);
   if (!server->listens()) return absl::UnavailableError(absl::StrCat("cannot listen on ", served.address));
@@ -45,7 +45,7 @@ ChiefHost::Options HostOptions(Process* process, const ChiefRole& role) {
   options.chief.machine.host = process->host()->name;
   options.chief.machine.build = SimulatedBuild();
   options.chief.clock = process->clock();
-  // A life is many hours long.
+  // Uses a long period, because a life is many hours long.
   options.chief.housekeeping_period = absl::Milliseconds(100);
   options.chief.machine.executor = process->executor();
   options.chief.logdir = role.logdir;
@@ -58,7 +58,7 @@ ChiefHost::Options HostOptions(Process* process, const ChiefRole& role) {
   options.predecessor_limit = role.lock_wait;
   options.watch_signals = false;
   options.listen = role.listen;
-  // Only the machines of the run are in a simulated network.
+  // A simulated network contains only the run's machines.
   options.security.insecure = true;
   options.serve = [process, &role](const std::string&, Chief* chief) { return ServeSimulated(process, role, chief); };
   options.port_file = role.port_file;
@@ -66,7 +66,7 @@ ChiefHost::Options HostOptions(Process* process, const ChiefRole& role) {
   return options;
 }
 
-// Ends the process if a stop takes too long, as ChiefHost does.
+// Ends the process if a stop takes too long, like ChiefHost.
 void LimitStop(Process* process, const config::v1::RunSpec& config) {
   World* const world = process->world();
   const absl::Duration limit = absl::Seconds(config.checkpoint().stop_seconds()) + kEndingLimit;

@@ -23,54 +23,56 @@
 namespace lockstep {
 namespace simulation {
 
-// The programs of a run in processes of the simulation. Each Run function follows a program's main line by line, with
+// The programs of a run, as processes of the simulation. Each Run function follows a program's main line by line, with
 // the simulated network in place of gRPC, and returns the exit code.
 
-// Returns the build info of the simulated programs. It is the same for every build on every machine, because it is part
-// of files and frames, and a life must not depend on their lengths.
+// Returns the build info of the simulated programs. It is the same for every build on every machine, because files and
+// frames contain it, and a life must not depend on their lengths.
 v1::BuildInfo SimulatedBuild();
 
 struct ChiefRole {
   config::v1::RunSpec config;
-  // The configuration may differ from the logdir's.
+  // If true, the configuration may differ from the one in the logdir.
   bool change_settings = false;
   // Chief::Options.
   int64_t old_version_bytes = 0;
   std::string logdir;
-  // "host:port"; port 0 takes any.
+  // "host:port"; port 0 takes any free port.
   std::string listen;
-  std::string port_file;     // empty: none
-  std::string address_file;  // empty: none
+  std::string port_file;     // empty for none
+  std::string address_file;  // empty for none
   absl::Duration lock_wait;
   // ChiefOptions::replaces.
   absl::optional<int64_t> replaces;
   // Callbacks for the judge, called by threads of the chief.
-  // The chief begins at this step; -1 if there is no model yet.
+  // Called with the step at which the chief begins, or -1 if there is no model yet.
   std::function<void(Process*, int64_t generation, int64_t step)> on_serving;
   ReplyObserver observer;
-  // The result of Wait and the last committed step; -1 if there was no model yet.
+  // Called with the result of Wait and the last committed step, or -1 if there was no model yet.
   std::function<void(Process*, const absl::Status&, int64_t step)> on_waited;
 };
 int RunChief(Process* process, const ChiefRole& role);
 
-// Receives the values that a program has read, and their step.
+// Called with the values that a program has read, and their step.
 using OnRead = std::function<void(Process*, int64_t step, absl::Span<const train::NamedTensor> values)>;
 
-// The chief in a program that follows the run, with hooks. Process::Ask: kEnd, kAssign and kChange.
+// A program that runs the chief and follows the run with hooks. Supports Process::Ask with kEnd, kAssign and kChange.
 struct ProgramRole {
   ChiefRole chief;
   RunRules rules;
   // Callbacks, called by the program's hooks and threads.
   OnRead on_read;
-  // A hook is about to set variables, or to change settings at this step. An earlier incarnation may have done it.
+  // Called when a hook is about to set variables or to change settings at this step. An earlier incarnation may already
+  // have done so.
   std::function<void(Process*, const RunChanges::Assignment&)> on_hook_assigns;
   std::function<void(Process*, int64_t step, const RunChanges::Settings&)> on_hook_changes;
   std::function<void(Process*)> on_hook_failed;
-  // The program knows that variables were set.
+  // Called when the program knows that variables were set.
   std::function<void(Process*, bool by_hook)> on_assigned;
-  // A thread of the program knows that the run has these settings.
+  // Called when a thread of the program knows that the run has these settings.
   std::function<void(Process*, const RunChanges::Settings&)> on_changed;
-  // The program's hooks are about to see the update that makes this step, or have ended the run at this step.
+  // Called when the program's hooks are about to see the update that makes this step, or have ended the run at this
+  // step.
   std::function<void(Process*, int64_t step)> on_hooks_see;
   std::function<void(Process*, int64_t step)> on_hooks_end;
   std::function<void(Process*, const std::string& what)> on_wrong;
@@ -81,9 +83,9 @@ struct WorkerRole {
   std::string name;
   std::string master;
   absl::optional<int64_t> startup_delay_steps;
-  // The time to compute a slot.
+  // The time it takes to compute a slot.
   absl::Duration slot_time;
-  // The steps of its tokens never decrease while a chief lives. Those of FIRST_ARRIVALS may.
+  // If true, the steps of its tokens never decrease while a chief lives. Under FIRST_ARRIVALS, they may.
   bool steps_grow = true;
   RunRules rules;
   // Called before each slot.
@@ -93,28 +95,28 @@ struct WorkerRole {
   OnRead on_read;
   std::function<void(Process*, const std::string& what)> on_wrong;
 };
-// Process::Ask: kEnd, by a call, and kEndWithBlock, in the report of its next block.
+// Runs a worker. Supports Process::Ask with kEnd, by a call, and with kEndWithBlock, in the report of the next block.
 int RunWorker(Process* process, const WorkerRole& role);
-// Runs the same worker in a program with hooks, which read the variables and carry out the actions.
+// Runs the same worker in a program whose hooks read the variables and carry out the actions.
 int RunWorkerProgram(Process* process, const WorkerRole& role);
 
-// A program that reads the variables a few times while others train.
+// A program that reads the variables several times while others train.
 struct ReaderRole {
   std::string master;
   OnRead on_read;
 };
 int RunReader(Process* process, const ReaderRole& role);
 
-// Runs `lockstep run`. `start` starts a program by its command.
+// Runs `lockstep run`. `start` starts a program from its command.
 struct LauncherRole {
   int workers = 1;
   std::function<Process*(const std::vector<std::string>& command)> start;
 };
 int RunLauncher(Process* process, const LauncherRole& role);
-// The file into which the launcher's chief writes its port.
+// The file to which the launcher's chief writes its port.
 extern const char kPortFile[];
 
-// A program that is not a worker. It connects repeatedly and sends messages that an honest worker would not send.
+// A program that is not a worker. It connects repeatedly and sends messages that no honest worker would send.
 struct StrangerRole {
   std::string target;
   // Returns the chief's current generation.
@@ -122,7 +124,7 @@ struct StrangerRole {
 };
 int RunStranger(Process* process, const StrangerRole& role);
 
-// A foreign worker that requests tokens as an honest one does, but contributes to slots that its token is not for.
+// A foreign worker that requests tokens like an honest one, but contributes to slots that do not belong to its token.
 struct ImpostorRole {
   std::string target;
   // Returns an honest worker's OpenSessionRequest, or an empty string if none has arrived.
@@ -130,11 +132,11 @@ struct ImpostorRole {
 };
 int RunImpostor(Process* process, const ImpostorRole& role);
 
-// A foreign worker that requests tokens on one stream of its session after another, and reads no reply.
+// A foreign worker that requests tokens on one stream of its session after another, and never reads a reply.
 struct DeafRole {
   ImpostorRole peer;
-  // The chief must end this stream soon, because `successor` replaces it, or, if that is null, because its last frame
-  // broke a rule or announced that the worker leaves.
+  // Called when the chief must end `call` soon, because `successor` replaces it or, if `successor` is null, because its
+  // last frame broke a rule or announced that the worker leaves.
   std::function<void(std::shared_ptr<Call> call, std::shared_ptr<Call> successor)> on_over;
 };
 int RunDeaf(Process* process, const DeafRole& role);

@@ -12,7 +12,7 @@ namespace lockstep {
 namespace simulation {
 namespace {
 
-constexpr absl::Duration kLeaveLimit = absl::Seconds(10);  // of GrpcClientOptions
+constexpr absl::Duration kLeaveLimit = absl::Seconds(10);  // as in GrpcClientOptions
 
 std::string Describe(const StepFrame& frame) {
   if (frame.leave) return "leaves";
@@ -73,7 +73,7 @@ absl::Status SimulatedStepStream::Send(const StepFrame& frame) {
 
 void SimulatedStepStream::StartWrite() {
   if (writing_->pending || frames_.empty() || !status_.ok()) return;
-  // Resumes reading, as GrpcStepStream does with a write.
+  // Resumes reading, as GrpcStepStream does on a write.
   paused_ = false;
   World* const world = client_->world();
   world->OnPoint(Point::kFrame);
@@ -171,7 +171,7 @@ absl::Status SimulatedStepStream::Close() {
   if (call_ == nullptr) return status_;
   const bool broken = call_->status.has_value();
   if (!broken) call_->Cancel(absl::CancelledError("CANCELLED"));
-  // The chief's status says more than the local error, unless this end cancelled the stream.
+  // The chief's status is more informative than the local error, unless this end cancelled the stream.
   const absl::Status result = *call_->status;
   if (!result.ok() && (status_.ok() || (broken && absl::IsUnavailable(status_)))) status_ = result;
   if (status_.ok()) status_ = absl::UnavailableError("the chief closed the stream");

@@ -15,12 +15,12 @@
 namespace lockstep {
 namespace simulation {
 
-// Return the bytes of a message, and a message of the bytes in a random number of slices.
+// Return the bytes of a message, and a message that splits the bytes into a random number of slices.
 std::string BytesOf(const grpc::ByteBuffer& message);
 grpc::ByteBuffer MessageOf(const std::string& bytes, Random* random);
 
-// A Step stream over the simulated network, as GrpcStepStream is over gRPC. Encodes frames, sends one at a time and
-// only during its calls, and decodes replies. For one thread, except for CancelWait and Cancel.
+// A Step stream over the simulated network, like GrpcStepStream over gRPC. Encodes frames, sends one at a time and only
+// during its calls, and decodes replies. Not thread-safe, except for CancelWait and Cancel.
 class SimulatedStepStream : public StepStream {
  public:
   // If there was no connection, `call` is null and `why` is the error.
@@ -39,7 +39,7 @@ class SimulatedStepStream : public StepStream {
 
  private:
   void StartWrite();
-  // As GrpcStepStream::HandleOne.
+  // See GrpcStepStream::HandleOne.
   bool HandleOne(absl::Duration wait, Receiver* receiver);
   void HandleReply(Receiver* receiver);
   void Break();

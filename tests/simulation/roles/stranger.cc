@@ -52,13 +52,13 @@ absl::Status Bother(Process* process, const StrangerRole& role) {
     call->SendRequest(DrawFrame(role, random));
     world->Sleep(random->Between(absl::Nanoseconds(1), absl::Milliseconds(5)));
   }
-  // Some strangers cancel the call, others keep it open in silence.
+  // Some strangers cancel the call, others keep it open without sending anything.
   world->Sleep(random->Between(absl::Nanoseconds(1), absl::Milliseconds(50)));
   if (random->Chance(0.5)) call->Cancel(absl::CancelledError("the stranger has gone"));
   return absl::OkStatus();
 }
 
-// Returns the reply of a call, or nullopt if the call ends or takes too long.
+// Returns the reply to a call, or nullopt if the call ends or takes too long.
 absl::optional<std::string> AwaitReply(Process* process, Call* call) {
   LifeScheduler* const scheduler = process->world()->scheduler();
   const Instant deadline = process->world()->now() + absl::ToInt64Nanoseconds(absl::Milliseconds(100));
@@ -68,7 +68,7 @@ absl::optional<std::string> AwaitReply(Process* process, Call* call) {
   return call->TakeReply();
 }
 
-// Returns a contribution of noise to slots of the token's step.
+// Returns a contribution that consists of noise, to slots of the token's step.
 StepFrame Noise(StepFrame frame, const SlotBlock& block) {
   static const std::vector<float> noise(1024, 1000.0f);
   frame.block = block;
@@ -89,7 +89,7 @@ StepFrame Noise(StepFrame frame, const SlotBlock& block) {
   return frame;
 }
 
-// A session that was opened like an honest worker's, and the frame that requests a token in it.
+// A session opened like an honest worker's, and the frame that requests a token in it.
 struct OpenedSession {
   std::shared_ptr<Connection> connection;
   StepFrame ask;

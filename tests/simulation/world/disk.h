@@ -20,7 +20,7 @@ namespace simulation {
 
 class Process;
 
-// A disk that several processes share, in one machine or over a network. Injects its faults.
+// A disk that several processes share, on one machine or over a network. Injects its faults.
 class Disk {
  public:
   // The files without faults, for readers such as the judge.
@@ -28,22 +28,22 @@ class Disk {
   // The files with faults.
   FaultyFileSystem* faulty() { return &faulty_; }
 
-  // Every operation takes up to this long.
+  // Sets how long each operation may take.
   void set_slowest(absl::Duration slowest) { slowest_ = slowest; }
   absl::Duration slowest() const { return slowest_; }
-  // Operations hang until Release.
+  // Makes operations hang until Release.
   void Hang() { hangs_ = true; }
   void Release() { hangs_ = false; }
   bool hangs() const { return hangs_; }
   // Ends all faults.
   void Heal();
-  // The disk has a fault from BeginFault to EndFault. Used by the judge.
+  // Mark the period during which the disk has a fault. Used by the judge.
   void BeginFault() { ++faults_; }
   void EndFault(Instant now) {
     --faults_;
     last_fault_ = now;
   }
-  // True if the disk has had no fault since `then`.
+  // Returns true if the disk has had no fault since `then`.
   bool WasWellSince(Instant then) const { return faults_ == 0 && last_fault_ < then; }
 
  private:
@@ -55,15 +55,15 @@ class Disk {
   bool hangs_ = false;
 };
 
-// A process's view of a disk. A ghost sees no files and no locks, and its writes are dropped. The locks of a process
-// end at the instant at which the process ends.
+// A process's view of a disk. A ghost sees no files and no locks, and its writes are dropped. A process's locks end the
+// moment the process ends.
 class ProcessFiles : public ForwardingFileSystem {
  public:
   ProcessFiles(Process* process, Disk* disk);
 
   absl::Status Rename(const std::string& from, const std::string& to) override;
   absl::StatusOr<std::unique_ptr<Lock>> LockFile(const std::string& path) override;
-  // Releases all locks, when the process has ended.
+  // Releases all locks after the process has ended.
   void EndLocks() { locks_.clear(); }
 
  private:

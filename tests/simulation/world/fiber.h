@@ -31,7 +31,7 @@ class StackPool {
 // destroyed before its function has returned, the objects on its stack are not destroyed. Not thread-safe.
 class Fiber {
  public:
-  // `stacks` must outlive this.
+  // `stacks` must outlive this object.
   Fiber(std::function<void()> body, StackPool* stacks);
   ~Fiber();
   Fiber(const Fiber&) = delete;
@@ -49,7 +49,7 @@ class Fiber {
   std::function<void()> body_;
   StackPool* const stacks_;
   char* const stack_;
-  // The first entry uses the context, which costs a system call; all later ones jump.
+  // The first entry uses the context, which costs a system call. All later entries jump.
   ucontext_t context_;
   jmp_buf inside_;
   jmp_buf outside_;

@@ -19,11 +19,11 @@ class LifeScheduler::Task {
   const std::string name;
   Fiber fiber;
   State state = State::kReady;
-  // kWaiting.
+  // Used in state kWaiting.
   const void* key = nullptr;
   Instant deadline = kNever;
   bool timed_out = false;
-  // kContended: progress_ at that time.
+  // In state kContended: the value of progress_ when it began.
   int64_t contended_at = 0;
 };
 
@@ -146,7 +146,7 @@ LifeScheduler::Task* LifeScheduler::Pick(const TaskGroup* group) {
   const auto collect = [this, group](Task::State state) {
     for (const auto& task : tasks_) {
       if (task->state != state || (group == nullptr ? task->group->frozen : task->group != group)) continue;
-      // The lock can only be free after another task has run.
+      // The lock can become free only after another task has run.
       if (state == Task::State::kContended && task->contended_at == progress_) continue;
       candidates_.push_back(task.get());
     }
@@ -216,7 +216,7 @@ bool LifeScheduler::AdvanceGhost(TaskGroup* group) {
 
 void LifeScheduler::Drain(TaskGroup* group) {
   CHECK(current_ == nullptr && group->ghost);
-  // Drops tasks that hang forever or run periodically.
+  // The limit drops tasks that hang forever or run periodically.
   constexpr int64_t kMaxTurns = 20000;
   for (int64_t turn = 0; turn < kMaxTurns; ++turn) {
     if (Task* const task = Pick(group)) {

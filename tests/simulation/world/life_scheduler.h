@@ -25,7 +25,7 @@ using Instant = int64_t;
 constexpr Instant kNever = std::numeric_limits<Instant>::max();
 
 // The threads of one process, which are frozen and killed together. A ghost is a process that was killed or has called
-// ExitNow. The scheduler runs it to its end, in its own time, so that its memory is freed; nothing that it does has an
+// ExitNow. The scheduler runs it to its end, in its own time, so that its memory is freed. Nothing that it does has an
 // effect.
 struct TaskGroup {
   std::string name;
@@ -35,47 +35,47 @@ struct TaskGroup {
 };
 
 // Runs the threads of all processes of a life in one thread, one at a time. A task runs until it blocks, or yields
-// where it takes a lock; the next task is drawn. Time passes only when no task can run: it then jumps to the next
-// deadline. Owns the tasks. While it exists, it is the Scheduler of this process.
+// where it takes a lock; the next task is drawn at random. Time passes only when no task can run: it then jumps to the
+// next deadline. Owns the tasks. While this object exists, it is the Scheduler of this process.
 class LifeScheduler final : public Scheduler {
  public:
   struct Options {
     // A task yields at every n-th lock, where n is drawn around this mean.
     int64_t locks_between_switches = 8;
-    // The chance that the task then does not get the processor back for some time, and the longest such time.
+    // The probability that the task then gets no processor time for a while, and the longest such time.
     double stall_chance = 0;
     absl::Duration longest_stall = absl::Milliseconds(20);
-    // A life that takes more turns is in an endless loop.
+    // A life that takes more turns is considered to be in an endless loop.
     int64_t max_turns = 3000000;
   };
   class Task;
 
-  // `random` and `stacks` must outlive this.
+  // `random` and `stacks` must outlive this object.
   LifeScheduler(const Options& options, Random* random, StackPool* stacks);
   ~LifeScheduler() override;
 
-  // The time of the running process if it is a ghost, and otherwise of the life.
+  // Returns the running process's time if it is a ghost, and otherwise the life's time.
   Instant now() const;
-  // The running process; null between turns.
+  // Returns the running process, or null between turns.
   TaskGroup* running() const;
 
   // Starts a task. `group` must outlive it, and the captures of `body` must outlive a detached task.
   std::shared_ptr<Task> Start(TaskGroup* group, std::string name, absl::AnyInvocable<void()> body);
-  // Blocks the running task until the other has ended.
+  // Blocks the running task until `task` has ended.
   void Join(Task* task);
-  // Calls `event` between two turns: at a time, or before the next turn.
+  // Call `event` between two turns: at a given time, or before the next turn.
   void At(Instant time, std::function<void()> event);
   void Soon(std::function<void()> event) { soon_.push_back(std::move(event)); }
   // Calls `event` before the n-th turn of the life.
   void AtTurn(int64_t turn, std::function<void()> event) { turn_events_.emplace(turn, std::move(event)); }
 
   // Blocks the running task until Wake(key), a spurious wakeup or `deadline`. Returns true after `deadline`. `key` is
-  // only compared.
+  // only compared, never dereferenced.
   bool WaitFor(const void* key, Instant deadline);
   void Wake(const void* key) { Notify(static_cast<const CondVar*>(key), /*all=*/true); }
-  // Wakes all waiting tasks of the group, spuriously.
+  // Wakes all waiting tasks of the group spuriously.
   void WakeGroup(const TaskGroup* group);
-  // While one exists, the running task does not yield at locks.
+  // While an instance exists, the running task does not yield at locks.
   class Uninterrupted {
    public:
     explicit Uninterrupted(LifeScheduler* scheduler) : scheduler_(scheduler) { ++scheduler_->uninterrupted_; }
@@ -90,14 +90,14 @@ class LifeScheduler final : public Scheduler {
   void Yield();
 
   enum class End { kDone, kStuck, kTooLong, kTooManyTurns };
-  // Runs until `done`, which is called between turns, returns true, the life's time reaches `limit`, or nothing more
-  // can happen.
+  // Runs until `done`, which is called between turns, returns true, until the life's time reaches `limit`, or until
+  // nothing more can happen.
   End Run(absl::FunctionRef<bool()> done, Instant limit);
   // Runs a ghost to its end, and drops tasks that do not end. Called between turns.
   void Drain(TaskGroup* group);
 
   int64_t turns() const { return turns_; }
-  // Returns what each task waits for, to explain a life that is stuck.
+  // Returns what each task waits for, to explain why a life is stuck.
   std::string Describe() const;
 
   void OnLock() override;
@@ -108,10 +108,10 @@ class LifeScheduler final : public Scheduler {
  private:
   void RunTask(Task* task);
   void Suspend();
-  // Draws a task that can run, from `group` or, if it is null, from all groups that are not frozen. Returns null if
-  // there is none.
+  // Draws a task that can run, from `group` or, if null, from all groups that are not frozen. Returns null if there is
+  // none.
   Task* Pick(const TaskGroup* group);
-  // Advances to the next deadline or event. Returns false if there is none.
+  // Advances the time to the next deadline or event. Returns false if there is none.
   bool AdvanceTime();
   bool AdvanceGhost(TaskGroup* group);
   void DrawNextSwitch();
@@ -121,7 +121,7 @@ class LifeScheduler final : public Scheduler {
   StackPool* const stacks_;
   Instant now_ = 0;
   int64_t turns_ = 0;
-  // Turns that did not end at a lock held by another.
+  // The number of turns that did not end at a lock held by another task.
   int64_t progress_ = 0;
   int64_t locks_until_switch_ = 1;
   int uninterrupted_ = 0;

@@ -254,7 +254,7 @@ void Network::OnProcessEnd(Process* process, bool silently) {
   for (const auto& connection : connections()) {
     for (const Connection::Side side : {Connection::kClient, Connection::kServer}) {
       if (connection->ends[side] != process) continue;
-      // Closes the process's own end immediately, because a task may wait for its calls.
+      // Closes the process's own end immediately, because a task may be waiting for its calls.
       if (silently) connection->black_hole = true;
       CloseAndTell(connection, side, absl::UnavailableError("the process has ended"));
     }
@@ -268,7 +268,7 @@ void Network::CloseAndTell(const std::shared_ptr<Connection>& connection, Connec
   const auto close = [this, connection, side] {
     CloseEnd(connection, Other(side), absl::UnavailableError("Socket closed"));
   };
-  // The close arrives after the messages that were sent earlier.
+  // The close arrives after all messages sent before it.
   const Instant arrival =
       std::max(connection->last_arrival[side], world_->now() + absl::ToInt64Nanoseconds(Latency())) + 1;
   world_->scheduler()->At(arrival, [this, connection, side, close] {

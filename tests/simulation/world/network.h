@@ -27,36 +27,37 @@ class Process;
 class World;
 struct Host;
 
-// Handles the calls that arrive at a server. Called between turns: must not block.
+// Handles the calls that arrive at a server. Called between turns, so it must not block.
 class CallHandler {
  public:
   virtual ~CallHandler() = default;
   virtual void OnCall(std::shared_ptr<Call> call) = 0;
 };
 
-// Receives the events of a call at the server's end. Called between turns, or by the server's own threads: must not
-// block.
+// Receives the events of a call at the server's end. Called between turns, or by the server's own threads, so it must
+// not block.
 class ServerCall {
  public:
   virtual ~ServerCall() = default;
-  // Call::requests has one more.
+  // Called when Call::requests has one more element.
   virtual void OnRequest() = 0;
-  // The client has read replies, or takes no more: Call::unread_replies is smaller.
+  // Called when Call::unread_replies has decreased, because the client has read replies or takes no more.
   virtual void OnRead() = 0;
-  // The client has ended its side, cancelled the call, or exited. No more requests arrive, and replies are lost.
+  // Called when the client has ended its side, cancelled the call, or exited. No more requests arrive, and replies are
+  // lost.
   virtual void OnBroken() = 0;
 };
 
-// A TCP connection with an HTTP/2 session over it. It is ordered in both directions and carries concurrent calls. Each
-// end may find it broken at its own time, or only after its pings were not answered.
+// A TCP connection with an HTTP/2 session over it. It is ordered in both directions and carries concurrent calls. The
+// two ends may learn at different times that it is broken, or only after their pings were not answered.
 struct Connection {
   enum Side { kClient = 0, kServer = 1 };
   Process* ends[2] = {nullptr, nullptr};
   bool open[2] = {true, true};
-  // All messages vanish, and neither end is notified.
+  // If true, all messages vanish, and neither end is notified.
   bool black_hole = false;
   std::array<Instant, 2> last_arrival = {0, 0};
-  // Messages that wait for the end of a partition, by sending side.
+  // Messages waiting for the end of a partition, by sending side.
   std::array<std::deque<std::function<void()>>, 2> stalled;
   std::vector<std::shared_ptr<Call>> calls;
 };
@@ -70,15 +71,15 @@ class Call : public std::enable_shared_from_this<Call> {
   const std::string& method() const { return method_; }
   const std::shared_ptr<Connection>& connection() const { return connection_; }
 
-  // The client's end. A task waits for news of the call with the call's address as the key.
+  // The client's end. To wait for news of the call, a task uses the call's address as the key.
   void SendRequest(std::string bytes);
   std::deque<std::string> replies;
-  // If false, the client has no room for a reply, and none leaves the server.
+  // If false, the client has no room for a reply, and no reply leaves the server.
   bool takes_replies = true;
   // The call's final status, once it is over.
   absl::optional<absl::Status> status;
   std::string TakeReply();
-  // Sends no more requests, and reads no more replies.
+  // Stops sending requests and reading replies.
   void EndRequests();
   void Cancel(absl::Status why);
 
@@ -88,11 +89,11 @@ class Call : public std::enable_shared_from_this<Call> {
   std::deque<std::string> requests;
   int64_t unread_replies = 0;
   bool broken = false;
-  // The place of a stream among those of its server, in the order of their first frames; 0 before.
+  // The position of a stream among its server's streams, in the order of their first frames; 0 before the first frame.
   int64_t place = 0;
   std::shared_ptr<ServerCall> server;
 
-  // The client's or the server's end of the connection is gone.
+  // Called when the client's or the server's end of the connection is gone.
   void BreakClient(const absl::Status& why);
   void BreakServer();
 
@@ -110,32 +111,33 @@ class Network {
  public:
   explicit Network(World* world) : world_(world) {}
 
-  // Lets a server take calls at an address. Returns false if another server has the address.
+  // Lets a server accept calls at an address. Returns false if another server has the address.
   bool Listen(const std::string& address, Process* server, CallHandler* handler);
   void StopListening(const std::string& address, const Process* server);
   // Returns an address of the host with a free port.
   std::string AnyPort(const std::string& host);
 
-  // Connects a task of `client` to the server at `address`. Errors: Unavailable if the first attempt fails; with
-  // `patient`, which retries, DeadlineExceeded after `deadline`. Cancelled once `*cancelled` is true.
+  // Connects a task of `client` to the server at `address`. Returns Unavailable if the first attempt fails. With
+  // `patient`, retries instead, and returns DeadlineExceeded after `deadline`. Returns Cancelled once `*cancelled` is
+  // true.
   absl::StatusOr<std::shared_ptr<Connection>> Connect(Process* client, const std::string& address, bool patient,
                                                       Instant deadline, const bool* cancelled);
   std::shared_ptr<Call> StartCall(const std::shared_ptr<Connection>& connection, const std::string& method);
 
-  // Sets the least and the most time that messages take from now on.
+  // Sets the minimum and maximum time that messages take from now on.
   void set_latency(absl::Duration least, absl::Duration most);
   bool slow() const;
-  // Cuts a host off from all others; messages between them wait.
+  // Cuts a host off from all others. Messages between them wait.
   void Partition(const Host* host);
   void Heal(const Host* host);
   bool partitioned(const Host* host) const { return partitioned_.count(host) > 0; }
-  // Resets the connection. Each end learns of it at its own time.
+  // Resets the connection. The two ends may notice it at different times.
   void Break(const std::shared_ptr<Connection>& connection);
   // Leaves the connection half open: neither end is notified.
   void Blind(const std::shared_ptr<Connection>& connection);
-  // Returns the connections that are open at one end or both.
+  // Returns the connections that are open at either end.
   std::vector<std::shared_ptr<Connection>> connections() const;
-  // True if messages pass between the two ends, and both read them.
+  // Returns true if messages pass between the two ends, and both ends read them.
   bool passes(const Connection& connection) const;
 
   // Closes the process's connections. If `silently`, the other ends are not notified.
@@ -157,9 +159,9 @@ class Network {
   void CloseEnd(const std::shared_ptr<Connection>& connection, Connection::Side side, const absl::Status& why);
   void CloseEndSoon(const std::shared_ptr<Connection>& connection, Connection::Side side, absl::Duration delay,
                     const absl::Status& why);
-  // Closes one end; the other end learns of it when messages reach it.
+  // Closes one end. The other end learns of it when messages reach it.
   void CloseAndTell(const std::shared_ptr<Connection>& connection, Connection::Side side, const absl::Status& why);
-  // Keepalive, as common/transport/connection/keepalive.cc sets it.
+  // Simulates keepalive as configured in common/transport/connection/keepalive.cc.
   void Ping(const std::shared_ptr<Connection>& connection, Connection::Side side);
   absl::Duration Latency();
 

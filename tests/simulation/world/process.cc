@@ -38,7 +38,7 @@ class ProcessExecutor : public Executor {
   TaskGroup* const group_;
 };
 
-// A monotonic clock since the machine's start, and the machine's wall clock.
+// The machine's wall clock, and a monotonic clock that counts from the machine's start.
 class ProcessClock : public Clock {
  public:
   ProcessClock(World* world, const Host* host) : world_(world), host_(host) {}

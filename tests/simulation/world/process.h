@@ -22,28 +22,28 @@ namespace simulation {
 class Process;
 class World;
 
-// A machine, with a wall clock and power of its own.
+// A machine with its own wall clock and power supply.
 struct Host {
   explicit Host(std::string name) : name(std::move(name)) {}
   const std::string name;
-  // The error of its wall clock.
+  // The error of the host's wall clock.
   absl::Duration wall_error;
   // If false, no process runs on the host.
   bool powered = true;
 };
 
-// The way in which a process has ended.
+// The way in which a process ended.
 struct Exit {
   int code = 0;
   bool killed = false;
 };
 
-// An action that a process's program takes by itself.
+// An action that a process's program takes on its own.
 enum class ProgramAction { kEnd, kEndWithBlock, kAssign, kChange };
 
-// A process of the operating system: its threads, its clocks, its view of the disk, and its exit. Started by World.
-// Main runs in its own thread; the process ends when main returns, or at the instant at which it is killed or calls
-// ExitNow. In these two cases it becomes a ghost, which the scheduler runs to its end.
+// An operating system process: its threads, its clocks, its view of the disk, and its exit. Started by World. `main`
+// runs in its own thread. The process ends when `main` returns, or the moment it is killed or calls ExitNow. In the
+// latter two cases, it becomes a ghost, which the scheduler runs to its end.
 class Process {
  public:
   using Main = std::function<int(Process*)>;
@@ -60,29 +60,29 @@ class Process {
   FileSystem* fs() { return &files_; }
   Instant started() const { return started_; }
 
-  // True until the process ends.
+  // Returns true until the process ends.
   bool alive() const { return !exit_; }
   bool frozen() const { return group_.frozen; }
   bool ghost() const { return group_.ghost; }
   const absl::optional<Exit>& exit() const { return exit_; }
 
-  // Sets the handler of stop signals, which runs in its own thread. Called by main. If a signal came earlier, the
+  // Sets the handler for stop signals, which runs in its own thread. Called by main. If a signal came earlier, the
   // handler runs now.
   void SetStop(std::function<void()> on_stop);
-  // Sets the handler of World::Ask, which runs in a new thread each time. Called by main.
+  // Sets the handler for World::Ask, which runs in a new thread each time. Called by main.
   void SetActionHandler(std::function<void(ProgramAction)> on_action);
-  // Removes both handlers, and waits until those that run have returned.
+  // Removes both handlers, and waits until running handlers have returned.
   void ClearStop();
-  // The time of the first stop signal; kNever without one.
+  // Returns the time of the first stop signal, or kNever if there was none.
   Instant stopped_at() const { return stopped_at_; }
   // Used by the judge: the time of a worker's last message from its chief.
   Instant heard_at = 0;
-  // Used by the judge: the time of the last token that came after a contribution on the same stream. It tells the
-  // worker that the contribution was taken; no other message does.
+  // Used by the judge: the time of the last token that came after a contribution on the same stream. Only such a token
+  // lets the worker know that the contribution was taken.
   Instant told_at = 0;
-  // The time until which a worker makes no progress with its current or next slot, while its heartbeats continue.
+  // Until this time, a worker makes no progress with its current or next slot, while its heartbeats continue.
   Instant hangs_until = 0;
-  // The time until which a worker's gradients are slow, each within a lease, and its heartbeats are lost.
+  // Until this time, a worker's gradients are slow, each within a lease, and its heartbeats are lost.
   Instant slow_until = 0;
   Instant frozen_at = 0;
   Instant thawed_at = 0;

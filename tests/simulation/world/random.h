@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace simulation {
 
-// The only source of chance in a life: a sequence of numbers that depends only on the seed (splitmix64). Not
+// The only source of randomness in a life: a sequence of numbers that depends only on the seed (splitmix64). Not
 // thread-safe.
 class Random {
  public:

@@ -12,11 +12,11 @@
 namespace lockstep {
 namespace simulation {
 
-// The events of a life, one line each with time and process. Keeps the last lines. By default nothing is recorded,
-// which costs nothing: a life that fails is run again. Not thread-safe.
+// The events of a life, one line each, with time and process. Keeps only the last lines. By default, nothing is
+// recorded, which costs nothing, because a life that fails is run again. Not thread-safe.
 class Transcript {
  public:
-  // Keeps `most` lines. If `most` is 0, nothing is recorded.
+  // Keeps the last `most` lines. If `most` is 0, nothing is recorded.
   explicit Transcript(size_t most) : most_(most) {}
 
   bool on() const { return most_ > 0; }

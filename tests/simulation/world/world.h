@@ -20,11 +20,11 @@
 namespace lockstep {
 namespace simulation {
 
-// The points at which a fault can strike: a process is about to do something that others see.
+// The points at which a fault can strike. At each, a process is about to do something that others see.
 enum class Point { kFile, kLook, kFrame, kReply, kCall, kNumPoints };
 
-// The environment in which the processes of one life run, and the operations on them. Everything happens in one thread,
-// in an order that the seed draws. Calls that change a process are for events between turns (LifeScheduler::At, Soon).
+// The environment in which one life's processes run, and the operations on them. Everything happens in one thread, in
+// an order determined by the seed. Calls that change a process are for events between turns (LifeScheduler::At, Soon).
 class World {
  public:
   struct Options {
@@ -34,7 +34,7 @@ class World {
     size_t transcript_lines = 0;
     // Called with each line that a process logs, including warnings and errors.
     std::function<void(const Process* process, absl::string_view line)> on_log;
-    // Called with each rename that a process is about to make, "FROM to TO".
+    // Called with each rename that a process is about to make, as "FROM to TO".
     std::function<void(const Process* process, absl::string_view names)> on_rename;
     // Called with the new name of each file that a process has renamed.
     std::function<void(const Process* process, absl::string_view name)> on_renamed;
@@ -54,35 +54,35 @@ class World {
   Host* AddHost(std::string name);
   Disk* AddDisk();
 
-  // Starts a process, which the world owns until the end of the life. `on_exit` is called between turns.
+  // Starts a process. The world owns it until the end of the life. `on_exit` is called between turns.
   Process* Start(Host* host, std::string name, Disk* disk, Process::Main main,
                  std::function<void(Process*)> on_exit = nullptr);
   const std::vector<std::unique_ptr<Process>>& processes() const { return processes_; }
 
-  // kill -9.
+  // Like kill -9.
   void Kill(Process* process) { End(process, Exit{/*code=*/0, /*killed=*/true}); }
   void End(Process* process, Exit exit);
-  // SIGSTOP and SIGCONT, or a machine that swaps.
+  // Like SIGSTOP and SIGCONT, or a machine that swaps.
   void Freeze(Process* process);
   void Thaw(Process* process);
-  // A stop signal.
+  // Sends a stop signal.
   void Signal(Process* process);
-  // Lets the process's program take an action.
+  // Makes the process's program take an action.
   void Ask(Process* process, ProgramAction action);
-  // Kills all processes of the host without notifying their peers. `disk`, if not null, keeps its synced data and a
-  // random part of the rest.
+  // Kills all processes of the host without notifying their peers. If `disk` is not null, it keeps its synced data and
+  // a random part of the rest.
   void CutPower(Host* host, Disk* disk);
 
   // Blocks the running task.
   void Sleep(absl::Duration duration);
-  // Called by a task that reaches such a point. Armed faults strike here.
+  // Called when a task reaches `point`. Armed faults strike here.
   void OnPoint(Point point);
-  // Calls `strike` at the n-th such point from now.
+  // Calls `strike` at the n-th occurrence of `point` from now.
   void AtPoint(Point point, int64_t n, std::function<void()> strike);
-  // Drops all calls of AtPoint that have not struck.
+  // Drops all calls registered with AtPoint that have not struck.
   void Disarm() { armed_.clear(); }
 
-  // Called with each line that is logged.
+  // Called with each logged line.
   void OnLog(absl::string_view line);
   void OnRename(const Process* process, absl::string_view names) const {
     if (on_rename_) on_rename_(process, names);
@@ -111,7 +111,7 @@ class World {
   std::list<Armed> armed_;
 };
 
-// Returns the world of the life in progress; null between lives.
+// Returns the world of the current life, or null between lives.
 World* CurrentWorld();
 // Sends all logs only to CurrentWorld() from now on.
 void CaptureLogs();
