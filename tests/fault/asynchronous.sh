@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Tests the policies that are not deterministic with real processes: gradients of exactly 1 and SGD of rate 1 make the
-# weight minus the number of updates. Under ASYNC, in every checkpoint that must be the sum of the positions of all
-# streams, and the global step, whatever was killed or frozen. Under FIRST_ARRIVALS a step of R batches counts once, and
-# stale batches are spent in addition.
+# Tests the policies that are not deterministic with real processes. Gradients are exactly 1 and SGD has rate 1, so the
+# weight is minus the number of updates. Under ASYNC, in every checkpoint this number must equal the sum of the
+# positions of all streams, and the global step, whatever was killed or frozen. Under FIRST_ARRIVALS, a step of R
+# batches counts once, and stale batches are spent in addition.
 # Usage: asynchronous.sh CHIEF WORKER LOCKSTEP COUNT_BATCHES   (the binaries)
 set -uo pipefail
 
@@ -41,7 +41,7 @@ start_chief() {
 
 start_worker() { start "${WORK}/worker.log" "${WORKER}" --master="file:${ADDRESS}"; }
 
-# await_step STEP PID: waits until the run has reached the step, or the chief has ended.
+# await_step STEP PID: waits until the run has reached the step or the chief has ended.
 await_step() {
   local step=0
   while ((step < $1)) && kill -0 "$2" 2>/dev/null; do
@@ -50,13 +50,13 @@ await_step() {
   done
 }
 
-# kill_process PID: as if its machine had lost power.
+# kill_process PID: kills the process as if its machine had lost power.
 kill_process() {
   kill -KILL "$1"
   wait "$1" 2>/dev/null
 }
 
-# disturbed_run LOGDIR FLAGS...: kills workers and the chief and freezes a worker, until the run ends.
+# disturbed_run LOGDIR FLAGS...: kills workers and the chief, and freezes a worker, until the run ends.
 disturbed_run() {
   local chief step worker disturbances=0
   local -a workers

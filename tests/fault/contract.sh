@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests real processes that compute different results than their run: a worker that is refused, one that an audit
-# detects, and a chief whose logdir has another arithmetic version.
+# Tests real processes whose results differ from their run's: a worker that is refused, a worker that an audit detects,
+# and a chief whose logdir has a different arithmetic version.
 # Usage: contract.sh CHIEF WORKER LOCKSTEP CONFIG   (the binaries, WORKER being erring_worker, and a run's
 # configuration)
 set -uo pipefail
@@ -62,7 +62,7 @@ start_chief "${WORK}/arithmetic.log" --logdir="${WORK}/run"
 ends "the logdir is refused" 2 "${PID}"
 expect_said "the way out is named" "warm_start: \"${WORK}/run/${newest}\"" "${WORK}/arithmetic.log"
 
-# start_audited MODE: a chief and three workers, of which the third errs from then on. Sets chief and workers.
+# start_audited MODE: starts a chief and three workers, the third of which errs from then on. Sets chief and workers.
 start_audited() {
   rm -f "${WORK}/broken"
   start_chief "${WORK}/audit.log" --logdir="${WORK}/audit" --set=audit.fraction=1 --set=audit.on_mismatch="$1"
@@ -82,7 +82,7 @@ start_audited() {
 echo "audits"
 start_audited FAIL
 ends "a bit that flips ends the run" 1 "${chief}"
-# A copy that comes after its step has only one other to be compared with.
+# A copy that arrives after its step can be compared with only one other.
 expect_said "it names the variable" "the gradient of logits/" "${WORK}/audit.log"
 for name in first second third; do
   ends "so does the ${name} worker" 1 "${workers[0]}"

@@ -1,5 +1,6 @@
 // Prints a checkpoint of a run that counts its batches: count_batches PREFIX VARIABLE
-// One line: the global step, the variable's first element, the sum of the positions of all input streams.
+// The output is one line: the global step, the variable's first element, and the sum of the positions of all input
+// streams.
 
 #include <cstdint>
 #include <iostream>

@@ -62,7 +62,7 @@ kill -CONT "${PID}"
 ends "one stop that comes as three signals" 143 "${PID}"
 expect_said "it is not a signal that ends it" "chief: terminating; Ctrl-C once more ends at once" "${WORK}/chief.log"
 
-# The newest checkpoint is damaged: the previous one is restored.
+# If the newest checkpoint is damaged, the previous one is restored.
 cp -r "${logdir}" "${WORK}/damaged"
 printf 'X' | dd of="${WORK}/damaged/model.ckpt-${saved}.data-00000-of-00001" bs=1 seek=1000 conv=notrunc status=none
 truncate -s -1 "$(find "${WORK}/damaged" -name '*.index' ! -name "model.ckpt-${saved}.index" | sort -V | tail -n 1)"
@@ -94,7 +94,7 @@ for round in 1 2 3; do
 done
 
 echo "cannot see"
-# A symbolic link to itself cannot be opened, but is not absent: no run begins again, and no file is removed.
+# A symbolic link to itself cannot be opened, but is not absent: no new run begins, and no file is removed.
 cp -r "${logdir}" "${WORK}/unseen"
 for file in generation lockstep.textproto checkpoint "model.ckpt-${saved}.index"; do
   mv "${WORK}/unseen/${file}" "${WORK}/aside"

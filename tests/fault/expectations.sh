@@ -42,7 +42,7 @@ expect_said() {
   failures=$((failures + 1))
 }
 
-# await_said TEXT LOG PROCESS: waits until the log has the text, or the process has ended.
+# await_said TEXT LOG PROCESS: waits until the log has the text or the process has ended.
 await_said() {
   until grep -qF -- "$1" "$2"; do
     kill -0 "$3" 2>/dev/null || break

@@ -1,6 +1,6 @@
-// A program whose chief fails as --fail says, once the global step is 20 and the file --when exists, in one of the
-// loops of the library. Workers, parameter servers and evaluators do not fail. Prints what the chief's loop and hooks
-// meet, a line each.
+// A program whose chief fails as specified by --fail, once the global step is 20 and the file --when exists, in one of
+// the library's loops. Workers, parameter servers and evaluators do not fail. Prints what the chief's loop and hooks
+// encounter, one line each.
 //   --loop: session, supervisor, monitored, slim, graph_actions
 //   --fail: body, exception: the loop itself; hook, hook_exception, begin, end: a hook or a monitor; thread; service: a
 //           summary function; init, init_exception: init_fn; local_init; timer, disk: one checkpoint that is due, or
@@ -57,7 +57,7 @@ struct Flags {
 
 void Say(absl::string_view line) { std::cout << absl::StrCat(line, "\n") << std::flush; }
 
-// A model whose loss is not a number once `diverges` is true.
+// A model whose loss is not a number once `diverges` returns true.
 class DivergingModel : public Model {
  public:
   DivergingModel(std::unique_ptr<Model> model, std::function<bool(int64_t step)> diverges)
@@ -97,7 +97,7 @@ class DivergingModel : public Model {
   const std::function<bool(int64_t step)> diverges_;
 };
 
-// Fails the number of next checkpoints that FillFor sets, like a full disk.
+// Fails the next N checkpoints, where N is set by FillFor, like a full disk.
 class FullDisk : public ForwardingFileSystem {
  public:
   FullDisk() : ForwardingFileSystem(FileSystem::Real()) {}
@@ -158,7 +158,7 @@ class FailingProgram {
     FailingProgram& program_;
   };
 
-  // Comes after the FailingHook.
+  // A hook that comes after the FailingHook.
   class LaterHook : public Hook {
    public:
     explicit LaterHook(FailingProgram* program) : program_(*program) {}
@@ -197,7 +197,7 @@ class FailingProgram {
     return Fails(what) ? absl::DataLossError(absl::StrCat(what, " fails")) : absl::OkStatus();
   }
 
-  // OutOfRange, which ends a loop well, fails a start.
+  // Uses OutOfRange, which ends a loop successfully, but fails a start.
   absl::Status FailToStartIf(const std::string& what) const {
     return Fails(what) ? absl::OutOfRangeError(absl::StrCat(what, " fails")) : absl::OkStatus();
   }
@@ -225,7 +225,7 @@ class FailingProgram {
     return v1::Summary();
   }
 
-  // Called after a run of the loop. `coordinator` is null for loops without one.
+  // Called after the loop has run a step. `coordinator` is null for loops without one.
   absl::Status AfterRun(int64_t step, Coordinator* coordinator) {
     if (failed_ || !IsDue(step)) return absl::OkStatus();
     failed_ = true;
@@ -238,7 +238,7 @@ class FailingProgram {
     return FailIf("body");
   }
 
-  // Runs a step of a session, or of what has its Run.
+  // Runs a step of a session, or of an object with the same Run.
   template <typename Running>
   absl::StatusOr<StepResult> RunStep(Running& session) {
     absl::StatusOr<StepResult> result = session.Run(op_);

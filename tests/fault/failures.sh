@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tests what happens to a run when its chief's program fails (both tables in "Failures" of docs/library.md, each cell),
-# with real processes: a chief, two workers, a parameter server and an evaluator. After a failure the others wait; then a
-# chief that does not fail continues the run, and all processes succeed.
+# Tests what happens to a run when its chief's program fails (each cell of both tables in "Failures" of
+# docs/library.md), with real processes: a chief, two workers, a parameter server and an evaluator. After a failure, the
+# others wait. Then a chief that does not fail continues the run, and all processes succeed.
 # Usage: failures.sh PROGRAM PAGE   (failing_program, docs/library.md)
 set -uo pipefail
 
@@ -51,14 +51,14 @@ begin() {
   mkdir "${dir}"
   start_chief chief --fail="${fail}" --when="${dir}/when" "${@:3}"
   chief="${PID}"
-  # Workers with a limit do not wait longer for the first chief.
+  # Workers with a limit apply it to the first chief, too.
   [[ -z "${3:-}" ]] || await "${loop}: the chief listens" 60 test -S "${dir}/socket"
   start_workers --fail="${fail}" --when="${dir}/when" "${@:3}"
   start_ps
   start evaluator --job_name=evaluator
   evaluator="${PID}"
   case "${fail}" in
-    init* | local_init | begin) ;; # before a worker has a session
+    init* | local_init | begin) ;; # fails before a worker has a session
     *)
       for k in 0 1; do await_said ": session " "${dir}/worker${k}.log" "${workers[k]}"; done
       await_said " answers: step " "${dir}/ps.log" "${ps}"
@@ -75,8 +75,8 @@ cells_of() {
     inside && !/^[|]-/ { for (k = 3; k < NF; ++k) print $2 "|" column[k] "|" $k }' "${PAGE}"
 }
 
-# read_table FIRST COLUMNS: reads the table into CELLS, by "row|column", and its rows into TABLE_ROWS, a line each. Each of
-# COLUMNS has a check below.
+# read_table FIRST COLUMNS: reads the table into CELLS, by "row|column", and its rows into TABLE_ROWS, one per line.
+# Each of COLUMNS has a check below.
 declare -A CELLS=()
 read_table() {
   local row column cell cells
@@ -86,17 +86,17 @@ read_table() {
   expect "the columns of \"$1\"" "$2" "$(cut -d'|' -f2 <<<"${cells}" | awk '!seen[$0]++' | paste -sd,)"
 }
 
-# Prints the regular expression of a cell that is code: … stands for $2, N for a number and NAME for a name.
+# Prints the regular expression for a cell that is code: … stands for $2, N for a number and NAME for a name.
 pattern_of() {
   local pattern
   pattern="$(tr -d '`' <<<"$1" | sed -E 's/\bNAME\b/[A-Za-z]+/; s/\bN\b/[0-9]+/')"
   echo "${pattern//…/$2}"
 }
 
-# expect_pattern WHAT PATTERN NAME: expects that the log of the process has a line that matches.
+# expect_pattern WHAT PATTERN NAME: expects that the process's log has a matching line.
 expect_pattern() { expect "${loop} ${fail}: $1" yes "$(grep -qE -- "$2" "${dir}/$3.log" && echo yes)"; }
 
-# expect_met CELL: the error came from there. Loops that call Run themselves do not show it.
+# expect_met CELL: expects that the error came from there. Loops that call Run themselves do not show it.
 expect_met() {
   local log="${dir}/chief.log" met="the body"
   [[ "${loop}" != slim && "${loop}" != graph_actions ]] || return 0
@@ -110,7 +110,7 @@ expect_met() {
   expect "${loop} ${fail}: where the error comes from" yes "$([[ " $1 " == *" ${met} "* ]] && echo yes)"
 }
 
-# expect_last_step CELL: sets saved to the newest saved step.
+# expect_last_step CELL: checks the last step, and sets saved to the newest saved step.
 expect_last_step() {
   local step failed
   step="$(sed -n 's/^fails at step //p' "${dir}/chief.log" | head -n 1)"
@@ -118,7 +118,7 @@ expect_last_step() {
   case "$1" in
     saved) expect "${loop} ${fail}: the last step is saved" 1 "$((${saved:-0} >= ${step:-20}))" ;;
     "not saved")
-      # Until the failure, the run makes later steps than the last one of the loop, and a timer may save one.
+      # After the loop's last step, the run makes more steps until the failure, and a timer may save one of them.
       failed="$(sed -nE 's/.*model\.ckpt-([0-9]+)[^ ]*: No space left.*/\1/p' "${dir}/chief.log" | tail -n 1)"
       expect "${loop} ${fail}: the last step is not saved" 1 "$((${saved:-0} < ${failed:-0}))"
       ;;
@@ -135,7 +135,7 @@ expect_record() {
   expect "${loop} ${fail}: the record" "$1" "${is}"
 }
 
-# expect_other NAME CELL PID ERROR: the process does what the cell says.
+# expect_other NAME CELL PID ERROR: expects that the process does what the cell says.
 expect_other() {
   case "$2" in
     wait | waits)
@@ -162,7 +162,7 @@ succeed() {
   expect "${loop} ${fail}: the end is on record" 1 "$(grep -c '^finished: true' "${dir}/run/lockstep.textproto")"
 }
 
-# fails LOOP FAIL ROW TEXT: tests one failure, a row of the table; TEXT is the program's own error.
+# fails LOOP FAIL ROW TEXT: tests one failure, i.e. a row of the table; TEXT is the program's own error.
 fails() {
   local k row="$3" error
   error="$(pattern_of "${CELLS["$3|error"]}" "$4")"
@@ -191,7 +191,7 @@ stop_chief() {
   kill -TERM "${chief}"
 }
 
-# expect_gives_up NAME ROW PID: the process ends as the table of the others says.
+# expect_gives_up NAME ROW PID: expects that the process ends as specified by the table of other processes.
 expect_gives_up() {
   local row="$2" log limit
   log="$(tr -d '`' <<<"${CELLS["${row}|log"]}")" limit="${CELLS["${row}|wait for a successor"]}"
@@ -207,7 +207,7 @@ expect_gives_up() {
   expect_said "${loop}: $1 names who was missing" "${dir}/socket" "${dir}/$1.log"
 }
 
-# gives_up LOOP: without a successor the others end after their limit.
+# gives_up LOOP: expects that the other processes end after their limit if there is no successor.
 gives_up() {
   local k
   begin "$1" body --wait_seconds=1
@@ -237,7 +237,7 @@ read_table "the others" "log,wait for a successor,exit code after that"
 expect "the rows of the others" "evaluator,parameter server,worker" "$(paste -sd, <<<"${TABLE_ROWS}")"
 read_table "what fails" "error,comes from,exit code,last step,record,workers,parameter server,evaluator"
 
-# Columns: the failure, the loops in which it can occur, its row in the page, the program's own error.
+# The columns are the failure, the loops in which it can occur, its row in the page, and the program's own error.
 readonly FAILURES='body|session,supervisor,monitored,slim|body|body fails
 exception|session,supervisor,monitored,slim|exception of the body|the body throws
 hook|monitored|hook|hook fails

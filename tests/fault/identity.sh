@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests the id of a run with real processes: a chief with the wrong logdir when workers of the run return.
+# Tests a run's id with real processes: a chief has the wrong logdir when workers of the run return.
 # Usage: identity.sh CHIEF WORKER LOCKSTEP PROGRAM CONFIG   (the binaries, a program that trains, and a run's
 # configuration)
 set -uo pipefail
@@ -19,7 +19,7 @@ start_chief() {
 }
 start_worker() { start "$1" "${WORKER}" --master="file:${ADDRESS}" --name="$2"; }
 
-# await_step N: waits until the run is beyond step N; sets STEPS.
+# await_step N: waits until the run has passed step N; sets STEPS.
 await_step() {
   STEPS=-1
   while ((STEPS <= $1)); do
@@ -121,7 +121,7 @@ await_said "step 20000:" "${WORK}/program.log" "${chief}"
 for worker in 1 2; do await_said "session" "${WORK}/program${worker}.log" "${workers[worker]}"; done
 kill -KILL "${chief}"
 wait "${chief}"
-# The program's chief also computes, so it begins before the workers find it.
+# The program's chief also computes, so the run begins before the workers find the chief.
 program_chief "${WORK}/program.log" "${WORK}/q"
 ends "it ends, too" 2 "${PID}"
 expect_said "it says why" "has served run $(run_of "${WORK}/p") up to step" "${WORK}/program.log"

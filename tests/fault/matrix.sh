@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# The fault matrix: trains one run under every disturbance, with real processes on loopback, and compares the digests of
-# the final checkpoints with the digest in CONFIG's .digests file for these flags. Prints a table. Exits with 1 if a
-# digest differs.
+# The fault matrix: trains one run under every disturbance, with real processes on loopback. Compares the digests of the
+# final checkpoints with the digest for these flags in CONFIG's .digests file. Prints a table. Exits with 1 if a digest
+# differs.
 # Usage: matrix.sh CHIEF WORKER LOCKSTEP CONFIG [FLAG...]   (the binaries, a run's configuration, flags to change it)
 set -uo pipefail
 
@@ -64,7 +64,7 @@ must_reach() {
   exit 1
 }
 
-# Prints the processes of the workers that have a token.
+# Prints the process ids of the workers that have a token.
 busy_workers() {
   "${LOCKSTEP}" status --master="grpc://127.0.0.1:${port}" --json 2>/dev/null | awk -F'"' '
     $2 == "name" { split($4, part, "[-@]"); pid = part[2] }
@@ -106,14 +106,14 @@ worker_frozen() {
   start_worker
   must_reach 30
   kill -STOP "${worker_pids[0]}"
-  # The other worker can only reach this step after the lease (1 s) of the frozen worker.
+  # The other worker can reach this step only after the frozen worker's lease (1 s) has expired.
   must_reach 60
   kill -CONT "${worker_pids[0]}"
   wait "${chief_pid}"
 }
 
-# Starts more workers than slots and backups need. The others wait, some of them also for their startup delay, until the
-# computing workers are killed, or all frozen at the same time. New workers join in the middle of a step.
+# Starts more workers than slots and backups need. The others wait, some of them also because of their startup delay,
+# until the computing workers are killed or all frozen at the same time. New workers join in the middle of a step.
 spare_workers() {
   local step pid i
   local -a frozen
@@ -124,7 +124,7 @@ spare_workers() {
   for step in 20 40 60 80 100 120 140 160 180; do
     must_reach "${step}"
     if ((step % 40 == 0)); then
-      # Between two steps no worker has a token, so ask several times.
+      # Between two steps, no worker has a token, so this asks several times.
       frozen=()
       for _ in 1 2 3 4 5 6 7 8; do
         [[ ${#frozen[@]} -gt 0 ]] || mapfile -t frozen < <(busy_workers)
@@ -185,7 +185,7 @@ chief_terminated() {
   wait "${chief_pid}"
 }
 
-# Prints the recorded digest for these flags; nothing if there is none.
+# Prints the recorded digest for these flags, or nothing if there is none.
 digest_on_record() {
   local digest flags
   while read -r digest flags; do
@@ -206,8 +206,8 @@ on_target() {  # target, command...
   "${@:2}"
 }
 
-# Runs two workers for each target, and a chief with the first target. One of the workers of each target is killed
-# during the run.
+# Runs two workers for each target, and a chief with the first target. One worker of each target is killed during the
+# run.
 mixed_targets() {
   local target i
   on_target "${targets[0]}" start_chief
@@ -229,7 +229,7 @@ readonly targets
 ((${#targets[@]} > 0)) || { echo "LOCKSTEP_TARGET names none that this processor has"; exit 1; }
 reference="$(digest_on_record)"
 against="the digest on record"
-[[ -n "${reference}" ]] || against="the first" # no recorded digest
+[[ -n "${reference}" ]] || against="the first" # there is no recorded digest
 readonly against
 scenarios=0
 scenario() {  # title, command...

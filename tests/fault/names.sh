@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Tests how real processes find a chief by its host name: names that gRPC would take for a scheme, a chief that returns
-# at another address, a name that does not exist, and a late process that finds the ended run by name.
+# Tests how real processes find a chief by its host name: names that gRPC would mistake for a scheme, a chief that
+# returns at another address, a name that does not exist, and a late process that finds the ended run by name.
 # Usage: names.sh CHIEF WORKER LOCKSTEP SLIM_TRAIN CONFIG DATA   (the binaries, a run's configuration, a folder of
 # examples)
-# Needs a mount namespace for its own /etc/hosts. Without one it is skipped, or fails if CI is true.
+# Needs a mount namespace for its own /etc/hosts. Without one, the test is skipped, or fails if CI is true.
 set -uo pipefail
 
-# skip REASON: ends the test, whose report says that it was skipped.
+# skip REASON: ends the test, and reports it as skipped.
 skip() {
   echo "SKIPPED: $1"
   [[ -z "${XML_OUTPUT_FILE:-}" ]] || cat >"${XML_OUTPUT_FILE}" <<END
@@ -38,7 +38,7 @@ readonly HOSTS="${WORK}/hosts"
 # hosts LINE...: replaces the contents of /etc/hosts.
 hosts() { printf '%s\n' "127.0.0.1 localhost" "$@" >"${HOSTS}"; }
 hosts
-# No name service is queried.
+# Prevents queries to a name service.
 echo "hosts: files" >"${WORK}/nsswitch.conf"
 if ! mount --bind "${HOSTS}" /etc/hosts || ! mount --bind "${WORK}/nsswitch.conf" /etc/nsswitch.conf; then
   skip "/etc/hosts cannot be replaced"
@@ -54,8 +54,8 @@ start_chief() {
   PORT="$(cat "${WORK}/port" 2>/dev/null)"
 }
 
-# within WHAT BEGAN: expects that less than 2 s have passed since this time. Lockstep promises that, whatever the load;
-# it takes a second without any.
+# within WHAT BEGAN: expects that less than 2 s have passed since BEGAN. Lockstep promises that under any load; without
+# load, it takes a second.
 within() {
   local took=$(($(now_ms) - $2))
   echo "$1: ${took} ms"
@@ -101,7 +101,7 @@ start "${WORK}/patient.log" "${WORKER}" --master="grpc://chief.test:${PORT}"
 worker="${PID}"
 await_said "saved ${WORK}/dead/model.ckpt-20" "${WORK}/third.log" "${chief}"
 kill -KILL "${chief}"
-# The one place of the listener is taken, and nothing accepts: the kernel drops further connections.
+# The listener's only place is taken, and nothing accepts, so the kernel drops further connections.
 start "${WORK}/dead.log" python3 -c '
 import signal, socket, sys
 listener = socket.socket()
@@ -142,7 +142,7 @@ done
 expect_said "it evaluates the last step" "step 6 " "${WORK}/late_eval.log"
 
 echo "the end of a short run"
-# Starts before its chief, and before the name exists.
+# These start before their chief, and before the name exists.
 hosts
 start "${WORK}/ps.log" "${SLIM_TRAIN}" --job_name=ps --master="grpc://chief.test:${PORT}"
 ps="${PID}"

@@ -1,13 +1,12 @@
 #!/usr/bin/env bash
-# Sends every signal to real processes, alone and followed by SIGTERM. The expected results are in the table of the
-# page.
+# Sends every signal to real processes, alone and followed by SIGTERM. The page's table has the expected results.
 # Usage: signals.sh CHIEF WORKER LOCKSTEP CONFIG PAGE   (the binaries, a run's configuration, docs/signals.md)
 set -uo pipefail
 
 readonly CHIEF="$1" WORKER="$2" LOCKSTEP="$3" CONFIG="$4" PAGE="$5"
 # shellcheck source=tests/fault/expectations.sh
 source "$(dirname "$0")/expectations.sh"
-# Puts jobs into process groups of their own; otherwise they could not be paused.
+# Puts each job into its own process group. Otherwise jobs could not be paused.
 set -m
 ulimit -c 0
 
@@ -21,7 +20,8 @@ start() {
   pids+=("${PID}")
 }
 
-# await_end PROCESS: sets CODE, its exit code. Kills a process that does not end within 20 s, which makes it 137.
+# await_end PROCESS: sets CODE to the process's exit code. Kills a process that does not end within 20 s, which makes it
+# 137.
 await_end() {
   local end=$((SECONDS + 20))
   until ! kill -0 "$1" 2>/dev/null || is_in_state "$1" Z || ((SECONDS >= end)); do sleep 0.02; done
@@ -48,7 +48,7 @@ saved_beyond() { (($(newest "$1" | grep . || echo -1) > $2)); }
 is_in_state() { [[ "$(sed -n 's/^State:\s*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null)" == "$2" ]]; }
 has_said() { grep -qF -- "$1" "$2" 2>/dev/null; }
 
-# Prints the step reported by the chief at the socket unix:$1, or whose port is in file $1; 0 if it does not answer.
+# Prints the step reported by the chief at the socket unix:$1, or at the port in file $1, or 0 if it does not answer.
 step() {
   local step master="unix:$1"
   [[ -S "$1" ]] || master="grpc://127.0.0.1:$(cat "$1" 2>/dev/null)"
@@ -58,8 +58,8 @@ step() {
 }
 trains_beyond() { (($(step "$1") > $2)); }
 
-# The begin_* functions set PID, the process that gets the signal, and the `logdir`, `port` and `log` of the run and the
-# process.
+# The begin_* functions set PID, the process that gets the signal, and its `log`, as well as `logdir` and `port` of the
+# run.
 begin_chief() {
   start "${log}" "${CHIEF}" "${CONFIG}" --logdir="${logdir}" --listen=127.0.0.1:0 --port_file="${port}"
   local chief="${PID}"
@@ -78,7 +78,7 @@ begin_run() {
   await "run trains" 20 trains_beyond "${port}" 3
   kill_children_too
 }
-# The children of PID outlive it for a moment.
+# PID's children outlive it for a moment.
 kill_children_too() {
   local children
   read -r -a children <"/proc/${PID}/task/${PID}/children"
@@ -99,7 +99,7 @@ begin_worker() {
   start "${log}" "${WORKER}" --master="grpc://127.0.0.1:$(cat "${port}")"
   await "a worker joins" 20 has_said ": session " "${log}"
 }
-# These look at the shared run.
+# These watch the shared run.
 begin_eval() {
   logdir="${WORK}/shared" port="${WORK}/shared.port"
   start "${log}" "${LOCKSTEP}" eval --watch --split=train --logdir="${logdir}"
@@ -117,14 +117,14 @@ begin_page() {
   await "page serves" 20 has_said "page: http" "${log}"
 }
 
-# Requests a save, and succeeds if there is a checkpoint of a step computed since the start. Call it repeatedly: local
-# has no status that shows the step.
+# Requests a save, and succeeds if there is a checkpoint of a step computed since the start. Call this repeatedly,
+# because `local` has no status that shows the step.
 ask_and_see() {
   kill "-$1" "${PID}"
   saved_beyond "${logdir}" 0
 }
 
-# ended_by SIGNAL NUMBER: prints the exit code of a role that ends at this signal.
+# ended_by SIGNAL NUMBER: prints the exit code of a role that ends on this signal.
 ended_by() {
   case "${role} $1" in
     page\ INT | page\ TERM | page\ HUP | page\ XCPU) echo 0 ;;
@@ -139,12 +139,12 @@ stops_by_term() {
   expect "$1, then SIGTERM" "$(ended_by TERM 15)" "${CODE}"
 }
 
-# Succeeds if the role has a chief of its own.
+# Succeeds if the role has its own chief.
 has_chief() { [[ "${role}" =~ ^(local|chief|run|task|launch)$ ]]; }
-# Succeeds if that chief is a process that the role starts.
+# Succeeds if that chief is a process started by the role.
 launches() { [[ "${role}" =~ ^(run|task|launch)$ ]]; }
 
-# live ROLE NUMBER SIGNAL MEANING: runs a process that gets the signal.
+# live ROLE NUMBER SIGNAL MEANING: runs a process that receives the signal.
 live() {
   local role="$1" number="$2" signal="$3" meaning="$4" what="SIG$3 to $1" before
   logdir="${WORK}/$1-$2" port="${WORK}/$1-$2.port" log="${WORK}/$1-$2.log"
@@ -173,7 +173,7 @@ live() {
       ;;
     nothing)
       kill "-${number}" "${PID}"
-      # local has no status.
+      # `local` has no status.
       [[ "${role}" == local ]] || await "${what}: training continues" 20 trains_beyond "${port}" "$(step "${port}")"
       stops_by_term "${what}"
       ;;
@@ -210,7 +210,7 @@ live_all() {
   exit "${failures}"
 }
 
-# Tests a stop when no thread can be started, as when a container has used up its process ids.
+# Tests a stop when no thread can be started, e.g. because a container has used up its process ids.
 stop_without_threads() {
   local as=()
   # The limit only applies to users other than root.
@@ -237,10 +237,10 @@ stop_without_threads() {
 
 start "${WORK}/shared.log" "${CHIEF}" "${CONFIG}" --logdir="${WORK}/shared" --listen=127.0.0.1:0 \
   --port_file="${WORK}/shared.port"
-# The worker next to which the others start.
+# A worker for the shared run, beside which the others start.
 await "the shared chief listens" 20 test -s "${WORK}/shared.port"
 start "${WORK}/shared.worker.log" "${WORKER}" --master="grpc://127.0.0.1:$(cat "${WORK}/shared.port")"
-# The program under launch: it declares the run, and computes.
+# The program for launch. It declares the run, and computes.
 cat >"${WORK}/declare" <<END
 #!/usr/bin/env bash
 if [[ ! -d "\${LOCKSTEP_LAUNCH}/declared" ]]; then
@@ -262,7 +262,7 @@ live_beside() {
   jobs+=($!)
 }
 readonly ALL=({1..31} 34)
-# These launchers share the code of `run`: a signal of each row is enough.
+# These launchers share `run`'s code, so one signal from each row is enough.
 readonly SOME=(1 3 9 12 13 14 15 17 20)
 live_beside chief 3 "${ALL[@]}"
 live_beside local 3 "${ALL[@]}"

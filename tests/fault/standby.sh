@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Tests a standby with real processes: it replaces a chief that is killed and one that is frozen. The frozen chief, once
-# it wakes, ends and changes no file. With the deterministic policy the weights are those of an undisturbed run; with
-# ASYNC each update is in every checkpoint once (asynchronous.sh says how that is counted).
+# Tests a standby with real processes: it replaces a killed chief and a frozen one. When the frozen chief wakes, it ends
+# without changing a file. Under DETERMINISTIC, the weights are the same as in an undisturbed run. Under ASYNC, every
+# checkpoint contains each update once (asynchronous.sh describes how that is counted).
 # Usage: standby.sh CHIEF WORKER LOCKSTEP CONFIG COUNT_BATCHES   (the binaries and a run's configuration)
 set -uo pipefail
 
@@ -26,7 +26,7 @@ checkpoint { every_steps: 500 keep: 0 }
 cluster { lease_seconds: 5 }
 CONFIGURATION
 
-# A thread in a system call, such as a rename that waits for the disk, stops later than the others.
+# A thread in a system call, such as a rename that waits for the disk, stops later than other threads.
 is_paused() {
   local states
   states="$(sed -n 's/^State:\s*\(.\).*/\1/p' "/proc/$1"/task/*/status)"

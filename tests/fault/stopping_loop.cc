@@ -1,5 +1,5 @@
-// The program of tests/fault/stopping_loops.sh: its own code, or its input, ends the run. Loops of the same gradients
-// have them transformed in different ways, with the same bits.
+// The program of tests/fault/stopping_loops.sh. Its own code, or its input, ends the run. The loops compute the same
+// gradients, transformed in different ways that produce the same bits.
 #include <any>
 #include <cstdint>
 #include <iostream>
@@ -41,7 +41,7 @@ constexpr char kTotalLoss[] = R"(
 constexpr char kOptimizer[] = "momentum { momentum: 0.9 } learning_rate { initial: 0.05 } clip { by_norm: 0.5 }";
 constexpr absl::Duration kSavePeriod = absl::Milliseconds(20);
 
-// Sets the rate at each step, negates the bias at each hundredth step, counts these changes in `extra`, and stops at
+// Sets the rate at each step, and negates the bias every hundred steps. Counts the negations in `extra`, and stops at
 // `last_step`.
 struct Negating {
   absl::StatusOr<slim::TrainStepResult> operator()(Session& session, const TrainOp& op,
@@ -77,7 +77,7 @@ struct Negating {
   int64_t last_step;
 };
 
-// The ways of making the same gradients, but for `trains_bias`.
+// Different ways to make the same gradients, except for `trains_bias`.
 struct OpOptions {
   bool by_functions = false;
   bool summarize = false;
@@ -97,7 +97,7 @@ absl::StatusOr<TrainOp> MakeTrainOp(const Program& program, const OpOptions& opt
   return train_op.WithSpec(program.WithFlags(train_op.spec));
 }
 
-// An input without a single batch.
+// An input without any batch.
 class NoBatches : public BatchSource {
  public:
   explicit NoBatches(ExampleSpec spec) : spec_(std::move(spec)) {}
@@ -120,7 +120,7 @@ absl::Status PrintLoss(const absl::StatusOr<absl::optional<double>>& loss) {
   return absl::OkStatus();
 }
 
-// Returns a hook whose best loss is the first one, so that the run ends at `last_step`.
+// Returns a hook whose first loss stays the best, so that the run ends at `last_step`.
 absl::StatusOr<std::unique_ptr<EarlyStoppingHook>> NeverImproves(int64_t last_step) {
   EarlyStoppingOptions options;
   options.patience = last_step - 1;
@@ -194,7 +194,7 @@ absl::Status TrainWithSupervisor(Program* program, int64_t last_step) {
   return PrintLoss(loss);
 }
 
-// Trains and evaluates in turns, in one process.
+// Alternates training and evaluation in one process.
 absl::Status TrainAndEvaluate(Program* program, int64_t last_step) {
   ASSIGN_OR_RETURN(const TrainOp train_op, MakeTrainOp(*program, {/*by_functions=*/true}));
   TrainOpEstimatorOptions estimator;

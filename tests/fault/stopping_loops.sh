@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Runs loops whose own code ends the run, as real processes: alone, and as a chief and two workers, with the chief
-# killed twice and a worker once. All must end at the same step with the same bits, and return the loss of that step.
-# Loops that transform the same gradients in different ways have the same bits. Started again, most programs change
-# nothing. A run whose input is empty ends well, every time.
-#   LOOPS_SEED=N in the environment draws the same kills again.
+# Runs loops whose own code ends the run as real processes: alone, and as a chief and two workers, with the chief killed
+# twice and a worker once. All must end at the same step with the same bits, and return the loss of that step. Loops
+# that transform the same gradients in different ways must have the same bits. When restarted, most programs change
+# nothing. A run whose input is empty ends successfully every time.
+#   LOOPS_SEED=N in the environment repeats the kills of seed N.
 set -uo pipefail
 
 PROGRAM="$(readlink -f "$1")" LOCKSTEP="$(readlink -f "$2")"
@@ -111,7 +111,7 @@ for loop in kwargs step_function hook monitor supervisor; do
   check_end
   alone="$(digest)" loss="$(<"${logdir}.out")"
   [[ "${loss}" == "loss "[0-9]* ]] || fail "it returned \"${loss}\""
-  # A step function changes the bias.
+  # The step function changes the bias, so its digest differs.
   if [[ "${loop}" != step_function ]]; then
     same="${same:-${alone}}"
     [[ -n "${same}" && "${alone}" == "${same}" ]] || fail "digest ${alone}, of another loop ${same}"

@@ -1,17 +1,17 @@
 #!/usr/bin/env bash
 # Stops runs at random instants, in every way that a run can be stopped, and resumes each time. A stop must save the
-# last committed step, exit with code 143, and not take long; the final weights must be those of an undisturbed run.
-# Only stops save, so no timer can hide a lost step.
-# Usage: stops.sh STOPS CHIEF WORKER LOCKSTEP CONFIG...   (STOPS of each configuration)
-#   STOPS_SEED=N in the environment draws the same ways and delays again.
+# last committed step, exit with code 143, and not take long. The final weights must be the same as in an undisturbed
+# run. Only stops save, so no timer can hide a lost step.
+# Usage: stops.sh STOPS CHIEF WORKER LOCKSTEP CONFIG...   (STOPS for each configuration)
+#   STOPS_SEED=N in the environment repeats the ways and delays of seed N.
 set -uo pipefail
 
 readonly STOPS="$1" CHIEF="$2" WORKER="$3" LOCKSTEP="$4"
 readonly CONFIGS=("${@:5}")
-# Stops that waited for anything but the disk have taken 20 s.
+# Stops that waited for anything except the disk have taken 20 s.
 readonly LIMIT_MS=10000
 readonly SIGNALS=(TERM INT HUP)
-# No run ends by itself, and only stops save.
+# Runs do not end by themselves, and only stops save.
 readonly ENDLESS=(--steps=1000000000 --set=checkpoint.every_seconds=0)
 SEED="${STOPS_SEED:-$((EPOCHSECONDS % 32768))}"
 WORK="$(mktemp -d)"
@@ -26,7 +26,7 @@ end_all() {
 }
 trap 'end_all; rm -rf "${WORK}"' EXIT
 trap 'exit 143' TERM INT
-# Puts jobs into process groups of their own, because a shell's other background jobs ignore SIGINT.
+# Puts each job into its own process group, because a shell's background jobs otherwise ignore SIGINT.
 set -m
 
 now_ms() { echo $((${EPOCHREALTIME/./} / 1000)); }
@@ -38,10 +38,10 @@ fail() {
   failures=$((failures + 1))
 }
 
-# Prints the step of the checkpoint that the next start restores; nothing if there is none.
+# Prints the step of the checkpoint that the next start restores, or nothing if there is none.
 step_on_disk() { sed -n 's/^model_checkpoint_path: "model.ckpt-\(.*\)"/\1/p' "${logdir}/checkpoint" 2>/dev/null; }
 
-# Prints the step reported by the chief at port $1; nothing if it does not answer.
+# Prints the step reported by the chief at port $1, or nothing if it does not answer.
 reported_step() {
   [[ -n "$1" ]] || return 0
   timeout 5 "${LOCKSTEP}" status --master="grpc://127.0.0.1:$1" --json 2>/dev/null |
@@ -91,7 +91,7 @@ check_stop() {
   elif [[ -n "${reported}" ]] && ((reported > saved)); then
     fail "${what}: exit code ${code}, and step ${reported} was not saved"
   elif [[ "${code}" != 143 && "${code}" != $((128 + $(kill -l "${signal}"))) ]]; then
-    # The run had not begun to train; the process may not even have installed its signal handlers.
+    # The run had not begun to train, and the process may not even have installed its signal handlers.
     fail "${what}: exit code ${code}"
   fi
   ((${disk:-0} >= saved)) || fail "${what}: back from step ${saved} to ${disk:-none}"
@@ -114,7 +114,8 @@ stop_run() {
     "${logdir}/log/chief.log" "${reported}" "${began}"
 }
 
-# stop_by_hand ORDER WORKERS DELAY SIGNAL FLAGS...: runs a chief and workers; ORDER says which get the signal first.
+# stop_by_hand ORDER WORKERS DELAY SIGNAL FLAGS...: runs a chief and workers; ORDER determines which get the signal
+# first.
 stop_by_hand() {
   local order="$1" workers="$2" delay="$3" signal="$4" reported began
   rm -f "${logdir}".*.log
@@ -153,7 +154,7 @@ try_configuration() {
   name="$(basename "${config}" .textproto)"
   logdir="${WORK}/${name}"
   saved=0 slowest=0 in_training=0
-  # Delays are below `span` milliseconds, which grows until the run has time to begin.
+  # Delays are below `span` milliseconds, which increases until the run has time to begin.
   local stop workers delay signal memory span=700 in_training_before
   for ((stop = 0; stop < STOPS; ++stop)); do
     workers=$((1 + RANDOM % 2)) delay=$((RANDOM % span)) signal="${SIGNALS[RANDOM % 3]}"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs `lockstep task` as several launchers do, with real processes that are killed and stopped. The digest must be that
-# of one process.
+# Runs `lockstep task` as several launchers do, with real processes that are killed and stopped. The digest must be the
+# same as with a single process.
 # Usage: task.sh CHIEF WORKER LOCKSTEP CONFIG   (the binaries, and a run's configuration)
 set -uo pipefail
 
@@ -9,7 +9,7 @@ WORKER="$(readlink -f "$2")"
 CONFIG="$(readlink -f "$4")"
 LOCKSTEP_CHIEF_BINARY="$(readlink -f "$1")"
 readonly LOCKSTEP WORKER CONFIG STEPS=500
-# A master file:PATH makes the chief listen on all interfaces, for tasks of other machines.
+# The master file:PATH makes the chief listen on all interfaces, for tasks on other machines.
 export LOCKSTEP_CHIEF_BINARY LOCKSTEP_ADVERTISE=127.0.0.1 LOCKSTEP_INSECURE=1
 # shellcheck source=tests/fault/expectations.sh
 source "$(dirname "$0")/expectations.sh"
@@ -30,7 +30,7 @@ start_task() {
   start "${log}" env --default-signal "${variables[@]}" "${LOCKSTEP}" task "$@"
 }
 
-# child_of PROCESS WORD: prints the child of a task whose command line has the word.
+# child_of PROCESS WORD: prints the task's child whose command line has the word.
 child_of() {
   local child
   for child in $(cat "/proc/$1/task/$1/children"); do
