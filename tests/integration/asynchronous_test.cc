@@ -14,7 +14,7 @@ TestCluster::Options OptionsOf(const config::v1::RunSpec& config) {
   return options;
 }
 
-// Stream 0 has the batches of the only slot, and its random numbers.
+// Stream 0 has the only slot's batches and random numbers.
 TEST(AsynchronousTest, ALoneWorkerComputesTheSameBits) {
   config::v1::RunSpec config = SmallRunSpec(/*steps=*/20, /*slots=*/1);
   const auto deterministic = TrainAndDigest(OptionsOf(config), /*workers=*/1);
@@ -33,8 +33,8 @@ TEST(AsynchronousTest, EachStreamReadsTheWholeInput) {
   config.mutable_input()->set_epochs(1);
   config.mutable_input()->mutable_split(0)->mutable_synthetic()->set_examples(10 * config.input().batch_size());
   TestCluster::Options options = OptionsOf(config);
-  // No stream ends before both workers have one: each waits for the other at its second batch. Workers that join read
-  // the first one too.
+  // No stream ends before both workers have one, because each waits for the other at its second batch. Workers that
+  // join read the first batch, too.
   Mutex mutex;
   CondVar arrived;
   int readers = 0;

@@ -1,5 +1,5 @@
-// The weights depend only on configuration, data and seed. Uses a cluster without sockets: its threads only run our own
-// code, so that the thread sanitizer sees all data that they share.
+// The weights depend only on configuration, data and seed. Uses a cluster without sockets, whose threads run only our
+// own code, so that the thread sanitizer sees all data that they share.
 #include <algorithm>
 #include <cstdint>
 #include <string>

@@ -46,7 +46,7 @@ TEST(BitsTest, DoNotDependOnThreeLocalWorkers) {
   EXPECT_EQ(*digest, Reference());
 }
 
-// Trains to the end with two workers, one of which has this number of threads. Kills the other worker and the chief
+// Trains to the end with two workers, one of which has `compute_threads` threads. Kills the other worker and the chief
 // three times.
 void TrainAndKill(TestCluster* cluster, int compute_threads = 1) {
   ASSERT_TRUE(cluster->StartChief().ok());
@@ -73,7 +73,7 @@ config::v1::RunSpec Compressed(const Kind& kind) {
   return config;
 }
 
-// Compression changes the weights, but they still do not depend on anything else.
+// Compression changes the weights, but they still depend on nothing else.
 class CompressedBitsTest : public testing::TestWithParam<Kind> {
  protected:
   CompressedBitsTest() { options_.config = Compressed(GetParam()); }

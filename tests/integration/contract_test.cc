@@ -1,5 +1,5 @@
-// Workers that compute different results than their run, over real servers. Each is detected, by name, when it joins or
-// when it is audited, and the weights are those of a run without it.
+// Workers whose results differ from their run's, over real servers. Each is detected, by name, when it joins or when it
+// is audited. The weights are the same as in a run without it.
 #include <algorithm>
 #include <atomic>
 #include <string>
@@ -30,7 +30,8 @@ class ContractTest : public ::testing::TestWithParam<bool> {
     EXPECT_TRUE(digest.ok()) << digest.status();
     return digest.value_or("none");
   }
-  // Lets worker 1 join a run while worker 0 waits at step 5, and expects that it is refused. Returns the error message.
+  // Lets worker 1 join a run while worker 0 waits at step 5, and expects that worker 1 is refused. Returns the error
+  // message.
   std::string RefusalOfSecond() {
     const std::string expected = Undisturbed();
     std::atomic<bool> refused{false};
@@ -122,8 +123,8 @@ TEST_P(ContractTest, TheCanaryOutlivesTheChief) {
   EXPECT_TRUE(absl::IsFailedPrecondition(cluster.JoinWorker(cluster.StartWorker())));
 }
 
-// The first step at which worker 1 computes wrong results, like a machine whose memory has become faulty. All its slots
-// are wrong from then on, but its canary is right.
+// The first step at which worker 1 computes wrong results, like a machine whose memory has become faulty. From then on,
+// all its slots are wrong, but its canary is right.
 constexpr int64_t kFlip = 10;
 
 class AuditTest : public ContractTest {
@@ -178,7 +179,7 @@ TEST_P(AuditTest, NamesTheWorkerWhoseMemoryErrs) {
   EXPECT_GT(status.audit().differences(), 0);
   EXPECT_GE(status.audit().compared(), status.audit().differences());
   const int64_t step = status.global_step();
-  while (cluster.chief()->GetStatus().global_step() < step + 5) std::this_thread::yield();  // only logged
+  while (cluster.chief()->GetStatus().global_step() < step + 5) std::this_thread::yield();  // it is only logged
 }
 
 TEST_P(AuditTest, AFlippedBitFailsTheRunBeforeCommit) {

@@ -1,6 +1,6 @@
 // Runs that end before the last step, over real servers: because of a contribution that requests it, the end of the
-// input, or an explicit request. With any number of workers, delays and kills, the run ends at the same step with the
-// same weights, and all processes succeed.
+// input, or an explicit request. With any number of workers, delays and kills, the run must end at the same step with
+// the same weights, and all processes must succeed.
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -58,8 +58,8 @@ class EndingModel : public Model {
   const int64_t step_, slot_;
 };
 
-// Produces values that are not finite, each at a different step: the loss of two slots, the gradients of a third, an
-// update value of a fourth.
+// Produces values that are not finite, each at a different step: the losses of two slots, the gradients of a third, and
+// an update value of a fourth.
 class DivergingModel : public Model {
  public:
   explicit DivergingModel(std::unique_ptr<Model> model) : model_(std::move(model)) {}
@@ -109,7 +109,7 @@ class EndsTest : public ::testing::Test {
  protected:
   EndsTest() { options_.config = SmallRunSpec(kSteps, kSlots); }
 
-  // Trains with this number of workers. Repeatedly kills the chief, or a worker, and starts another one. Returns the
+  // Trains with this number of workers. Repeatedly kills the chief or a worker, and starts another one. Returns the
   // digest.
   std::string Train(int workers, uint64_t seed) {
     TestCluster cluster(options_);
@@ -187,8 +187,8 @@ TEST_F(EndsTest, SkippedNonFiniteStepsOnlyCount) {
   };
   options_.config.mutable_training()->set_skip_non_finite(true);
   const std::string digest = ExpectOneEnd(kSteps);
-  // Also tests an undisturbed run with values that the worker maps: exactly these four steps are skipped, and each has
-  // the same checkpoint as the previous step.
+  // Also tests an undisturbed run in which the worker maps the values. Exactly these four steps are skipped, and each
+  // has the same checkpoint as the previous step.
   options_.share_memory = true;
   options_.config.mutable_checkpoint()->set_every_steps(1);
   options_.config.mutable_checkpoint()->set_keep(0);

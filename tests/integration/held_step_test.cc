@@ -1,5 +1,5 @@
-// A worker that gets a second token in a step, after it has received values of the next step, computes with the values
-// of its step.
+// A worker that gets a second token in a step after it has received values of the next step computes with the values of
+// its own step.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -81,7 +81,7 @@ class Hand {
   StepChannel::Assignment assignment_;
 };
 
-// Returns the bytes sent to "a": the status lists workers by name.
+// Returns the bytes sent to "a". The status lists workers by name.
 int64_t BytesSentToTheFirst(const TestCluster& cluster) { return cluster.chief()->GetStatus().worker(0).bytes_sent(); }
 
 TEST(HeldStepTest, ASecondTokenFindsItsStepsValues) {
@@ -107,7 +107,7 @@ TEST(HeldStepTest, ASecondTokenFindsItsStepsValues) {
   const int64_t step = a.token().step();
   a.ExpectValuesOfTheStep();
 
-  // The large variable becomes complete, and its next values go to the first worker. Then the second worker dies.
+  // The large variable is completed, and its next values are sent to the first worker. Then the second worker dies.
   b.Report();
   b.Send(1);
   const int64_t sent = BytesSentToTheFirst(cluster);

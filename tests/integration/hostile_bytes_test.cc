@@ -1,4 +1,4 @@
-// Clients that do not speak the protocol: random bytes, connections and calls. The run continues unchanged.
+// Clients that do not speak the protocol: random bytes, connections and calls. The run must continue unchanged.
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -103,7 +103,7 @@ class Socket {
   Socket(const Socket&) = delete;
   ~Socket() { close(fd_); }
   void Send(const std::string& bytes) {
-    // The server may hang up in the middle.
+    // The server may hang up before everything is sent.
     for (size_t at = 0; at < bytes.size();) {
       const ssize_t sent = send(fd_, bytes.data() + at, bytes.size() - at, MSG_NOSIGNAL);
       if (sent <= 0) return;
@@ -127,8 +127,7 @@ std::string RandomBytes(std::mt19937* random, size_t n) {
   return bytes;
 }
 
-// Returns the number of connections that the limit on open files allows, with two descriptors each in this process; at
-// most 1000.
+// Returns how many connections the limit on open files allows, with two descriptors each in this process; at most 1000.
 int ManyConnections() {
   rlimit files;
   EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
@@ -143,7 +142,7 @@ TEST(HostileBytesTest, MessagesThatAreNoneAreNamed) {
   const std::vector<std::pair<std::string, std::string>> steps = {
       {std::string("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff", 11), "malformed"},  // an endless number
       {std::string("\x00", 1), "a malformed tag"},
-      {std::string("\x08", 1), "field 1 is malformed"},                      // cut
+      {std::string("\x08", 1), "field 1 is malformed"},                      // truncated
       {std::string("\x3a\xff\xff\xff\xff\x0f", 6), "field 7 is malformed"},  // a piece of 4 GiB
       {std::string("\x32\xff\xff\xff\xff\x0f", 6), "field 6 is malformed"},  // a report of 4 GiB
       {std::string("\x32\x02\x08", 3), "field 6 is malformed"},
@@ -196,14 +195,14 @@ TEST(HostileBytesTest, AMessageOverTheLimitIsRefused) {
   run.ExpectSameWeights();
 }
 
-// Returns a message of empty elements, two bytes each.
+// Returns a message that consists of empty elements, two bytes each.
 std::string EmptyElements(char tag, size_t bytes) {
   std::string message;
   for (size_t i = 0; i < bytes / 2; ++i) message.append({tag, '\0'});
   return message;
 }
 
-// Returns the peak memory of this process since the last call of ForgetPeak, in bytes.
+// Returns the peak memory of this process since the last call to ForgetPeak, in bytes.
 int64_t Peak() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);) {
@@ -224,7 +223,7 @@ TEST(HostileBytesTest, AMessageTakesAFewTimesItsBytes) {
   const std::vector<std::pair<std::string, std::string>> messages = {
       {kStep, EmptyElements('\x32', kBytes)},  // reports
       {kStep, EmptyElements('\x3a', kBytes)},  // pieces
-      {kStep, EmptyElements('\x58', kBytes)},  // a message as a number
+      {kStep, EmptyElements('\x58', kBytes)},  // a message encoded as a number
       {kStep, session + EmptyElements('\x58', kBytes)},
       {kStep, session + EmptyElements('\x32', kBytes)},                          // reports in a session
       {"/lockstep.v1.ChiefService/OpenSession", EmptyElements('\x7a', kBytes)},  // unknown fields
@@ -237,7 +236,7 @@ TEST(HostileBytesTest, AMessageTakesAFewTimesItsBytes) {
     const int64_t before = Peak();
     EXPECT_EQ(SendRaw(channel, message.first, message.second).error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED)
         << message.first;
-    // Several copies of the message itself are in transit in this process.
+    // Several copies of the message are in transit in this process.
     EXPECT_LT(Peak() - before, 100 << 20) << message.first;
   }
   run.ExpectSameWeights();
@@ -260,7 +259,7 @@ TEST(HostileBytesTest, CompressedMessagesAreRefused) {
 
 TEST(HostileBytesTest, UnfinishedMessagesGiveWayToOthers) {
   FaultInjectedRun run;
-  // Bytes that begin an HTTP/2 call of Step, and one byte of a message of 8 MiB.
+  // The bytes that begin an HTTP/2 call of Step, and one byte of an 8 MiB message.
   const std::string begin("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00", 33);
   std::string headers;
   const auto add = [&headers](const std::string& name, const std::string& value) {
@@ -292,7 +291,7 @@ TEST(HostileBytesTest, UnfinishedMessagesGiveWayToOthers) {
       sockets.back()->Send(frame(1, 4, stream, headers) + frame(0, 0, stream, std::string("\0\0\x80\0\0x", 6)));
     }
   }
-  // Must happen while the good worker is stuck; otherwise the run may be over before this worker gets a token.
+  // This must happen while the good worker is stuck. Otherwise the run may be over before this worker gets a token.
   ProtoOnlyWorker stranger(run.address(), "proto_only_worker", 1);
   ASSERT_NO_FATAL_FAILURE(stranger.Open());
   grpc::ClientContext context;
@@ -315,7 +314,7 @@ TEST(HostileBytesTest, ClosesConnectionsOfOtherProtocols) {
       std::string("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", 11) + RandomBytes(&random, 506),
       "SSH-2.0-OpenSSH_9.2p1\r\n",
       std::string(1 << 16, '\0'),
-      // HTTP/2's preface, and then the header of a frame of 16 MiB without its contents, a frame of unknown type, or a
+      // HTTP/2's preface, followed by the header of a 16 MiB frame without its contents, a frame of unknown type, or a
       // call on stream 0.
       std::string("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\xff\xff\xff\x00\x00\x00\x00\x00\x01", 33),
       std::string(
@@ -358,7 +357,7 @@ TEST(HostileBytesTest, SilentConnectionsEnd) {
 
 TEST(HostileBytesTest, SilentStreamsEnd) {
   ChiefServer::Options server;
-  // Not shorter, because the connection itself must stay open even on a busy machine.
+  // A shorter limit would not work, because the connection itself must stay open even on a busy machine.
   server.silence_limit = absl::Seconds(8);
   FaultInjectedRun run(server);
   const auto channel = NewConnection(run.address());

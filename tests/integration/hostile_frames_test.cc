@@ -1,5 +1,5 @@
-// Workers that each break one rule of proto/lockstep/v1/chief.proto. The error names the rule, and the run continues
-// unchanged.
+// Workers that each break one rule of proto/lockstep/v1/chief.proto. The error must name the rule, and the run must
+// continue unchanged.
 #include <functional>
 #include <limits>
 #include <string>
@@ -20,11 +20,11 @@ using Frames = std::vector<v1::StepRequest>;
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
 
-// The pieces of a contribution begin with the two of hidden/kernel. A fault must not send all pieces, because that
+// A contribution's pieces begin with the two pieces of hidden/kernel. A fault must not send all pieces, because that
 // would complete the step.
 struct Fault {
   std::string name;
-  // Returns the frames to send instead of a whole contribution.
+  // Returns the frames to send instead of the whole contribution.
   std::function<Frames(const v1::StepRequest& whole)> frames;
   grpc::StatusCode code;
   std::string text;
@@ -51,7 +51,7 @@ Fault WrongPiece(const std::string& name, std::function<void(v1::TensorPiece*)> 
   return {name, frames, grpc::StatusCode::INVALID_ARGUMENT, text};
 }
 
-// Sends the first part of a contribution, then a second one.
+// Sends the first part of a contribution twice, modified by `change` the second time.
 Fault Twice(const std::string& name, std::function<void(v1::StepRequest* second)> change, grpc::StatusCode code,
             const std::string& text) {
   const auto frames = [change](v1::StepRequest whole) {
@@ -306,7 +306,7 @@ TEST(HostileFramesTest, AHalfContributionCostsALeaseAtMost) {
   while (received() == asked) std::this_thread::yield();
   run.Release();
   while (run.chief()->GetStatus().global_step() < FaultInjectedRun::kHeldStep + 2) std::this_thread::yield();
-  // A late contribution is dropped, and is not an error.
+  // A late contribution is dropped, but is not an error.
   ASSERT_TRUE(stream->Write(rest));
   while (stranger.results().empty() && stranger.ReadToken(stream.get(), &token)) {
   }

@@ -16,7 +16,8 @@ namespace {
 
 // The maximum memory that a hundred connections may cost the chief.
 constexpr int64_t kMostBytes = 16 << 20;
-// The maximum if they begin as many calls as possible: 1024, with 16 on each connection. A call takes 6 to 12 KiB.
+// The limit for connections that begin as many calls as possible: 1024, with 16 on each connection. A call takes 6 to
+// 12 KiB.
 constexpr int64_t kMostBytesOfCalls = 64 << 20;
 
 constexpr uint8_t kSettings = 4, kPing = 6, kContinuation = 9;
@@ -44,9 +45,9 @@ void ReadToTheEnd(Http2Peer* peer) {
   }
 }
 
-// Sends `flood` on a hundred connections, which stay open on this side; every second one acknowledges the server's
-// settings. Expects that the server closes each connection and that its memory stays bounded, and that the worker next
-// to them trains the same weights.
+// Sends `flood` on a hundred connections, which stay open on this side. Every second one acknowledges the server's
+// settings. Expects that the server closes each connection, that its memory stays bounded, and that the good worker
+// trains the same weights.
 void ExpectRefused(const std::string& flood, int64_t most_bytes = kMostBytes) {
   FaultInjectedRun run;
   const MemoryGrowth growth;
@@ -62,7 +63,7 @@ void ExpectRefused(const std::string& flood, int64_t most_bytes = kMostBytes) {
   run.ExpectSameWeights();
 }
 
-// Returns headers that begin in one frame and continue in `frames` others with the same contents, without an end.
+// Returns headers that begin in one frame and continue in `frames` others with the same contents, without ever ending.
 std::string Endless(const std::string& beginning, const std::string& more, int frames) {
   std::string flood = Encode(Http2Peer::kHeaders, kNone, 1, beginning);
   for (int i = 0; i < frames; ++i) flood += Encode(kContinuation, kNone, 1, more);
@@ -74,7 +75,7 @@ TEST(Http2FloodsTest, EndlessHeadersEndTheConnection) {
   ExpectRefused(Endless(RequestHeaders(), Header("name", std::string(8000, 'a')), 256));
 }
 
-// A header of 4 GiB: gRPC keeps the bytes that have arrived.
+// The header claims 4 GiB. gRPC keeps the bytes that have arrived.
 TEST(Http2FloodsTest, AnEndlessHeaderEndsTheConnection) {
   const std::string beginning("\0\4name\x7f\x80\x80\x80\x80\x0f", 12);
   ExpectRefused(Endless(RequestHeaders() + beginning, std::string(16384, 'a'), 64));
@@ -85,7 +86,7 @@ TEST(Http2FloodsTest, AnEndlessNumberEndsTheConnection) {
   ExpectRefused(Endless(RequestHeaders() + std::string("\0\x7f", 2), std::string(16384, '\x80'), 64));
 }
 
-// Four thousand bytes, each of which stands for a header of four kilobytes.
+// Sends four thousand bytes, each of which stands for a 4 KB header.
 TEST(Http2FloodsTest, RepeatedHeadersEndTheConnection) {
   const std::string header = Header(std::string(3900, 'k'), "v", /*indexed=*/true);
   ExpectRefused(Headers(1, RequestHeaders() + header + std::string(4000, '\xbe')));
@@ -120,7 +121,7 @@ TEST(Http2FloodsTest, InvalidHeadersEndTheConnection) {
   ExpectRefused(Headers(1, Header("grpclb_client_stats", "x") + RequestHeaders() + more));
 }
 
-// CVE-2023-32732 and CVE-2024-7246: the peer only loses its own connection, which no other peer uses.
+// CVE-2023-32732 and CVE-2024-7246. The peer only loses its own connection, which it shares with no other peer.
 TEST(Http2FloodsTest, AnInvalidBinaryHeaderEndsNothingElse) {
   FaultInjectedRun run;
   Http2Peer peer(run.address());

@@ -1,4 +1,4 @@
-// Sends a variable larger than the limits of gRPC and protobuf over the wire, and saves and restores it.
+// Sends a variable that exceeds the limits of gRPC and protobuf over the wire, and saves and restores it.
 #include <algorithm>
 #include <cstring>
 #include <fstream>
@@ -25,10 +25,10 @@ namespace {
 
 constexpr int64_t kElements = LOCKSTEP_TEST_ELEMENTS;
 constexpr int64_t kBytes = kElements * int64_t{sizeof(float)};
-// Elements in a frame: more than 4 MiB, gRPC's default limit.
+// The number of elements in a frame, which exceeds 4 MiB, gRPC's default limit.
 constexpr int64_t kFrameElements = 20 * 65536;
 
-// The values and one gradient of a step, twice.
+// Two copies of a step's values and one gradient.
 constexpr int64_t kNeededBytes = 4 * kBytes;
 
 int64_t AvailableBytes() {
@@ -40,8 +40,8 @@ int64_t AvailableBytes() {
   return 0;
 }
 
-// A chief and a client that does not compute: the gradient of the elements in frame f is f + 1, and so is the decrease
-// of their values in each step.
+// A chief, and a client that does not compute: for the elements in frame f, the gradient is f + 1, and so is the
+// decrease of their values in each step.
 class LargeRun {
  public:
   LargeRun(const std::string& logdir, int64_t steps) {
@@ -66,7 +66,7 @@ class LargeRun {
         grpc::CreateCustomChannel(server_->address(), grpc::InsecureChannelCredentials(), arguments));
   }
 
-  // Gets the values of step `first`, the chief's step. Then contributes to all steps to the run's end, unless
+  // Gets the values of step `first`, the chief's step. Then contributes to all steps until the end of the run, unless
   // `only_look`.
   void Train(int64_t first, bool only_look) {
     v1::OpenSessionRequest open;

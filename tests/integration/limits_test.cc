@@ -1,4 +1,4 @@
-// Tests the table of limits in docs/wire.md, row by row: a peer exceeds the limit of a row by one unit, over a real
+// Tests the table of limits in docs/wire.md, row by row. A peer exceeds the row's limit by one unit, over a real
 // socket. It must get the answer that the row states, the memory of this process (the chief's and the peer's) must stay
 // bounded, and the run must continue. Every row needs a probe, and every probe a row.
 #include <sys/resource.h>
@@ -38,7 +38,8 @@ using ::testing::HasSubstr;
 constexpr grpc::StatusCode kExhausted = grpc::StatusCode::RESOURCE_EXHAUSTED;
 constexpr char kName[] = "stranger";
 constexpr char kStep[] = "/lockstep.v1.ChiefService/Step";
-// The limit of this process, so that connections can reach their limit: it holds the descriptors of both ends.
+// The limit of this process on descriptors, so that connections can reach their limit. The process holds both ends'
+// descriptors.
 constexpr rlim_t kDescriptors = 700;
 
 // A run, and a foreign worker with a session.
@@ -51,7 +52,7 @@ class Target {
   ProtoOnlyWorker* stranger() { return &stranger_; }
   v1::ChiefService::Stub* stub() { return stub_; }
 
-  // Returns the status code of a call of `method` with `request`.
+  // Returns the status code of calling `method` with `request`.
   template <typename Request, typename Reply>
   grpc::StatusCode Call(grpc::Status (v1::ChiefService::Stub::*method)(grpc::ClientContext*, const Request&, Reply*),
                         const Request& request, Reply* reply = nullptr) {
@@ -77,7 +78,7 @@ class Target {
   std::string message_;
 };
 
-// Returns a message with `bytes` bytes in an unknown field.
+// Returns a message whose unknown field has `bytes` bytes.
 template <typename Message>
 Message Padded(size_t bytes) {
   Message message;
@@ -114,7 +115,7 @@ void ExceedSmallRequest(Target* target) {
 }
 
 void ExceedOpenSession(Target* target) {
-  // Elements of two bytes each on the wire, and about 100 bytes once they are parsed.
+  // Each element takes two bytes on the wire, and about 100 bytes once parsed.
   v1::OpenSessionRequest bomb;
   for (int i = 0; i < 3 << 20; ++i) bomb.mutable_model()->add_variables();
   EXPECT_EQ(target->Call(&v1::ChiefService::Stub::OpenSession, bomb), kExhausted) << target->message();
@@ -163,7 +164,7 @@ void ExceedNames(Target* target) {
   v1::RequestEndRequest end;
   end.set_reason(name);
   EXPECT_EQ(target->Call(&v1::ChiefService::Stub::RequestEnd, end), grpc::StatusCode::INVALID_ARGUMENT);
-  // A session must not keep unknown fields.
+  // Sessions must not keep unknown fields.
   for (uint64_t i = 0; i < 20; ++i) {
     v1::OpenSessionRequest open = target->stranger()->open_request();
     open.set_incarnation(i);
@@ -173,7 +174,7 @@ void ExceedNames(Target* target) {
   }
 }
 
-// Sends the frames on a stream, and returns the status with which it ends.
+// Sends the frames on a stream. Returns the status with which the stream ends.
 grpc::Status StepWith(Target* target, const std::vector<v1::StepRequest>& frames) {
   grpc::ClientContext context;
   const auto stream = target->stranger()->NewStream(&context);
@@ -190,7 +191,7 @@ void ExceedFirstFrame(Target* target) {
   EXPECT_EQ(StepWith(target, {first}).error_code(), kExhausted);
 }
 
-// Sends a contribution after `change` on a stream, and returns the status with which it ends.
+// Sends a contribution modified by `change` on a stream. Returns the status with which the stream ends.
 grpc::Status Contribute(Target* target, const std::function<void(v1::StepRequest*)>& change) {
   ProtoOnlyWorker* const stranger = target->stranger();
   grpc::ClientContext context;
@@ -237,7 +238,7 @@ void ExceedReports(Target* target) {
   EXPECT_THAT(large.error_message(), HasSubstr("bytes; at most"));
 }
 
-// Under a policy that is not DETERMINISTIC, in a run of its own.
+// Uses a separate run, because the policy must not be DETERMINISTIC.
 void ExceedStagedContributions(Target* /*target*/) {
   TestCluster::Options options;
   options.config = SmallRunSpec(/*steps=*/1000, /*slots=*/1);
@@ -289,7 +290,7 @@ void ExceedCalls(Target* target) {
     v1::RunStatus status;
     return target->stub()->GetStatus(&context, v1::GetStatusRequest(), &status).error_code();
   };
-  // As many calls of both kinds as there may be, all on one connection.
+  // Makes as many calls of both kinds as are allowed, all on one connection.
   for (int i = 0; i < 64; ++i) {
     watchers.push_back(target->stub()->WatchRun(new_context(), v1::WatchRunRequest()));
     v1::WatchRunReply reply;
@@ -328,7 +329,7 @@ void ExceedConnections(Target* target) {
 }
 
 void ExceedGrpcMemory(Target* target) {
-  // Begins unfinished messages of 8 MiB in more calls than may be without a session, and sends as much of each as the
+  // Begins unfinished 8 MiB messages in more calls than are allowed without a session. Sends as much of each as the
   // server reads before it knows the call.
   std::vector<std::unique_ptr<Http2Peer>> peers;
   for (int i = 0; i < 72; ++i) {
@@ -370,7 +371,7 @@ void ExceedUnreadReply(Target* target) {
   v1::StepRequest leave = target->stranger()->NewRequest(v1::Token());
   leave.set_leave(true);
   peer.SendMessage(1, leave.SerializeAsString());
-  // The peer has not given the chief a flow control window for the rest of the reply.
+  // The peer has not given the chief flow control window for the rest of the reply.
   auto frame = peer.Read();
   while (frame && frame->type != Http2Peer::kResetStream) frame = peer.Read();
   ASSERT_TRUE(frame) << "the connection ended first";
@@ -422,7 +423,7 @@ void ExceedSessions(Target* target) {
   EXPECT_EQ(target->Call(&v1::ChiefService::Stub::Heartbeat, beat), grpc::StatusCode::OK);
 }
 
-// To add a row, add its first column, the growth in MiB that this process is allowed, and the function that exceeds the
+// To add a row, add its first column, the allowed growth of this process in MiB, and the function that exceeds the
 // limit.
 struct Probe {
   const char* row;
@@ -460,7 +461,7 @@ const Probe kProbes[] = {
     {"sessions", 32, ExceedSessions},
 };
 
-// Rows that other tests cover.
+// Rows covered by other tests.
 constexpr const char* kProbedElsewhere[][2] = {
     {"calls of GetCanaryValues that wait for the chief's one thread for them",
      "unary_call_test: needs a thread that stands still"},

@@ -1,4 +1,4 @@
-// Workers and the chief's address: several addresses, and a file that changes.
+// Tests how workers find the chief: by several addresses, or through a file that changes.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -46,7 +46,7 @@ class MasterTest : public ::testing::Test {
 
 TEST_F(MasterTest, AWorkerFollowsAChiefThatMoves) {
   Start("file:/run/chief");
-  const int worker = cluster_->StartWorker();  // before a chief or a file exists
+  const int worker = cluster_->StartWorker();  // starts before a chief or a file exists
   ASSERT_TRUE(cluster_->StartChief().ok());
   const std::string first = cluster_->address();
   ASSERT_TRUE(file_->Write(first).ok());

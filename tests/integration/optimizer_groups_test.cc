@@ -1,4 +1,4 @@
-// Runs with optimizer groups, a clip of the mean gradient and weights of slots, over real servers: the weights depend
+// Runs with optimizer groups, a clip of the mean gradient and slot weights, over real servers. The weights must depend
 // neither on the number of workers nor on a killed chief.
 #include <memory>
 #include <set>
@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t kSteps = 30;
 constexpr int64_t kSlots = 4;
 
-// Gives each slot a weight of its own.
+// Gives each slot a different weight.
 class WeightedModel : public Model {
  public:
   explicit WeightedModel(std::unique_ptr<Model> model) : model_(std::move(model)) {}

@@ -1,5 +1,5 @@
-// Workers that read different data than their run, over real servers. They are refused, by name, and do not affect the
-// run.
+// Workers that read different data than their run, over real servers. They must be refused, by name, and must not
+// affect the run.
 #include <string>
 #include <thread>
 
@@ -40,7 +40,7 @@ config::v1::RunSpec CsvRunSpec() {
   return config;
 }
 
-// A user's input: each byte of a file is an example.
+// A user's input, in which each byte of a file is an example.
 class ByteDataset : public Dataset {
  public:
   ByteDataset(const ExampleSpec& spec, const std::string& bytes)

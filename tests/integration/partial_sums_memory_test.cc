@@ -1,5 +1,5 @@
-// The chief's peak memory when contributions arrive in the worst order: the even slots before all others, or, if they
-// are staged, all of them at once and none of them whole.
+// The chief's peak memory when contributions arrive in the worst order: the even slots before all others or, if they
+// are staged, all of them at once with none complete.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,14 +36,15 @@ constexpr int64_t kStreams = 8;
 constexpr int64_t kElements = 8 << 20;
 constexpr int64_t kModelBytes = kElements * int64_t{sizeof(float)};
 constexpr int64_t kFrameElements = 65536;
-// docs/architecture.md, "Memory": two versions of the values, three partial sums or staged contributions, and 64 MiB.
+// Promised by docs/architecture.md, "Memory": two versions of the values, three partial sums or staged contributions,
+// and 64 MiB.
 constexpr int64_t kPromisedBytes = (2 + 3) * kModelBytes + (64 << 20);
-// Without the limit on partial sums there would be two more contributions, and what gRPC reads ahead varies.
+// Without the limit on partial sums, there would be two more contributions. How much gRPC reads ahead varies.
 constexpr int64_t kVariation = kModelBytes / 2;
 
-// Serves until `end` has a byte. Runs in its own process, whose memory is the chief's alone.
+// Serves until a byte arrives at `end`. Runs in its own process, so that the process's memory is the chief's alone.
 void ServeChief(const std::string& training, int address, int end) {
-  InitializeProcess("chief");  // the heap of the product's chief
+  InitializeProcess("chief");  // sets up the heap like the real chief
   config::v1::RunSpec config;
   CHECK(google::protobuf::TextFormat::ParseFromString(
       absl::StrCat("optimizer { sgd {} learning_rate { initial: 1 } } cluster { lease_seconds: 600 } training { ",
@@ -66,7 +67,7 @@ void ServeChief(const std::string& training, int address, int end) {
 
 class ChiefInAProcess {
  public:
-  // Forks before this process has any other thread. `training`: its TrainingConfig.
+  // Forks, so it must run before this process has other threads. `training` is the TrainingConfig.
   explicit ChiefInAProcess(const std::string& training) {
     std::array<int, 2> address, end;
     CHECK(pipe(address.data()) == 0 && pipe(end.data()) == 0);
@@ -107,13 +108,13 @@ class ChiefInAProcess {
   std::string address_;
 };
 
-// A worker that does not compute: each element of its gradient is its slot plus 1.
+// A worker that does not compute. Each element of its gradient is its slot plus 1.
 class Worker {
  public:
   Worker(const std::string& address, int64_t index) : name_(absl::StrCat("worker-", index)) {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // separate connection
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // uses a separate connection
     stub_ =
         v1::ChiefService::NewStub(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
     v1::OpenSessionRequest open;
@@ -147,8 +148,8 @@ class Worker {
     CHECK(reply.has_token());
     token_ = reply.token();
   }
-  // Contributes, and reads to the end of the run, on a separate thread. Sends the last piece when `ends` is ready, if
-  // it is given. If the worker is assigned a copy of a slot, it leaves as soon as `over` is ready.
+  // Contributes, and reads to the end of the run, on a separate thread. Sends the last piece once `ends`, if given, is
+  // ready. A worker that is assigned a copy of a slot leaves as soon as `over` is ready.
   void Start(std::shared_future<void> over, std::shared_future<void> ends = {}) {
     thread_ = std::thread([this, over, ends] {
       for (int64_t offset = 0; offset < kElements - kFrameElements; offset += kFrameElements) Send(offset);
@@ -174,7 +175,7 @@ class Worker {
     }
     return {};
   }
-  // Blocks until the chief has accepted the contribution, or reads no more of it.
+  // Blocks until the chief has accepted the contribution, or has stopped reading it.
   void AwaitTakenOrWaiting() {
     constexpr int kLooks = 300;
     int64_t received = -1;
@@ -216,12 +217,12 @@ class Worker {
   std::thread thread_;
 };
 
-// Each slot has one worker.
+// Workers that have one slot each.
 class Team {
  public:
   explicit Team(const ChiefInAProcess& chief) {
     for (int64_t i = 0; i < kSlots; ++i) workers_.push_back(std::make_unique<Worker>(chief.address(), i));
-    // At first the first worker gets all slots; it returns them when the others are there.
+    // At first, the first worker gets all slots. It returns them when the others have joined.
     workers_[0]->Ask();
     workers_[0]->ReadToken();
     for (int64_t i = 1; i < kSlots; ++i) workers_[i]->Ask();
@@ -287,7 +288,7 @@ TEST_F(PartialSumsMemoryTest, EvenSlotsFirstStayWithinTheBound) {
   ExpectPeakAsPromised(*chief);
 }
 
-// gRPC must not read what the chief leaves where it is: it would hold nearly every contribution.
+// gRPC must not read what the chief leaves unread, because it would end up holding nearly every contribution.
 TEST_F(PartialSumsMemoryTest, AllSlotsAtOnceStayWithinTheBound) {
   const auto chief = std::move(chiefs_[1]);
   {

@@ -70,7 +70,7 @@ TEST(ReadLocalTest, ReadsSeeOneStepAndDoNotDisturb) {
   ReadSteps steps;
   std::atomic<bool> over{false};
   TestCluster::Options options = LocalCluster(kSteps);
-  // Workers wait, so that there are some reads for every step on average.
+  // Workers wait, so that on average there is at least one read per step.
   options.before_batch = [&](int64_t step) {
     while (steps.count() < step && !over.load()) std::this_thread::yield();
   };
@@ -83,7 +83,7 @@ TEST(ReadLocalTest, ReadsSeeOneStepAndDoNotDisturb) {
       const auto client = cluster.NewClient();
       while (!over.load()) {
         const auto read = ReadAll(client.get(), {});
-        if (absl::IsUnavailable(read.status())) continue;  // no model yet
+        if (absl::IsUnavailable(read.status())) continue;  // there is no model yet
         EXPECT_TRUE(read.ok()) << read.status();
         if (!read.ok()) {
           over = true;

@@ -1,4 +1,4 @@
-// Reads variables during training, over gRPC and by the command line.
+// Reads variables during training, over gRPC and through the command line.
 #include <memory>
 #include <sstream>
 #include <string>

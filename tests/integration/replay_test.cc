@@ -1,4 +1,4 @@
-// Steps and slots of recorded runs, computed again to the same bits (train/replay), with real chiefs and workers.
+// Recomputes steps and slots of recorded runs to the same bits (train/replay), with real chiefs and workers.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -30,8 +30,8 @@ config::v1::RunSpec RecordedRunSpec(int64_t steps, int64_t slots, int64_t save_e
   return config;
 }
 
-// Workers that meet at the second batch of their streams, so that they compute side by side, and wait at batch `held`
-// until the chief was killed and started again.
+// Makes workers meet at the second batch of their streams, so that they compute at the same time. Also makes them wait
+// at batch `held` until the chief has been killed and restarted.
 class Gate {
  public:
   Gate(int workers, int64_t held) : workers_(workers), held_(held) {}
@@ -64,7 +64,7 @@ class Gate {
   bool open_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// Trains to the end; meanwhile, the chief is killed and started again.
+// Trains to the end. Meanwhile, the chief is killed and restarted.
 std::unique_ptr<TestCluster> TrainWithKill(const config::v1::RunSpec& config, int workers, int64_t held) {
   auto gate = std::make_shared<Gate>(workers, held);
   TestCluster::Options options;
@@ -83,7 +83,8 @@ std::unique_ptr<TestCluster> TrainWithKill(const config::v1::RunSpec& config, in
   return cluster;
 }
 
-// Computes the steps after `first` again. Returns the digest of the last one, and adds what was compared.
+// Recomputes the steps after `first`. Returns the digest of the last one, and adds the number of compared checkpoints
+// to `compared`.
 std::string Replay(FileSystem* fs, int64_t first, int64_t last, int* compared) {
   RunReplay::Options options;
   options.fs = fs;
@@ -103,7 +104,7 @@ std::string Replay(FileSystem* fs, int64_t first, int64_t last, int* compared) {
   return CheckpointDigest(*BundleReader::Open(fs, "/replayed").value()).value();
 }
 
-// The logdir's checkpoint also has the positions of streams, which are no values.
+// Excludes the positions of streams, which the logdir's checkpoint also has, but which are not values.
 std::string DigestOfValues(TestCluster* cluster, int64_t step) {
   const std::string prefix = absl::StrCat(TestCluster::kLogdir, "/model.ckpt-", step);
   const auto reader = BundleReader::Open(cluster->fs(), prefix).value();
@@ -125,7 +126,7 @@ TEST(ReplayTest, AsynchronousRunUnderAKill) {
   int compared = 0;
   EXPECT_EQ(Replay(cluster->fs(), 0, 40, &compared), DigestOfValues(cluster.get(), 40));
   EXPECT_EQ(compared, 4);
-  // Contributions cross the checkpoint of step 30, so an earlier one serves.
+  // Contributions span the checkpoint of step 30, so the replay starts from an earlier one.
   EXPECT_EQ(Replay(cluster->fs(), 39, 40, &compared), DigestOfValues(cluster.get(), 40));
 }
 
@@ -158,7 +159,7 @@ TEST(ReplayTest, OrderThatIsNotOnRecord) {
               HasSubstr("/logdir has no order of arrival for step 4; training.record_order keeps it"));
 }
 
-// The tree over the slots of a step, whichever way gradients and values travelled.
+// The replay sums over the same tree of a step's slots, however gradients and values were sent.
 TEST(ReplayTest, DeterministicSteps) {
   for (const char* compression : {"", "gradients: BFLOAT16 values: FLOAT16", "top_k { fraction: 0.1 }"}) {
     config::v1::RunSpec config = RecordedRunSpec(/*steps=*/6, /*slots=*/3, /*save_every=*/2);
@@ -177,7 +178,8 @@ TEST(ReplayTest, DeterministicSteps) {
   }
 }
 
-// With a rate of 1, the step from one checkpoint to the next is the mean of the gradients that the workers computed.
+// With rate 1, the difference between one checkpoint and the next is the mean of the gradients that the workers
+// computed.
 TEST(ReplayTest, DeterministicSlotsMakeTheStep) {
   config::v1::RunSpec config = RecordedRunSpec(/*steps=*/6, /*slots=*/4, /*save_every=*/1);
   config.mutable_optimizer()->mutable_sgd();
@@ -221,7 +223,7 @@ TEST(ReplayTest, DeterministicSlotsMakeTheStep) {
   for (const char* step : {"3", "4"}) {
     ASSERT_TRUE(cluster.fs()->Remove(absl::StrCat("/logdir/model.ckpt-", step, ".index")).ok());
   }
-  // With the steps between, which no checkpoint has.
+  // Includes the steps in between, which have no checkpoint.
   RunReplay::Options replayed;
   replayed.fs = cluster.fs();
   replayed.logdir = TestCluster::kLogdir;

@@ -1,4 +1,4 @@
-// Rings of a foreign worker, at a chief that shares memory (docs/wire.md).
+// A foreign worker's rings, at a chief that shares memory (docs/wire.md).
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -26,7 +26,7 @@ TestCluster::Options SharingCluster() {
   return options;
 }
 
-// A stream of a foreign worker whose first frame offers a ring.
+// A foreign worker's stream, whose first frame offers a ring.
 class Offer {
  public:
   Offer(TestCluster* cluster, const v1::SharedMemoryHandle& ring, bool shares = true)

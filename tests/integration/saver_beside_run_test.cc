@@ -1,4 +1,4 @@
-// A user's Saver in the logdir of a run does not affect the run's checkpoints and bits.
+// A user's Saver in a run's logdir must not affect the run's checkpoints and bits.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -77,7 +77,7 @@ TEST_F(SaverBesideRunTest, TheRunResumesFromItsOwnAndKeepsThem) {
   const std::vector<std::string> before = RunsCheckpoints(&cluster);
   ASSERT_FALSE(before.empty());
 
-  // Saves some variables, with later steps.
+  // Saves some of the variables, with later steps.
   train::SaverOptions options;
   options.fs = cluster.fs();
   options.max_to_keep = 1;

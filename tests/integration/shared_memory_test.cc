@@ -1,4 +1,4 @@
-// A chief and workers on one machine exchange tensors in memory that both have mapped.
+// A chief and workers on one machine exchange tensors through memory that both have mapped.
 #include "lockstep/common/memory/shared_memory.h"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ std::unique_ptr<StepChannel> OpenChannel(ProtoOnlyWorker* stranger, ChiefClient*
   return client->OpenStepChannel(options, stranger->model()).value();
 }
 
-// Sends a contribution without its end; all elements of its gradients are 0.25.
+// Sends a contribution without its end. All elements of its gradients are 0.25.
 void Contribute(const ParameterLayout& layout, const v1::Token& token, StepChannel* channel) {
   std::vector<v1::SlotReport> reports(static_cast<size_t>(token.slot_count()), ReportOf(layout));
   for (size_t i = 0; i < reports.size(); ++i) reports[i].set_slot(token.first_slot() + static_cast<int64_t>(i));
@@ -77,7 +77,7 @@ void Contribute(const ParameterLayout& layout, const v1::Token& token, StepChann
   }
 }
 
-// The bytes on a worker's step stream until it has its token for step 1.
+// The bytes on a worker's Step stream until the worker has its token for step 1.
 struct Carried {
   int64_t received = 0, sent = 0;
 };
@@ -130,7 +130,8 @@ TEST(SharedMemoryTest, AWorkerWithoutATokenDoesItsIdleWork) {
   int calls = 0;
   const auto work = [&] {
     if (++calls != 3) return calls < 3;
-    // Waits until the chief has the request of the waiting worker, so that it gets its share of the next step.
+    // Waits until the chief has received the waiting worker's request, so that this worker gets its share of the next
+    // step.
     while (cluster.chief()->GetStatus().worker(1).bytes_received() == 0) std::this_thread::yield();
     Contribute(ParameterLayout::Create(busy.model()).value(), all->token, channel.get());
     EXPECT_TRUE(channel->AwaitToken().ok());
@@ -142,7 +143,7 @@ TEST(SharedMemoryTest, AWorkerWithoutATokenDoesItsIdleWork) {
   EXPECT_GE(calls, 3) << "as long as it has some";
 }
 
-// A stream of a foreign worker that has sent its first frame.
+// A foreign worker's stream that has sent its first frame.
 class ProtoOnlyStream {
  public:
   ProtoOnlyStream(TestCluster* cluster, const v1::SharedMemoryHandle* gradient_memory)
@@ -156,7 +157,7 @@ class ProtoOnlyStream {
   }
 
   bool values_are_shared() const { return stranger_.reply().has_values_memory(); }
-  // Returns a frame with reports and one piece at this place in the shared memory.
+  // Returns a frame with reports and one piece at the given place in the shared memory.
   v1::StepRequest Piece(uint64_t offset, uint64_t bytes) {
     v1::StepRequest request = stranger_.NewRequest(token_);
     *request.add_report() = ReportOf(ParameterLayout::Create(stranger_.model()).value());
@@ -231,7 +232,7 @@ TEST(SharedMemoryTest, NamesAPieceOutsideTheMemory) {
   }
 }
 
-// Counts the lines of the log that contain a string, while it exists.
+// While it exists, counts the log lines that contain a given string.
 class LogCounter : public google::LogSink {
  public:
   explicit LogCounter(std::string text) : text_(std::move(text)) { google::AddLogSink(this); }
@@ -255,7 +256,7 @@ TEST(SharedMemoryTest, ChecksAHandleOnceTheSessionIsKnown) {
   const auto memory = SharedMemory::Create(1000).value();
   v1::StepRequest request = stranger.AskForToken();
   *request.mutable_gradient_memory() = memory->handle();
-  request.mutable_gradient_memory()->set_bytes(5);  // the memory has another size
+  request.mutable_gradient_memory()->set_bytes(5);  // the memory has a different size
   for (const bool known : {false, true}) {
     const LogCounter refused("a worker's memory is not shared");
     if (!known) request.set_session_id(request.session_id() + 1);

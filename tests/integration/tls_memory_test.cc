@@ -1,4 +1,4 @@
-// The memory that floods inside of TLS take from a chief. No sanitizer runs it, as it measures memory.
+// The chief memory used by floods inside TLS. Sanitizers do not run this test, because it measures memory.
 #include <memory>
 #include <utility>
 #include <vector>
@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// CVE-2023-33953: half of the peers have a certificate.
+// CVE-2023-33953. Half of the peers have a certificate.
 TEST(TlsMemoryTest, EndlessHeadersEndTheConnection) {
   TestKits kits;
   kits.Issue("chief", PeerRole::kChief);

@@ -1,4 +1,5 @@
-// A chief with TLS over real sockets: the table of roles, hostile peers, and certificates that change under a worker.
+// A chief with TLS over real sockets: the table of roles, hostile peers, and certificates that change while a worker
+// runs.
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -32,8 +33,8 @@ using ::testing::HasSubstr;
 constexpr char kService[] = "/lockstep.v1.ChiefService/";
 constexpr char kGetStatus[] = "/lockstep.v1.ChiefService/GetStatus";
 
-// Makes a call whose request is empty, over a connection of its own. Returns OK after its first reply, because some
-// calls last until the run ends; otherwise returns the status that ends it.
+// Makes a call with an empty request, over its own connection. Returns OK after the first reply, because some calls
+// last until the run ends; otherwise returns the status that ends the call.
 absl::Status CallOnce(const std::string& address, const Credentials& credentials, const std::string& method,
                       const std::string& authorization = "") {
   const auto channel = NewChannel(address, credentials, absl::Seconds(5));
@@ -74,7 +75,7 @@ class TlsTest : public ::testing::Test {
     kits_.Issue("chief", PeerRole::kChief);
     kits_.Issue("worker", PeerRole::kWorker);
   }
-  // Starts a chief, whose run has this many steps.
+  // Starts a chief whose run has `steps` steps.
   void Start(int64_t steps = 20, std::function<void(int64_t step)> before_batch = nullptr) {
     TestCluster::Options options;
     options.config = SmallRunSpec(steps, /*slots=*/4);
@@ -188,7 +189,7 @@ TEST_F(TlsTest, OneAuthorityOfTwoRunsKeepsThemApart) {
 }
 
 TEST_F(TlsTest, ClientsRefuseAFalseChief) {
-  // A worker's kit may not serve; with a server of its own it could.
+  // A worker's kit must not serve a run, but a worker with its own server could try.
   TestCluster::Options options;
   options.config = SmallRunSpec(/*steps=*/1, /*slots=*/1);
   kits_.Issue("viewer", PeerRole::kViewer);
@@ -219,7 +220,7 @@ TEST_F(TlsTest, TokensShowTheStatusAlone) {
   EXPECT_TRUE(absl::IsUnauthenticated(Call(Credentials(ca, "some-other-token-01"), kGetStatus)));
   EXPECT_TRUE(absl::IsUnauthenticated(CallOnce(cluster_->address(), Credentials(ca), kGetStatus, "the-new-token-0123")))
       << "without Bearer";
-  // A token in the path is no token.
+  // A token in the path does not count.
   EXPECT_TRUE(absl::IsUnauthenticated(
       Call(Credentials(ca), absl::StrCat(kGetStatus, "?authorization=Bearer%20the-new-token-0123"))));
 }
@@ -286,7 +287,7 @@ class HeldStep {
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// The chief looks at its files every second, so these two tests take a second or two each.
+// The chief checks its files every second, so these two tests take a second or two each.
 TEST_F(TlsTest, RevokedWorkerLosesItsStream) {
   HeldStep held(5);
   Start(/*steps=*/20, [&held](int64_t step) { held.BeforeBatch(step); });
@@ -303,7 +304,7 @@ TEST_F(TlsTest, RevokedWorkerLosesItsStream) {
 TEST_F(TlsTest, KitsAreReplacedUnderARunningWorker) {
   Start(/*steps=*/100000000);
   const int worker = cluster_->StartWorker();
-  // First all processes trust both authorities, then all get new certificates, then the old authority is removed.
+  // First, all processes trust both authorities. Then all get new certificates. Then the old authority is removed.
   kits_.MakeAuthority("new");
   const std::string old_worker = kits_.Issue("old_worker", PeerRole::kWorker);
   const std::string both = kits_.Read("ca/ca.crt") + kits_.Read("new/ca.crt");

@@ -1,5 +1,5 @@
-// Options for gradients and losses affect the weights: one step of gradient descent with rate 1 changes them by the
-// gradient itself.
+// Options for gradients and losses affect the weights. One step of gradient descent with rate 1 changes the weights by
+// exactly the gradient.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -67,13 +67,13 @@ Variables Train(config::v1::RunSpec config) {
   return variables;
 }
 
-// Returns the variables before the first step, by making a step that is too small to change them.
+// Returns the variables before the first step, obtained with a step that is too small to change them.
 Variables Initial(config::v1::RunSpec config) {
   config.mutable_optimizer()->mutable_learning_rate()->set_initial(1e-30f);
   return Train(config);
 }
 
-// Returns the gradient, which is the decrease of the variables in one step.
+// Returns the gradient, i.e. the decrease of the variables in one step.
 Variables GradientOf(const config::v1::RunSpec& config) {
   Variables before = Initial(config);
   for (auto& [name, values] : Train(config)) {
@@ -144,7 +144,7 @@ TEST(TrainingOptionsTest, ClipAllByTheirGlobalNorm) {
 }
 
 TEST(TrainingOptionsTest, ClipTheGradientOfEachSlot) {
-  // Two slots clipped to 0.05 have a mean that is no longer; clipping the mean would leave exactly 0.05.
+  // The mean of two slots clipped to 0.05 is not longer than 0.05. Clipping the mean would leave exactly 0.05.
   const Variables clipped = GradientOf("optimizer { clip { by_global_norm: 0.05 } }");
   double sum = 0;
   for (const auto& [name, values] : clipped) sum += Norm(values) * Norm(values);
@@ -189,7 +189,7 @@ TEST(TrainingOptionsTest, AddSeveralLosses) {
   ExpectNear(GradientOf(both), Plus(Plus(alone(0), 1, alone(1)), 1, alone(2)), 1e-5);
 }
 
-// Returns CSV examples of six features, a label and a weight, from a separate generator.
+// Returns CSV examples with six features, a label and a weight, drawn from a separate generator.
 std::string WeightedCsv(const std::string& name, const std::vector<float>& weights, int wrong_label = -1) {
   std::string text;
   uint32_t state = 1;
@@ -222,7 +222,8 @@ TEST(TrainingOptionsTest, WeighExamples) {
   const Variables last_ignored = GradientOfCsv(WeightedCsv("five", {1, 1, 1, 1, 1, 0}));
   EXPECT_EQ(GradientOfCsv(WeightedCsv("wrong", {1, 1, 1, 1, 1, 0}, 5)), last_ignored);
   EXPECT_NE(GradientOfCsv(WeightedCsv("heard", {1, 1, 1, 1, 1, 1}, 5)), ones);
-  // The mean is over the examples with a weight: 6 * ones = 5 * last_ignored + the gradient of the last example.
+  // The mean is over the examples with a nonzero weight: 6 * ones = 5 * last_ignored + the gradient of the last
+  // example.
   const Variables last_alone = GradientOfCsv(WeightedCsv("last", {0, 0, 0, 0, 0, 1}));
   ExpectNear(Plus(Plus(ones, 5, ones), -5, last_ignored), last_alone, 1e-5);
 }

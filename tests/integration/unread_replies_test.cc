@@ -1,4 +1,4 @@
-// A chief ends a Step stream behind messages that the worker has not read. gRPC returns the status of a call only after
+// A chief ends a Step stream after messages that the worker has not read. gRPC returns the status of a call only after
 // all messages before it have been read.
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -51,7 +51,7 @@ class Server {
         peer.Send(Http2Peer::Encode(Http2Peer::kSettings, kAck, 0, ""));
       }
       if (frame->type != Http2Peer::kHeaders) continue;
-      // Sends all at once, so that the client receives it together.
+      // Sends everything at once, so that the client receives it together.
       std::string answer = Http2Peer::Encode(
           Http2Peer::kHeaders, Http2Peer::kEndHeaders, frame->stream,
           Http2Peer::Header(":status", "200") + Http2Peer::Header("content-type", "application/grpc"));

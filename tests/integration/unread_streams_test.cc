@@ -1,5 +1,5 @@
 // Workers whose streams end, one after another, while they do not read the chief's replies. The memory that the chief
-// keeps for all of them stays bounded, and the run continues.
+// keeps for them must stay bounded, and the run must continue.
 #include <memory>
 #include <vector>
 
@@ -12,9 +12,10 @@ namespace lockstep {
 namespace {
 
 constexpr int kStreams = 40;
-// Size of one version of the values: much larger than gRPC's window.
+// The size of one version of the values, much larger than gRPC's window.
 constexpr int64_t kVersionBytes = 16 << 20;
-// More versions than unread streams may keep, training needs, and cancelled streams still hold; fewer than kStreams.
+// More versions than unread streams may keep, training needs, and cancelled streams still hold, but fewer than
+// kStreams.
 constexpr int64_t kMostVersions = 22;
 constexpr char kName[] = "stranger";
 

@@ -46,8 +46,8 @@ TEST(WireTest, AStrangersClientSpeaksBfloat16) {
   ExpectTheSameBits(config);
 }
 
-// The run's other worker is Lockstep's own: the canary and the digests of both are compared. The run ends once that has
-// happened: how many steps one of the two makes before the other starts is not known.
+// The run's other worker is Lockstep's own, so the canary and the digests of both are compared. The run ends once that
+// has happened, because it is unknown how many steps one of the two makes before the other starts.
 TEST(WireTest, AForeignClientsDigestsMatchOurs) {
   TestCluster::Options options;
   options.config = SmallRunSpec(/*steps=*/1'000'000'000, /*slots=*/2);
