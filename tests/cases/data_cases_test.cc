@@ -1,5 +1,5 @@
-// Situations from public bug reports, with data and weights as users have them. Each folder of data/ is one case, with
-// a configuration that `check` and `local` either accept, or reject with the same message and exit code.
+// Situations from public bug reports, with data and weights as users have them. Each folder in data/ is one case, with
+// a configuration that `check` and `local` either both accept, or both reject with the same message and exit code.
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -29,7 +29,7 @@ constexpr int kRefused = 2;
 struct Case {
   const char* name;
   int exit_code;
-  // A part of the output of `check`, or of the error.
+  // A part of the output of `check`, or of its error message.
   const char* says;
   const char* config = "c.textproto";
 };

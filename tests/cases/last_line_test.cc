@@ -1,4 +1,4 @@
-// The last line that `local` prints says why the run has ended.
+// The last line that `local` prints says why the run ended.
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -78,7 +78,7 @@ class LastLineTest : public ::testing::Test {
  protected:
   LastLineTest() { EXPECT_EQ(FileSystem::Real()->CreateDirectory(directory_), absl::OkStatus()); }
 
-  // Trains with 40 examples, of which a step takes 4. Returns the last line of all output.
+  // Trains on 40 examples, 4 per step. Returns the last line of all output.
   std::string LastLine(const std::string& more, const std::vector<std::string>& flags = {}, bool has_logdir = true) {
     const std::string config = JoinPath(directory_, "c.textproto");
     EXPECT_EQ(WriteFileAtomically(FileSystem::Real(), config, absl::StrCat(kConfig, more)), absl::OkStatus());

@@ -1,4 +1,4 @@
-// Data and an index on a mount that is read-only, and on one that is missing. Runs in a mount namespace of its own.
+// Data and an index on a read-only mount, and on a missing one. Runs in its own mount namespace.
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ bool WriteTo(const char* path, const std::string& text) {
   return fclose(file) == 0 && written;
 }
 
-// Gives this process a mount namespace in which it may mount, as root of a user namespace.
+// Moves this process to a mount namespace in which it may mount, as root of a user namespace.
 bool EnterNamespace() {
   const uid_t user = getuid();
   const gid_t group = getgid();
@@ -51,7 +51,7 @@ class MountsTest : public ::testing::Test {
  protected:
   MountsTest() { EXPECT_EQ(fs_->CreateDirectory(mount_), absl::OkStatus()); }
 
-  // Runs `body` in a process whose mount_ is a new file system.
+  // Runs `body` in a child process in which mount_ is a new file system.
   void RunWithMount(const std::function<void()>& body) {
     fflush(stdout);
     const pid_t child = fork();
@@ -81,7 +81,7 @@ class MountsTest : public ::testing::Test {
       Write(Data(absl::StrCat("y-", i, ".npy")), EncodeNpyHeader(v1::DT_INT32, {2}).value() + BytesOf<int32_t>({0, 1}));
     }
   }
-  // Returns the path of a configuration that trains on this file.
+  // Returns the path of a configuration that trains on `file`.
   std::string WriteConfig(const std::string& name, const std::string& file) {
     const std::string path = JoinPath(directory_, name);
     Write(path, absl::StrCat(R"(
@@ -100,7 +100,7 @@ class MountsTest : public ::testing::Test {
   struct Opened {
     int64_t examples = 0;
     uint32_t crc32c = 0;
-    // Number of files that were read for their index or checksums.
+    // The number of files that were read to compute their index or checksums.
     int read = 0;
   };
   Opened Open(const char* source, const std::string& index) {
@@ -119,7 +119,7 @@ class MountsTest : public ::testing::Test {
     opened.crc32c = (*dataset)->digest().crc32c();
     return opened;
   }
-  // Returns the exit code; appends to out_ what the command prints.
+  // Appends the command's output to out_. Returns the exit code.
   int Call(int (*command)(FileSystem*, const std::vector<std::string>&, std::ostream&, std::ostream&),
            const std::vector<std::string>& words) {
     return command(fs_, words, out_, out_);
