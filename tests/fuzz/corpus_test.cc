@@ -1,5 +1,5 @@
-// Runs every fuzz target on its seeds and on the inputs that fuzzing has found (corpus/TARGET), with each compiler and
-// sanitizer of the other tests.
+// Runs every fuzz target on its seeds and on the inputs found by fuzzing (corpus/TARGET), with each compiler and
+// sanitizer that the other tests use.
 #include <string>
 
 #include "glog/logging.h"

@@ -13,13 +13,14 @@
 namespace lockstep {
 
 // A parser of untrusted bytes, and the properties that must hold for all inputs. Each readers/NAME_fuzzer.cc defines
-// one as a constant, which registers itself under its name. docs/testing.md explains how to add and run targets.
+// such a target as a constant, which registers itself under its name. docs/testing.md explains how to add and run
+// targets.
 class FuzzTarget {
  public:
   struct Options {
     const char* name = nullptr;
-    // The limit of the memory (operator new) that `run` may use beyond what it releases: a fixed part, and a part per
-    // byte of the input.
+    // The limit on the memory (operator new) that `run` may use beyond what it releases: a fixed part, and a part per
+    // input byte.
     uint64_t fixed_bytes = 0;
     uint64_t bytes_per_byte = 0;
     // Returns true if the parser accepted the whole input. Ends the process if a property does not hold.
@@ -34,7 +35,7 @@ class FuzzTarget {
   FuzzTarget(const FuzzTarget&) = delete;
   FuzzTarget& operator=(const FuzzTarget&) = delete;
 
-  // Returns null if there is no target of that name.
+  // Returns null if there is no target with that name.
   static const FuzzTarget* Find(absl::string_view name);
   // Returns the sorted names of all targets.
   static std::vector<std::string> Names();
@@ -48,18 +49,18 @@ class FuzzTarget {
   const Options options_;
 };
 
-// For a moment, protobuf reserves this much for a string with a wrong length, even in a short message. Added to the
+// The memory that protobuf briefly reserves for a string with a wrong length, even in a short message. Added to the
 // limit of parsers that parse one message at a time.
 constexpr uint64_t kProtobufReserve = 50'000'000;
 
-// Splits an input into parts. Beyond its end, returns empty strings and zeros.
+// Splits an input into parts. Beyond the end of the input, returns empty strings and zeros.
 class FuzzInput {
  public:
   explicit FuzzInput(absl::string_view bytes) : rest_(bytes) {}
 
   bool empty() const { return rest_.empty(); }
   uint8_t TakeByte();
-  // Takes a length of two bytes, little-endian, and that number of bytes.
+  // Takes a two-byte little-endian length, and that number of bytes.
   absl::string_view TakeSized();
   absl::string_view rest() const { return rest_; }
 
@@ -77,10 +78,10 @@ const auto& Kept(uint8_t byte) {
   return *made;
 }
 
-// Returns `bytes` in the form that TakeSized reads. `bytes` must be shorter than 64 KiB.
+// Returns `bytes` in the format that TakeSized reads. `bytes` must be shorter than 64 KiB.
 std::string Sized(absl::string_view bytes);
 
-// Returns a file of the source tree, by its path from the root.
+// Returns the contents of a file in the source tree; `path` is relative to the root.
 std::string FileOfTree(const std::string& path);
 
 }  // namespace lockstep

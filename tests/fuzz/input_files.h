@@ -13,18 +13,19 @@ namespace lockstep {
 void PutFile(FileSystem* fs, const std::string& path, absl::string_view contents);
 
 // Opens the split "train" and reads all of its examples. Returns false if it cannot be opened. Ends the process if a
-// read fails after that, or if an example contradicts the dataset: a number that is not finite, or an unknown class.
+// read fails afterwards, or if an example contradicts the dataset, e.g. by a number that is not finite or an unknown
+// class.
 bool ReadWholeDataset(FileSystem* fs, const config::v1::InputConfig& config);
 
-// Corrects both checksums of every record of a TFRecord file that has room for them, because a fuzzer cannot guess a
+// Corrects both checksums of every record in a TFRecord file that has room for them, because a fuzzer cannot guess a
 // checksum.
 std::string WithRecordChecksums(absl::string_view file);
 
 // Returns a single gzip member. `level` is zlib's.
 std::string Gzipped(const std::string& data, int level);
 
-// Returns true for a file that OpenDataFile decompresses. The target data_file covers these, and they may expand to a
-// large size.
+// Returns true for a file that OpenDataFile decompresses. Such files may expand to a large size; the target data_file
+// covers them.
 bool IsCompressed(absl::string_view file);
 
 }  // namespace lockstep

@@ -26,7 +26,7 @@ void WriteSeeds(const std::string& folder) {
   }
 }
 
-// Inserts a flag before those of the caller, which take precedence.
+// Inserts a flag before the caller's flags, which take precedence.
 void AddFlag(const std::string& flag, int* argc, char*** argv) {
   static std::vector<char*> arguments(*argv, *argv + *argc);
   static std::string text = flag;

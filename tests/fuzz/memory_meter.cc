@@ -12,7 +12,7 @@ namespace {
 std::atomic<int64_t> allocated{0};
 std::atomic<int64_t> most{0};
 
-// Has no limit: a program that is fuzzed has one (-malloc_limit_mb).
+// Does not limit the memory, because a fuzzed program has its own limit (-malloc_limit_mb).
 void* Allocate(std::size_t size, std::size_t alignment) {
   void* const memory = alignment == 0 ? std::malloc(std::max<std::size_t>(size, 1))
                                       : std::aligned_alloc(alignment, (size + alignment - 1) / alignment * alignment);

@@ -5,13 +5,13 @@
 
 namespace lockstep {
 
-// Measures the memory from operator new in all threads, from its construction on. Replaces operator new in a program
-// that links it. Only one may exist at a time.
+// Measures the memory allocated by operator new in all threads, from the meter's construction on. Replaces operator new
+// in a program that links it. Only one may exist at a time.
 class MemoryMeter {
  public:
   MemoryMeter();
 
-  // Returns the maximum so far of the allocated bytes, beyond those at the start.
+  // Returns the maximum number of allocated bytes so far, excluding the bytes allocated at the start.
   uint64_t peak() const;
 
  private:

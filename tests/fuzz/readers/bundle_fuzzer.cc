@@ -16,8 +16,7 @@
 namespace lockstep {
 namespace {
 
-// Sets the checksum of an entry to that of the bytes it names, if it names any, because a fuzzer cannot guess a
-// checksum.
+// If an entry names any bytes, sets its checksum to theirs, because a fuzzer cannot guess a checksum.
 std::string WithChecksum(absl::string_view value, absl::string_view data) {
   v1::BundleEntryProto entry;
   const bool parses = entry.ParseFromArray(value.data(), static_cast<int>(value.size()));
@@ -43,7 +42,7 @@ bool ReadAll(const BundleReader& reader) {
   return intact;
 }
 
-// The input is the contents of every data file, then keys and values of the index, each with its length.
+// The input is the contents of every data file, followed by the keys and values of the index, each with its length.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   const absl::string_view data = in.TakeSized();
@@ -85,7 +84,7 @@ std::vector<std::string> Seeds() {
                   FileOfTree("tests/golden/object_graph/ckpt-1.data-00000-of-00001"))};
 }
 
-// A message of the index becomes objects for each dimension and slice.
+// A message in the index becomes an object for each dimension and slice.
 const FuzzTarget kTarget({"bundle", kProtobufReserve + (4 << 20), 1000, Run, Seeds, 2 << 10});
 
 }  // namespace

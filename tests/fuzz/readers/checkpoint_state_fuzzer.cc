@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// Writing the parsed state and reading it again must return the same state.
+// Writing the parsed state and reading it back must return the same state.
 bool RunState(absl::string_view input) {
   MemoryFileSystem fs;
   CHECK(fs.CreateDirectory("d").ok());
@@ -58,7 +58,7 @@ std::vector<std::string> RecordSeeds() {
 }
 
 const FuzzTarget kState({"checkpoint_state", 256 << 10, 300, RunState, StateSeeds});
-// The first text that a process parses makes the descriptors of the configuration: 278 kB.
+// The first text that a process parses creates the configuration's descriptors, which take 278 kB.
 const FuzzTarget kRecord({"run_record", 512 << 10, 2000, RunRecord, RecordSeeds});
 
 }  // namespace

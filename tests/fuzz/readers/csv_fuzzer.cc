@@ -6,7 +6,7 @@ namespace lockstep {
 namespace {
 
 // Returns a configuration from bits: skip damaged lines (1), no header line (2), semicolons (4), targets instead of
-// classes (8), weights (16), a range (32), statistics and categories from the file (64), a part of the rows (128).
+// classes (8), weights (16), a range (32), statistics and categories from the file (64), a fraction of the rows (128).
 config::v1::InputConfig Configuration(uint8_t bits) {
   config::v1::InputConfig config;
   config.set_batch_size(1);

@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// The maximum size of a file to decode; a small one may expand to much more.
+// The maximum size of a file to decode, because a small file may expand to much more.
 constexpr uint64_t kMaxBytes = 64 << 10;
 
 // The input is a byte that says whether the file is text, then the file.

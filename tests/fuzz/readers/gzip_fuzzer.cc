@@ -7,8 +7,8 @@
 namespace lockstep {
 namespace {
 
-// A small file may inflate to a large one. Reads this much, which fills deflate's window twice, in this number of
-// pieces.
+// A small file may inflate to a large one, so the target reads only this much, which fills deflate's window twice, in
+// at most this number of pieces.
 constexpr uint64_t kMostBytes = 64 << 10;
 constexpr int kMostPieces = 256;
 

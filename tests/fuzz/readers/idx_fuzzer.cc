@@ -15,7 +15,7 @@ config::v1::InputConfig Configuration(uint8_t) {
   return config;
 }
 
-// The input is the labels, with their length, then the images.
+// The input is the labels with their length, followed by the images.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   MemoryFileSystem fs;
@@ -37,7 +37,7 @@ std::vector<std::string> Seeds() {
           Sized(Gzipped(labels, 9)) + Gzipped(images, 9)};
 }
 
-// Deflate compresses by a factor of 1032 at most.
+// Deflate compresses by a factor of at most 1032.
 const FuzzTarget kTarget({"idx", 6 << 20, 8192, Run, Seeds});
 
 }  // namespace

@@ -53,7 +53,7 @@ std::vector<std::string> Seeds() {
   return seeds;
 }
 
-// Grey pixels become three bytes each, next to the grey ones.
+// Grey pixels become three bytes each, in addition to the original ones.
 const FuzzTarget kTarget({"image", 4 * kMaxPixels + (1 << 20), 64, Run, Seeds, 2048});
 
 }  // namespace

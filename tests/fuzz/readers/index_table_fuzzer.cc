@@ -12,8 +12,7 @@ namespace {
 constexpr size_t kFooterBytes = 48;
 constexpr size_t kTrailerBytes = 5;
 
-// Corrects the checksum of the block whose handle begins `handle`, if it is in the table, because a fuzzer cannot guess
-// a checksum.
+// If the block whose handle begins `handle` is in the table, corrects its checksum, because a fuzzer cannot guess one.
 absl::string_view FixBlock(absl::string_view* handle, std::string* table) {
   uint64_t offset, size;
   const uint64_t room = table->size() - kFooterBytes;
@@ -68,8 +67,8 @@ std::vector<std::string> Seeds() {
           "\x01" + EncodeIndexTable(entries)};
 }
 
-// Keys share prefixes: index_table.cc allows 64 times the bytes of the table. They are copied twice, and the test's
-// encoder makes blocks of 256 KiB.
+// Keys share prefixes, so index_table.cc allows 64 times the table's bytes. The keys are copied twice, and the test's
+// encoder makes 256 KiB blocks.
 const FuzzTarget kTarget({"index_table", 2 << 20, 1000, Run, Seeds, 2 << 10});
 
 }  // namespace

@@ -17,7 +17,7 @@ bool Run(absl::string_view input) {
     return false;
   }
   CHECK_EQ(header->header_bytes + header->content_bytes(), input.size());
-  // A parsed header can be encoded again.
+  // A parsed header must be encodable again.
   const auto encoded = EncodeNpyHeader(header->dtype, header->shape);
   CHECK(encoded.ok()) << encoded.status();
   const auto again = ParseNpyHeader(*encoded, "again");

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Corrects the checksums of stored members according to the directory, because a fuzzer cannot guess a checksum.
+// Corrects the checksums of stored members to match the directory, because a fuzzer cannot guess a checksum.
 std::string WithMemberChecksums(absl::string_view input) {
   std::string file(input);
   std::string signature;
@@ -51,7 +51,7 @@ bool Run(absl::string_view input) {
   return (*reader)->Verify().ok();
 }
 
-// Returns an archive of numpy.savez_compressed with a deflated member. Its checksum is that of the inflated array,
+// Returns an archive with a deflated member, as made by numpy.savez_compressed. The checksum is the inflated array's,
 // which WithMemberChecksums does not change unless the lengths are equal.
 std::string Compressed() {
   const std::string array = EncodeNpyHeader(v1::DT_UINT8, {300}).value() + std::string(300, 'a');
@@ -101,7 +101,7 @@ std::vector<std::string> Seeds() {
   return {ReadFile(&fs, "w.npz").value(), Compressed()};
 }
 
-// Deflate compresses by a factor of 1032 at most; memory holds an array and the pieces that it is inflated in.
+// Deflate compresses by a factor of at most 1032. Memory holds an array and the pieces into which it is inflated.
 const FuzzTarget kTarget({"npz", 4 << 20, 4096, Run, Seeds});
 
 }  // namespace

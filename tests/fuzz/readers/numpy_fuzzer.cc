@@ -19,7 +19,7 @@ config::v1::InputConfig Configuration(uint8_t bits) {
   return config;
 }
 
-// The input is a byte for the configuration, the files of labels and weights, each with its length, then the file of
+// The input is a byte for the configuration, the files of labels and weights, each with its length, and the file of
 // features.
 bool Run(absl::string_view input) {
   FuzzInput in(input);

@@ -28,7 +28,7 @@ std::unique_ptr<VariableStore> NewStore() {
   return store;
 }
 
-// The reads of a chief whose steps advance as the calls request.
+// Reads from a chief whose steps advance as the calls request.
 class Reads {
  public:
   Reads() {
@@ -40,7 +40,7 @@ class Reads {
     options.reply_bytes = 1;
     reads_ = std::make_unique<VariableReads>(std::move(options));
   }
-  // Advances time and steps, then makes the call.
+  // Advances the time and the steps, then makes the call.
   absl::StatusOr<v1::ReadVariablesReply> Call(uint8_t passes, const v1::ReadVariablesRequest& request) {
     clock_.Advance(absl::Seconds(passes % 16));
     step_ += passes / 16;
@@ -61,7 +61,7 @@ class Reads {
   std::unique_ptr<VariableReads> reads_;
 };
 
-// The input is a list of requests: each has a byte for the time and steps before it, and its length.
+// The input is a list of requests. Each has a byte for the time and steps before it, and its length.
 bool RunRequests(absl::string_view bytes) {
   Reads reads;
   bool all = true;
@@ -86,7 +86,7 @@ bool RunRequests(absl::string_view bytes) {
   return all;
 }
 
-// The input is a list of replies: each has a byte that says whether only names were requested, and its length.
+// The input is a list of replies. Each has a byte that says whether only names were requested, and its length.
 bool RunReplies(absl::string_view bytes) {
   FuzzInput input(bytes);
   const bool names_only = input.TakeByte() != 0;
@@ -112,7 +112,7 @@ bool RunReplies(absl::string_view bytes) {
   return true;
 }
 
-// Returns the calls of a complete read.
+// Returns the calls that make up a complete read.
 std::vector<std::string> RequestSeeds() {
   v1::ReadVariablesRequest first;
   first.add_name("large");

@@ -11,11 +11,11 @@
 namespace lockstep {
 namespace {
 
-// Sizes of the trailer's parts (record_index.h): the data's identity, and the numbers before the two checksums.
+// The sizes of the trailer's parts (record_index.h): the data's identity, and the numbers before the two checksums.
 constexpr size_t kIdentityBytes = 44;
 constexpr size_t kNumbersBytes = 28;
 constexpr size_t kChecksumBytes = 4;
-// Size of an entry.
+// The size of an entry.
 constexpr size_t kEntryBytes = 16;
 constexpr size_t kTrailerBytes = kIdentityBytes + kNumbersBytes + 2 * kChecksumBytes;
 
@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> Open(FileSystem* fs) {
   return OpenDataset(Kept<Configuration>(0), "train", /*seed=*/1, options);
 }
 
-// Creates the first file of a file system, so that its identity is always the same.
+// Creates the first file in a file system, so that its identity is always the same.
 void PutData(FileSystem* fs) { PutFile(fs, "f", "1 1:1\n0 2:0.5 3:-1\n2 3:7\n"); }
 
 struct IndexFile {
@@ -57,8 +57,8 @@ void AppendChecksum(std::string* file, size_t begin) {
   AppendLittleEndian<uint32_t>(file, Crc32c(absl::string_view(*file).substr(begin)));
 }
 
-// The input is the numbers of the trailer, then the entries. Puts them into an index with the right identity and
-// checksums, so that only its statements about the data may be wrong.
+// The input is the trailer's numbers, followed by the entries. Puts them into an index with the right identity and
+// checksums, so that only its statements about the data can be wrong.
 bool Run(absl::string_view input) {
   const auto& [path, made] = Kept<MakeIndex>(0);
   const absl::string_view identity = absl::string_view(made).substr(made.size() - kTrailerBytes, kIdentityBytes);
@@ -93,7 +93,7 @@ std::vector<std::string> Seeds() {
   const std::string& made = Kept<MakeIndex>(0).contents;
   const std::string entries = made.substr(0, made.size() - kTrailerBytes);
   const std::string numbers = made.substr(entries.size() + kIdentityBytes, kNumbersBytes);
-  // An index with a row that the file does not have. If it is believed, it stays unchanged.
+  // An index with a row that the file does not have. If it is trusted, it stays unchanged.
   std::string damaged = numbers;
   damaged[8] = 1;
   const std::string row(kEntryBytes, '\0');

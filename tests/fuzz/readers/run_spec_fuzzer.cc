@@ -9,14 +9,14 @@
 namespace lockstep {
 namespace {
 
-// Checks the form of an error.
+// Checks the format of an error.
 void CheckMessage(const absl::Status& status) {
   CHECK(absl::IsInvalidArgument(status)) << status;
   CHECK(!status.message().empty());
 }
 
-// An accepted configuration can be written and read again, like the one in a chief's record, without a change. Relative
-// paths are relative to the file's directory.
+// Writing an accepted configuration and reading it back, as with the one in a chief's record, must not change it.
+// Relative paths are relative to the file's directory.
 void CheckRoundTrip(const config::v1::RunSpec& config) {
   MemoryFileSystem fs;
   const std::string text = PrintTextProto(config);
@@ -27,7 +27,7 @@ void CheckRoundTrip(const config::v1::RunSpec& config) {
   WeightsConfig(config);
 }
 
-// The input is the text with its length, then the overrides, each with its length.
+// The input is the text with its length, followed by the overrides, each with its length.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   MemoryFileSystem fs;
@@ -72,7 +72,7 @@ std::vector<std::string> OverrideSeeds() {
           "input.on_damage=SKIP_AND_COUNT"};
 }
 
-// Every field in the text becomes an object, and so does its location for messages; RE2 compiles expressions.
+// Every field in the text becomes an object, as does its location for messages. RE2 compiles expressions.
 const FuzzTarget kText({"run_spec", 2 << 20, 2000, Run, Seeds, 3 << 10});
 const FuzzTarget kOverride({"override", 256 << 10, 1000, RunOverride, OverrideSeeds, 256});
 

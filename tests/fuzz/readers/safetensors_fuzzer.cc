@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// The input is the header with a length of two bytes, then the bytes of the tensors.
+// The input is the header with a two-byte length, followed by the tensors' bytes.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   const absl::string_view header = in.TakeSized();

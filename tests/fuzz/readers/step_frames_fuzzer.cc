@@ -64,7 +64,7 @@ config::v1::RunSpec Configuration(uint8_t bits) {
   return config;
 }
 
-// Returns the request of a worker whose session is opened immediately.
+// Returns the request of a worker whose session opens immediately.
 v1::OpenSessionRequest Declaration(uint8_t worker) {
   v1::OpenSessionRequest request;
   request.set_worker(absl::StrCat("worker-", worker));
@@ -103,7 +103,7 @@ class FuzzedChief {
     return opened->session_id();
   }
 
-  // Lets every lease expire that was not renewed.
+  // Lets all leases expire that have not been renewed.
   void LetTimePass() {
     clock_.Advance(kMoreThanALease);
     chief_->Housekeep();
@@ -138,7 +138,7 @@ class Stream {
     return status;
   }
 
-  // Returns the token, if a reply has one. Encodes all replies.
+  // Takes and encodes all replies. Returns the token if one of them has one.
   absl::optional<v1::Token> TakeReplies(bool* finished) {
     absl::optional<v1::Token> token;
     for (StepReplyFrame reply; connection_ != nullptr && connection_->NextReply(&reply); reply = StepReplyFrame()) {
@@ -154,7 +154,7 @@ class Stream {
   std::shared_ptr<StepConnection> connection_;
 };
 
-// Returns the contribution of zeros for a token in one frame or, without a token, a frame that requests one.
+// Returns a contribution of zeros in one frame for the token or, without a token, a frame that requests one.
 StepFrame ContributionFor(const absl::optional<v1::Token>& token, const config::v1::RunSpec& config) {
   static const float zeros[3] = {};
   StepFrame frame;
@@ -182,7 +182,7 @@ StepFrame ContributionFor(const absl::optional<v1::Token>& token, const config::
   return frame;
 }
 
-// Checks that after any input an honest worker advances the run, unless it is over.
+// Checks that after any input, an honest worker can advance the run, unless the run is over.
 void CheckStepsGoOn(FuzzedChief* fuzzed) {
   Chief* const chief = fuzzed->chief();
   const auto is_over = [](const v1::RunStatus& status) {
@@ -207,8 +207,8 @@ void CheckStepsGoOn(FuzzedChief* fuzzed) {
   LOG(FATAL) << "no step in " << chief->GetStatus().ShortDebugString();
 }
 
-// The input is a byte for the configuration, then messages of hostile workers, each with the number of its stream and
-// its length. The number 255 advances the time.
+// The input is a byte for the configuration, followed by messages of hostile workers, each with the number of its
+// stream and its length. The number 255 advances the time.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   FuzzedChief fuzzed(in.TakeByte());
@@ -247,8 +247,8 @@ std::string Message(int number, const StepFrame& frame) {
   return std::string(1, static_cast<char>(number)) + Sized(bytes);
 }
 
-// Returns the messages of two honest workers over three steps, one of which hangs for a while. They are the same for
-// every chief, because a fuzzed chief starts at the same time.
+// Returns the messages of two honest workers, one of which hangs for a while, over three steps. They are the same for
+// every chief, because all fuzzed chiefs start at the same time.
 std::string SeedFor(uint8_t bits) {
   std::string seed(1, static_cast<char>(bits));
   FuzzedChief fuzzed(bits);
@@ -282,7 +282,7 @@ std::string SeedFor(uint8_t bits) {
 
 std::vector<std::string> Seeds() { return {SeedFor(0), SeedFor(1), SeedFor(3), SeedFor(5), SeedFor(9)}; }
 
-// Includes a chief, and descriptors of messages that are created on first use.
+// Includes a chief, and message descriptors that are created on first use.
 const FuzzTarget kTarget({"step_frames", 4 << 20, 200, Run, Seeds});
 
 }  // namespace

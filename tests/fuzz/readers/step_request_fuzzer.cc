@@ -25,7 +25,7 @@ std::string Bytes(const grpc::ByteBuffer& buffer) {
 }
 
 // Compares the frame with protobuf's result for the same bytes. Compares only numbers, because protobuf merges repeated
-// submessages, while we use the last one.
+// submessages, while the decoder uses the last one.
 void CheckAgainstProtobuf(absl::string_view message, const StepFrame& frame) {
   v1::StepRequest proto;
   if (!proto.ParseFromArray(message.data(), static_cast<int>(message.size()))) return;
@@ -51,7 +51,7 @@ void CheckRoundTrip(const StepFrame& frame) {
   CHECK(Bytes(EncodeStepRequest(again.frame)) == bytes);
 }
 
-// The input is the position at which the message is split into two slices, then the message.
+// The input is the position at which the message is split into two slices, followed by the message.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   const size_t cut = in.TakeByte();
@@ -68,7 +68,7 @@ bool Run(absl::string_view input) {
   CHECK_LE(decoded.frame.reports.size(), 4u);
   CHECK_LE(decoded.frame.gradients.size(), 6u);
   CheckAgainstProtobuf(message, decoded.frame);
-  if (cut == 0) CheckRoundTrip(decoded.frame);  // our encoder does not send a tensor of two slices
+  if (cut == 0) CheckRoundTrip(decoded.frame);  // our encoder does not split a tensor into two slices
   return true;
 }
 

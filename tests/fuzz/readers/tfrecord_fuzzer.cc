@@ -107,7 +107,7 @@ std::vector<std::string> ExampleSeeds() {
 
 std::vector<std::string> EventSeeds() { return {FileOfTree("tests/golden/events")}; }
 
-// protobuf creates an object for every feature and for every string of a list.
+// protobuf creates an object for every feature, and for every string in a list.
 const FuzzTarget kFile({"tfrecord", kProtobufReserve + (4 << 20), 400, RunFile, FileSeeds});
 const FuzzTarget kEvents({"events", 64 << 10, 6, RunEvents, EventSeeds});
 const FuzzTarget kExamples({"example", kProtobufReserve + (4 << 20), 400, RunExamples, ExampleSeeds});
