@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes host_lists.txt: 500 random host lists, and what Slurm's scontrol makes of each.
+"""Writes host_lists.txt: 500 random host lists, and how Slurm's scontrol expands each.
 
-Needs scontrol (Debian's slurm-client), and no Slurm that runs: python3 tests/golden/host_lists_golden.py
-Two kinds of mistakes are left out, for which Slurm 22.05 invents or drops hosts in silence: a bracket that is not closed
-or not opened, and a wrong range in a name of three brackets.
+Needs scontrol (Debian's slurm-client), but no running Slurm: python3 tests/golden/host_lists_golden.py
+Leaves out two kinds of mistakes for which Slurm 22.05 silently invents or drops hosts: an unmatched bracket, and a
+wrong range in a name with three brackets.
 """
 
 import os
@@ -22,7 +22,7 @@ def number(rng):
 
 
 def numbers(rng, may_be_wrong):
-  """Returns a number or a range, of which few are wrong."""
+  """Returns a number or a range, which is occasionally wrong."""
   first = number(rng)
   kind = rng.random() * (1 if may_be_wrong else 0.95)
   if kind < 0.4:
@@ -40,7 +40,7 @@ def host(rng):
   for _ in range(brackets):
     ranges = [numbers(rng, brackets < 3) for _ in range(rng.choice([1, 1, 2, 3]))]
     name += f"[{','.join(ranges)}]{rng.choice(['', '', 'b', '-ib'])}"
-  # After the last bracket no text may follow, which one in eight has.
+  # No text may follow the last bracket. One list in eight breaks this rule.
   if name[-1] != "]" and "[" in name and rng.random() < 0.9:
     name = name[:name.rindex("]") + 1]
   return name

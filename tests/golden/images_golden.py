@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Writes images_golden.txt: images, and what TensorFlow makes of them.
+"""Writes images_golden.txt: images, and how TensorFlow decodes and resizes them.
 
 Each line: name, the file in hexadecimal, channels, the pixels of tf.io.decode_image (for JPEG with the accurate DCT) in
-hexadecimal, height and width of a form, and the bits of tf.image.resize's floats for it, without antialiasing.
+hexadecimal, a target height and width, and the bits of the floats to which tf.image.resize scales it without
+antialiasing.
 """
 
 import io

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the golden files next to this script with TensorFlow 2.21, whose formats they record.
+"""Writes the golden files next to this script, with TensorFlow 2.21. They record its file formats.
 
-Run it again only to add files: the ones here must stay readable forever.
+Run it again only to add files. The existing files must stay readable forever.
 
   bundle/model.ckpt-7      one data file, every element type, a scalar, an empty tensor
   partitioned/model.ckpt-7 variables partitioned along either axis, over two data files
@@ -72,7 +72,7 @@ def write_partitioned():
     path = directory("partitioned")
     with tf.Graph().as_default(), tf1.Session() as session:
         with tf.device("/cpu:0"):
-            # Creates keys with row offsets of one, two and three bytes in a slice.
+            # Creates keys with row offsets that take one, two and three bytes in a slice.
             tf1.get_variable("rows", initializer=tf.constant(values(tf.int8, [9000, 1]), tf.int8), use_resource=False,
                              partitioner=lambda **_: [5, 1])
             tf1.get_variable("step", initializer=tf.constant(7, tf.int64))

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Writes nets_golden.txt: the logits of tf_slim's nets, scaled down in width, for weights that a formula makes. With
+"""Writes nets_golden.txt: the logits of tf_slim's nets, scaled down in width, for weights computed by a formula. With
 --full, writes nets_golden_full.txt: some logits of the nets with all filters and 1000 classes.
 
-Each line: name, width, image size, classes, and logits of two images. If there are fewer than the nets have, they are
-evenly spread from the first on. train/slim/nets/nets_test.cc makes the same weights and images. Needs `pip install tensorflow tf-slim tf_keras`. MobileNet v1, which tf_slim 1.1 lacks, is written with its layers, as tensorflow/models has it.
+Each line has the name, width, image size, classes, and logits of two images. If there are fewer logits than the net
+has, they are evenly spaced, beginning with the first. train/slim/nets/nets_test.cc makes the same weights and images.
+Needs `pip install tensorflow tf-slim tf_keras`. tf_slim 1.1 lacks MobileNet v1, so it is built here from tf_slim's
+layers, as in tensorflow/models.
 """
 
 import sys
@@ -17,7 +19,7 @@ from tf_keras.src.legacy_tf_layers import convolutional, core, normalization, po
 from tf_slim.nets import inception_v1, resnet_utils, resnet_v1, vgg
 
 tf1 = tf.compat.v1
-# TensorFlow's own layers, which tf_slim is made of, look for this module where older releases had it.
+# TensorFlow's legacy layers, on which tf_slim is built, look for this module where older releases had it.
 sys.modules["tf_keras.legacy_tf_layers"] = legacy_tf_layers
 for module in (convolutional, core, normalization, pooling):
     sys.modules[module.__name__.replace(".src", "")] = module
@@ -36,7 +38,7 @@ def numbers(name, count):
 
 
 def value(name, shape):
-    """The value of a variable, by Lockstep's name for it."""
+    """Returns the value of a variable, given Lockstep's name for it."""
     name = name.replace("/depthwise_weights", "/kernel").replace("/weights", "/kernel").replace("/biases", "/bias")
     scale, offset = 0.3, 0
     kind = name.split("/")[-1]
@@ -49,14 +51,14 @@ def value(name, shape):
 
 
 def scaled(convolution, width, keep):
-    """A convolution with fewer filters, except in the scopes of `keep`."""
+    """Returns a convolution with fewer filters, except in the scopes in `keep`."""
 
     def narrow(inputs, num_outputs, *args, **kwargs):
         if kwargs.get("scope") not in keep:
             num_outputs = max(1, int(num_outputs * width))
         return convolution(inputs, num_outputs, *args, **kwargs)
 
-    # Keeps the name by which arg_scope knows the function.
+    # Keeps the name under which arg_scope knows the function.
     narrow._key_op = getattr(convolution, "_key_op", None)
     return narrow
 

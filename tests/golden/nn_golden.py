@@ -3,8 +3,8 @@
 
     python3 tests/golden/nn_golden.py > tests/golden/nn_golden.txt
 
-Needs `pip install tensorflow`; the numbers in the repository come from 2.21.0. Of each case there are the
-configuration, the inputs and variables, and what they give: loss, gradients, reported updates and prediction.
+Needs `pip install tensorflow`; the numbers in the repository come from 2.21.0. Each case has a configuration, the
+inputs and variables, and the results: loss, gradients, reported updates and prediction.
 Lines: "case NAME", "config TEXT", "classes N", then "KIND NAME DTYPE [DIMS] : NUMBERS" and "end".
 """
 import sys
@@ -28,7 +28,8 @@ def write_tensor(kind, name, value):
 
 
 class Case:
-    """Prints a case. `forward(v, x, training)` returns output and updates, `loss(output, labels, w)` a scalar."""
+    """Prints a case. `forward(v, x, training)` returns the output and the updates, `loss(output, labels, w)` a
+    scalar."""
 
     def __init__(self, name, config, x, labels, variables, forward, loss=None, classes=0, weights=None, fixed=None,
                  regularizer=None):
@@ -266,7 +267,7 @@ def further_cases():
 
 
 def added_cases():
-    """Appended, so that the numbers of all cases before stay."""
+    """Cases added at the end, so that the numbers of earlier cases do not change."""
     Case("dense_relu6", f"layer {{ name: 'd' dense {{ units: 11 activation: RELU6 }} }} {MSE}",
          normal(5, 7, scale=3), normal(5, 11), {"d/kernel": normal(7, 11), "d/bias": normal(11)},
          simple(lambda v, x: tf.nn.relu6(x @ v["d/kernel"] + v["d/bias"])))

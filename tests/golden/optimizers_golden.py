@@ -2,11 +2,11 @@
 """Writes optimizers_golden.txt: what TensorFlow's own optimizers and learning rate decays compute.
 
 Run with a Python that has TensorFlow 2.x (tf.compat.v1):  optimizers_golden.py > optimizers_golden.txt
-Floats stand as the hexadecimal form of their 32 bits. Lines:
-  gradient <step> <bits>...        the gradients of every case
-  initial <bits>...                the first value of every case
+Floats are written as their 32 bits in hexadecimal. Lines:
+  gradient <step> <bits>...        the gradients in every case
+  initial <bits>...                the initial value in every case
   case <OptimizerConfig as text>   starts a case; its lines follow:
-  value <step> <bits>...           after the update of that step
+  value <step> <bits>...           after that step's update
   slot <name> <bits>...            after the last step
   scalar <name> <bits>             after the last step
   schedule <LearningRate as text>  starts a schedule; its lines follow:
@@ -31,7 +31,7 @@ def bits(array):
 
 
 class AdamW:
-    """The decay of Keras's AdamW, then a step of AdamOptimizer."""
+    """Applies the decay of Keras's AdamW, then a step of AdamOptimizer."""
 
     def __init__(self, rate, weight_decay, **adam):
         self.rate, self.weight_decay = rate, weight_decay
@@ -46,7 +46,7 @@ class AdamW:
 
 
 class AdagradDA:
-    """AdagradDAOptimizer with a global step of its own."""
+    """AdagradDAOptimizer with its own global step."""
 
     def __init__(self, rate, **regularization):
         self.step = v1.get_variable("global_step", initializer=np.int64(0), use_resource=True)

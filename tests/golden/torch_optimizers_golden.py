@@ -2,7 +2,7 @@
 """Writes torch_optimizers_golden.txt: what PyTorch's own optimizers and schedules compute.
 
 Run with a Python that has PyTorch 2.x:  torch_optimizers_golden.py > torch_optimizers_golden.txt
-The lines are those of optimizers_golden.py.
+The lines have the format of optimizers_golden.py.
 """
 import math
 

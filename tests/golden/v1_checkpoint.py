@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes v1_checkpoint.ckpt, a checkpoint of TensorFlow's format V1.
+"""Writes v1_checkpoint.ckpt, a checkpoint in TensorFlow's format V1.
 
     python3 tests/golden/v1_checkpoint.py tests/golden/v1_checkpoint.ckpt
 """

@@ -1,4 +1,4 @@
-// Reads a checkpoint of TensorFlow's format V1, which v1_checkpoint.py wrote.
+// Reads a checkpoint in TensorFlow's format V1, written by v1_checkpoint.py.
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/checkpoint/formats/tensor_file.h"
@@ -20,7 +20,7 @@ TEST(V1GoldenTest, ReadsTensorFlowsFile) {
   ASSERT_TRUE(weights.ok()) << weights.status();
   EXPECT_EQ(weights->shape(), (Shape{2, 3}));
   EXPECT_THAT(weights->flat<float>(), ElementsAre(0.5f, -1, 2, 3.25f, 0, 7));
-  // Three slices of a partitioned variable.
+  // A variable partitioned into three slices.
   EXPECT_THAT((*reader)->Read("net/parts")->flat<float>(), ElementsAre(0, 1, 2, 3, 4, 5, 6, 7, 8, 9));
   EXPECT_THAT((*reader)->Read("global_step")->flat<int64_t>(), ElementsAre(-1234567890123));
   EXPECT_THAT((*reader)->Read("ints")->flat<int32_t>(), ElementsAre(1, -2, 300));

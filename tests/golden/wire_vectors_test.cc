@@ -1,4 +1,4 @@
-// The golden vectors of docs/wire.md, read from the page: each row is what this tree computes.
+// Reads the golden vectors from docs/wire.md, and compares each row with what this tree computes.
 #include <algorithm>
 #include <cstring>
 #include <fstream>
