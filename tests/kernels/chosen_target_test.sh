@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# LOCKSTEP_TARGET selects the kernel target of real programs: --version and `status` show it. An unknown target, or one
-# that this processor does not support, causes an error message and exit code 2.
+# LOCKSTEP_TARGET selects the kernel target of real programs; --version and `status` show it. A target that is unknown,
+# or not supported by this processor, causes an error message and exit code 2.
 # Usage: chosen_target_test.sh LOCKSTEP CHIEF WORKER PROGRAM...   (each has --version)
 set -euo pipefail
 lockstep="$1" chief="$2" worker="$3"
@@ -53,7 +53,7 @@ for program in "$@"; do
   done
 done
 
-# await_line TEXT: reads ${log}, the chief's log, up to a line with the text; sets said to the line.
+# await_line TEXT: reads ${log}, the chief's log, up to a line with the text; sets said to that line.
 await_line() {
   local before=""
   while read -r -u "${log}" said; do

@@ -22,7 +22,7 @@ declare -A no_random_case=(
   [RunMultiplyAdds]="only measured"
   [RowMajor]="a description of memory" [Transposed]="a description of memory"
   [UseTarget]="" [AvailableTargets]="" [CurrentTarget]="" [TargetName]="" [TargetError]="" [TargetNameError]=""
-  # Scalar functions with the same code on every target; portable_math_test.cc has random arguments.
+  # Scalar functions, whose code is the same on every target. portable_math_test.cc tests them with random arguments.
   [Exp]="" [Expm1]="" [Log]="" [Log1p]="" [Sin]="" [Cos]="" [Tanh]="" [Pow]=""
 )
 
@@ -37,7 +37,7 @@ for file in "$@"; do
   esac
 done
 
-# Functions start at the beginning of a line without a keyword of another declaration.
+# Functions start at the beginning of a line that does not begin with the keyword of another declaration.
 functions() {
   sed 's|//.*||' "${headers[@]}" |
     sed -nE '/^(struct|class|enum|using|namespace|template|#|\}| )/! s/^[A-Za-z_][^()=]* \*?([A-Za-z_][A-Za-z_0-9]*)\(.*/\1/p' | sort -u
@@ -51,7 +51,7 @@ has() { grep -qE "\b$2\b" <<<"$1"; }
 
 mapfile -t functions < <(functions)
 mapfile -t numbers < <(enumerators && rules)
-# The patterns above find the declarations.
+# Checks that the patterns above find the declarations.
 [[ ${#headers[@]} -ge 18 && ${#tests[@]} -ge 18 && ${#functions[@]} -ge 65 && ${#numbers[@]} -ge 25 ]] || {
   echo "only ${#headers[@]} headers, ${#tests[@]} tests, ${#functions[@]} functions, ${#numbers[@]} enumerators and rules"
   exit 1

@@ -1,5 +1,5 @@
-// Prints a digest of each kernel's results for fixed numbers, one per line. Every processor must print the same. Only
-// depends on the kernels and the standard library, so that it can be compiled separately for another architecture
+// Prints a digest of each kernel's results for fixed numbers, one per line. Every processor must print the same.
+// Depends only on the kernels and the standard library, so that it can be compiled separately for another architecture
 // (tools/check_arm.sh).
 #include <algorithm>
 #include <cinttypes>
@@ -42,7 +42,7 @@ class Digest {
     for (size_t i = 0; i < size; ++i) hash_ = (hash_ ^ bytes[i]) * 1099511628211u;
   }
   void Add(const std::vector<uint16_t>& values) { Add(values.data(), values.size() * sizeof(uint16_t)); }
-  // Treats all NaNs as equal, because their sign differs between processors.
+  // Treats all NaNs as equal, because their signs differ between processors.
   void Add(const std::vector<float>& values) {
     for (const float x : values) {
       const float same = x == x ? x : 0x1.5p100f;
@@ -62,7 +62,7 @@ class Digest {
   uint64_t hash_ = 14695981039346656037u;
 };
 
-// Returns numbers in [-2, 2), a few of them far larger or smaller.
+// Returns numbers in [-2, 2), with a few that are far larger or smaller.
 std::vector<float> Numbers(int64_t size, uint64_t seed) {
   std::vector<float> values(size);
   uint64_t state = seed * 6364136223846793005u + 1442695040888963407u;
@@ -111,7 +111,7 @@ void Products() {
   digest.Print("products");
 }
 
-// The parts of a matrix product that several threads compute.
+// A matrix product in parts, as several threads compute it.
 void ProductParts() {
   const int64_t rows = 70, inner = 450, columns = 90;
   const std::vector<float> a = Numbers(rows * inner, 32);
@@ -154,7 +154,7 @@ void Convolutions() {
   gradients.Print("kernel_gradients");
 }
 
-// Panels that are packed in two parts. Their layout depends on the target, but the results do not.
+// Panels packed in two parts. Their layout depends on the target, but the results do not.
 void PackedParts() {
   const int64_t rows = 7, filters = 37, pixels = 23;
   const std::vector<float> kernel = Numbers(rows * filters, 34);
@@ -187,7 +187,7 @@ void Functions() {
   print("sigmoid", SigmoidOf, x);
 }
 
-// Double precision functions, and powers of floats; includes the ends of the range and values beyond.
+// Double-precision functions, and powers of floats. Includes the ends of the range and values beyond.
 void PortableFunctions() {
   Digest digest;
   std::vector<double> x = {0.0,     -0.0,   1.0,    -1.0,      5e-324,     1e-310,
@@ -262,7 +262,7 @@ void Inputs() {
   digest.Print("inputs");
 }
 
-// The rule's first `states` states begin with positive values.
+// The first `states` states of the rule begin with positive values.
 template <typename Rule>
 void AddUpdates(const Rule& rule, int states, Digest* digest) {
   const int64_t n = 1003;
@@ -369,7 +369,7 @@ void Losses() {
   digest.Print("losses");
 }
 
-// Probabilities have finite logarithms.
+// All values are probabilities with finite logarithms.
 void LogLosses() {
   Digest digest;
   for (const int64_t size : {1, 10, 33}) {
@@ -408,7 +408,7 @@ void BatchNorm() {
   digest.Print("batch_norm");
 }
 
-// Tests every activation, with each way to compute its gradient.
+// Tests every activation with each way to compute its gradient.
 void BatchNormActivations() {
   const int64_t rows = 19, columns = 43;
   const std::vector<float> x = Numbers(rows * columns, 37);

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Every kernel computes the bits of digests.txt, on each target of this machine. A target that does not exist or that
-# the processor does not support causes an error message and exit code 2.
+# Every kernel computes the bits in digests.txt on each target of this machine. A target that does not exist, or that
+# the processor does not support, causes an error message and exit code 2.
 # Usage: kernel_digests_test.sh PROGRAM DIGESTS
 set -euo pipefail
 program="$1"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Code that affects weights must not call C library functions whose last bits differ between versions: exp, log, pow,
 # sin and the like. Functions that IEEE 754 rounds uniquely (sqrt, fma, floor, ...) are allowed.
-# Usage: libm_test.sh OBJECTS OBJECT...: a list of the library's object files; those of the programs.
+# Usage: libm_test.sh OBJECTS OBJECT...   (a list of the library's object files; the programs' object files)
 set -euo pipefail
 objects="$1"
 programs=("${@:2}")
@@ -21,7 +21,7 @@ calls() {
     awk -v functions="${functions}" '{ sub(/:$/, "", $1); sub(/@.*/, "", $2) } $2 ~ functions { print $1, $2 }'
 }
 
-# The check detects a call.
+# Checks that the test detects such calls.
 source="${TEST_TMPDIR}/calls.cc"
 printf '#include <cmath>\n%s\n%s\n' 'double f(double x) { return std::pow(x, 0.3) + std::sqrt(std::floor(x)); }' \
   'float g(float x) { return std::sin(x); }' >"${source}"
@@ -35,7 +35,7 @@ mapfile -t files <"${objects}"
 bad=""
 declare -A seen
 while read -r object function; do
-  # The path has a folder, "_objs/", the target's name, and the source's name.
+  # The path consists of a folder, "_objs/", the target's name, and the source's name.
   name="${object%%/_objs/*}/$(basename "${object%%.*}")"
   if [[ " ${outside[*]} " == *" ${name} "* ]]; then
     seen["${name}"]=1

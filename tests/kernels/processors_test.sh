@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # On a processor without the required instructions, programs must end with an error message and exit code 2, not with
-# SIGILL. Runs them in an emulator (qemu-user). Without it the test is skipped, or fails if CI is true.
+# SIGILL. Runs them in an emulator (qemu-user). Without it, the test is skipped, or fails if CI is true.
 # Usage: processors_test.sh LOCKSTEP PROGRAM...
 set -euo pipefail
 lockstep="$1"
@@ -12,7 +12,7 @@ if ! command -v qemu-x86_64 >/dev/null; then
   exit
 fi
 
-# expect PROCESSOR CODE TEXT COMMAND...: expects an exit code, and a line of the output that ends with TEXT.
+# expect PROCESSOR CODE TEXT COMMAND...: expects an exit code, and an output line that ends with TEXT.
 expect() {
   local processor="$1" code="$2" text="$3" output status=0
   shift 3
