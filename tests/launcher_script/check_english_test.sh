@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs check_english.sh on a small repository: which texts count, when a number passes, fails, is lowered
-# and stays, and how long a name of a test may be.
+# Runs check_english.sh on a small repository. Tests which texts count, when a number passes, fails, is lowered or
+# stays, and how long a test's name may be.
 set -euo pipefail
 TREE="${TEST_TMPDIR:-$(mktemp -d)}/tree"
 readonly TREE
@@ -12,7 +12,7 @@ fail() {
 
 check() { "${TREE}/tools/check_english.sh" "$@"; }
 
-# write PATH LINE...: creates a file of these lines.
+# write PATH LINE...: creates a file with these lines.
 write() {
   local path="$1"
   shift
@@ -20,17 +20,17 @@ write() {
   printf '%s\n' "$@" >"${TREE}/${path}"
 }
 
-# expect_list PATH LINE...: what --list prints for PATH.
+# expect_list PATH LINE...: expects that --list prints these lines for PATH.
 expect_list() {
   local path="$1"
   shift
   diff <(printf '%s\n' "$@") <(check --list "${path}") || fail "--list ${path} differs"
 }
 
-# expect_number TEXT: english.txt holds TEXT.
+# expect_number TEXT: expects that english.txt contains TEXT.
 expect_number() { [[ "$(cat "${TREE}/tools/english.txt")" == "$1" ]] || fail "english.txt is not $1"; }
 
-# expect_failure TEXT [ARGUMENT...]: the check fails and prints TEXT.
+# expect_failure TEXT [ARGUMENT...]: expects that the check fails and prints TEXT.
 expect_failure() {
   local expected="$1" output
   shift
@@ -103,9 +103,9 @@ expect_list page.md "page.md:3: What it waits for is a slot." "page.md:3: Of the
 write proto/a.proto '// The lease of a slot. What it has' '// is a time.' 'int32 x = 1;  // Of it.'
 expect_list proto/a.proto "proto/a.proto:1: What it has is a time." "proto: 500 per 1,000 (1 of 2)"
 
-# Numbers: 3 bad comments of 10 are 300, and a fourth would make 400.
+# Numbers: 3 bad comments out of 10 are 300, and a fourth would make 400.
 (cd "${TREE}" && rm -r all code page.md proto)
-expect_ten() { # BAD: ten comments, BAD of which count
+expect_ten() { # BAD: writes ten comments, BAD of which count
   local -a lines=()
   for ((i = 0; i < 10; i++)); do
     if ((i < $1)); then lines+=("// What it is." ""); else lines+=("// Returns it." ""); fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs ./lockstep with fake bazel, apt-get and dpkg-query that record their calls: what it installs, builds and
+# Runs ./lockstep with a fake bazel, apt-get and dpkg-query that record their calls. Tests what it installs, builds and
 # executes.
 set -euo pipefail
 
