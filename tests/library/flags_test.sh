@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The flags that .bazelrc gives every object of this workspace must equal those of build_defs.bzl for other workspaces,
-# except for those that only say how the compiler collects its garbage.
+# The flags that .bazelrc gives every object in this workspace must be the same as those that build_defs.bzl gives other
+# workspaces, except for flags that only control the compiler's garbage collection.
 set -euo pipefail
 ours="$(sed -nE 's/^build ((--(copt|cxxopt)=[^ ]+ ?|--host_cxxopt=[^ ]+ ?)+)$/\1/p' "$1" | tr ' ' '\n' |
   sed -nE 's/^--(copt|cxxopt)=//p' | { grep -v -e '^--param=ggc-' || true; } | sort)"

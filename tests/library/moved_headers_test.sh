@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Each header that has moved is an error at its old path, and exists at the path in the error, in a folder filled as by
-# ./lockstep install-library. CHANGELOG.md names the same paths for the public headers.
+# Each moved header causes an error at its old path, and exists at the path in the error, in a folder filled like
+# ./lockstep install-library does. CHANGELOG.md names the same paths for the public headers.
 # Usage: moved_headers_test.sh CHANGELOG OLD=NEW...   (paths after "lockstep/")
 set -euo pipefail
 changelog="$1"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds programs with g++ and pkg-config only, from a folder that was filled as by ./lockstep install-library and then
-# moved. They must train the same bits as the same programs built in this tree. A program without the instruction set
-# must not compile.
+# Builds programs with only g++ and pkg-config, from a folder that was filled like ./lockstep install-library does and
+# then moved. The programs must train the same bits as the same programs built in this tree. A program without the
+# instruction set must not compile.
 set -euo pipefail
 tree="${PWD}" # the runfiles
 work="$(mktemp -d "${TEST_TMPDIR:-/tmp}/library.XXXX")"
@@ -26,7 +26,7 @@ expect() {
 }
 expect "a plain loop" "$("${tree}/tests/library/train_two_models")" "$(./train_two_models)"
 
-# In one process, and with a chief and workers.
+# Trains in one process, and with a chief and workers.
 here="${tree}/examples/own_model"
 chief="$(pkg-config --variable=chief lockstep)"
 "${here}" local own_model.textproto --steps=40 --logdir="${work}/here"
@@ -37,7 +37,7 @@ expect "one process" "${digest}" "$(./own_model inspect --digest "${work}/local"
 expect "a cluster" "${digest}" "$(./own_model inspect --digest "${work}/cluster")"
 expect "the version" "$(pkg-config --modversion lockstep)" "$(./own_model --version | sed -nE '1s/^[^ ]+ ([0-9.]+).*/\1/p')"
 
-# A model in a separate archive, which only its registration refers to.
+# Puts a model into a separate archive. Only the model's registration refers to it.
 sed 's/^int main.*//' own_model.cc >model.cc
 printf '%s\n' '#include "lockstep/cli/lockstep_program.h"' \
   'int main(int argc, char** argv) { return lockstep::LockstepMain(argc, argv); }' >main.cc
@@ -47,7 +47,7 @@ g++ -o program main.cc "${cflags[@]}" -Wl,--whole-archive libmodel.a -Wl,--no-wh
 ./program check own_model.textproto >checked
 grep -q 'weight *variable *\[30\]' checked
 
-# compile FLAG...: prints the error of a compilation with these flags after those of pkg-config.
+# compile FLAG...: prints the error when compiling with these flags after pkg-config's.
 compile() {
   if g++ -fsyntax-only -Wfatal-errors own_model.cc "${cflags[@]}" "$@" 2>errors; then
     echo "compiles"

@@ -1,5 +1,5 @@
-// A program of another workspace (workspace_test.sh). Trains its own model, which computes with Eigen, and a model of
-// built-in layers for some steps of gradient descent with a falling rate, and prints the bits of their weights.
+// A program in another workspace (workspace_test.sh). Trains its own model, which computes with Eigen, and a model of
+// built-in layers. Runs a few steps of gradient descent with a decreasing rate, and prints the bits of their weights.
 #include <cstdint>
 #include <cstdio>
 #include <memory>

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds a program with its own model in another workspace, which depends on this one and has no flags of its own. The
-# program must train the same bits as the same program built here.
+# Builds a program with its own model in another workspace, which depends on this one and sets no flags. The program
+# must train the same bits as the same program built here.
 # Usage: workspace_test.sh HERE SOURCE LABEL,... [CONFIG]: HERE was built here from SOURCE; the labels are the libraries
 # that the program links. With CONFIG, the program is a command line that trains it; otherwise the program prints its
 # bits itself.
@@ -59,7 +59,7 @@ fail() {
   exit 1
 }
 
-# All targets are visible, and every object of ours has the flags that determine the bits.
+# All targets must be visible, and every object of ours must have the flags that determine the bits.
 another aquery 'mnemonic("CppCompile", deps(@lockstep//:library))' >"${TEST_TMPDIR}/objects" 2>"${log}" ||
   fail "@lockstep//:library cannot be analyzed"
 awk -v RS= '
@@ -94,7 +94,7 @@ if [[ "${is}" != "${expected}" ]]; then
   exit 1
 fi
 
-# A target that lacks the flags gets an error message.
+# A target that lacks the flags must cause an error message.
 if another build "${flags[@]}" //models:without_flags >"${log}" 2>&1; then
   echo "a model without AVX2 builds"
   exit 1
