@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import time
 
-# Notes layout shifts, which a page that is updated in place must not have.
+# Records layout shifts, which must not occur on a page that is updated in place.
 OBSERVE = """
 window.layoutShift = 0;
 new PerformanceObserver(list => {
@@ -19,7 +19,7 @@ new PerformanceObserver(list => {
 
 
 class Browser:
-  """A tab. Collects the errors of its console, and of loading, in `errors`."""
+  """A tab. Collects errors of its console, and errors while loading, in `errors`."""
 
   def __init__(self, width=1240, height=1180):
     self.errors = []
@@ -30,7 +30,7 @@ class Browser:
     self._in, from_browser = os.pipe()
 
     def connect():
-      # Copies with high numbers first: either end may have the number 3 or 4 already.
+      # First copies both ends to high numbers, because either may already have number 3 or 4.
       ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 64) for end in (to_browser, from_browser)]
       for number, end in zip((3, 4), ends):
         os.dup2(end, number)
@@ -66,7 +66,7 @@ class Browser:
     return result["result"].get("value")
 
   def wait(self, expression, seconds=30):
-    """Waits until a JavaScript expression is true. Returns how long that took."""
+    """Waits until a JavaScript expression is true. Returns how long this took."""
     began = time.monotonic()
     while not self.evaluate(expression):
       if time.monotonic() - began > seconds:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The page of a real run in a real browser: five states, each in two themes, without an error, a shift of the layout or a reload.
+"""Shows a real run's page in a real browser: five states, each in two themes, without errors, layout shifts or reloads.
 
 Usage: browser_test.py CHIEF WORKER LOCKSTEP CONFIG [PICTURES]
-Writes the pictures to the folder PICTURES, if it is given. Needs chromium.
+Writes the pictures to the folder PICTURES, if given. Needs chromium.
 """
 
 import os
@@ -20,7 +20,7 @@ PICTURES = sys.argv[5] if len(sys.argv) > 5 else ""
 
 
 class Slowness:
-  """Stops a process for a part of each moment, so that it computes as on a slow machine."""
+  """Stops a process for a part of each period, so that it computes as slowly as on a slow machine."""
 
   def __init__(self, pid):
     self._pid = pid
@@ -41,7 +41,7 @@ class Slowness:
 
 
 class Pages:
-  """The page in the light and in the dark theme."""
+  """The page in the light and the dark theme."""
 
   def __init__(self, url):
     self.tabs = {theme: Browser() for theme in ("light", "dark")}

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The page of a real run in Chromium (browser_test.py).
+# Shows a real run's page in Chromium (browser_test.py).
 set -euo pipefail
 command -v chromium >/dev/null || { echo "this test needs chromium: apt-get install chromium"; exit 1; }
 exec python3 tests/page/browser_test.py server/chief_main worker/worker_main cli/lockstep_main \

@@ -1,4 +1,4 @@
-"""Real processes of a run, for the tests of its page."""
+"""Real processes of a run, for tests of its page."""
 
 import os
 import subprocess

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A real Prometheus scrapes the page of a real run: the metrics are well-formed, the rules pass their tests, each expression of
-the dashboard has data, and an alert fires when the chief stands still.
+"""A real Prometheus scrapes a real run's page: the metrics are well-formed, the rules pass their tests, each dashboard
+expression has data, and an alert fires when the chief makes no progress.
 
 Usage: prometheus_test.py CHIEF WORKER LOCKSTEP CONFIG FOLDER_OF_PROMETHEUS DEPLOY
-FOLDER_OF_PROMETHEUS has the programs prometheus and promtool.
+FOLDER_OF_PROMETHEUS contains the programs prometheus and promtool.
 """
 
 import json
@@ -48,7 +48,8 @@ def free_port():
 
 
 def write_configuration(directory, target):
-  """The configuration and the alerts of deploy/, faster: an alert need not stand for a minute here."""
+  """Writes the configuration and the alerts of deploy/, but with shorter times: here an alert need not last for a
+  minute."""
   with open(os.path.join(DEPLOY, "prometheus", "alerts.yml")) as rules:
     text = rules.read().replace("for: 1m", "for: 2s").replace("[2m]", "[5s]")
   with open(os.path.join(directory, "alerts.yml"), "w") as file:

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A real Prometheus scrapes a run (prometheus_test.py). The programs are taken from PATH, or from Debian's package, which is unpacked and
-# not installed.
+# A real Prometheus scrapes a run (prometheus_test.py). Takes the programs from PATH, or from Debian's package, which is
+# unpacked but not installed.
 set -euo pipefail
 folder="${TEST_TMPDIR:?}/prometheus"
 mkdir -p "${folder}"
