@@ -1,5 +1,5 @@
-"""The gradients of deterministic() have the bits of these digests: first seen on an AMD EPYC (Zen 4), then on an Intel
-Xeon (Sapphire Rapids), with PyTorch 2.15.0. So a failure on another processor is a finding, not a matter of luck.
+"""The gradients under deterministic() must have these digests. They were first seen on an AMD EPYC (Zen 4), then on an
+Intel Xeon (Sapphire Rapids), with PyTorch 2.15.0. A failure on another processor is therefore a real finding.
 """
 
 import hashlib

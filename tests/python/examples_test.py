@@ -1,4 +1,4 @@
-"""Runs the examples in Python, each alone in a folder of its own, for a few steps.
+"""Runs each Python example alone, in its own folder, for a few steps.
 
 Usage: examples_test.py FOLDER   (examples/python)
 """
@@ -20,7 +20,7 @@ class ExamplesTest(unittest.TestCase):
     cls.work = cls.enterClassContext(tempfile.TemporaryDirectory())
 
   def run_example(self, name, *arguments):
-    """Runs an example to its end; returns the accuracy and the digest that it prints."""
+    """Runs an example to its end. Returns the accuracy and the digest that it prints."""
     run = subprocess.run([sys.executable, FOLDER / name, *arguments], check=False, cwd=self.work, capture_output=True,
                          text=True)
     found = re.search(r"test accuracy (0\.\d+), digest ([0-9a-f]{64})", run.stdout)

@@ -1,6 +1,6 @@
-"""Tests lockstep.torch.portable() without a chief: values, refusals, and bits in processes with other settings.
+"""Tests lockstep.torch.portable() without a chief: values, refusals, and bits in processes with different settings.
 
-With the arguments "digest THREADS", prints a digest of results of all modules.
+With the arguments "digest THREADS", prints a digest of the results of all modules.
 """
 
 import collections
@@ -25,7 +25,7 @@ portable = lockstep.torch.portable
 
 
 def numbers(*shape, seed=1):
-  """Returns normal numbers that no kernel of torch has computed."""
+  """Returns normally distributed numbers, computed without torch's kernels."""
   return torch.from_numpy(np.random.default_rng(seed).normal(size=shape).astype(np.float32))
 
 
@@ -34,7 +34,7 @@ def labels(*shape, classes=5):
 
 
 def with_numbers(module):
-  """Fills parameters and running statistics, which initializers of torch fill differently on other processors."""
+  """Fills parameters and running statistics, because torch's initializers fill them differently on other processors."""
   with torch.no_grad():
     for seed, (name, tensor) in enumerate(module.state_dict().items(), 10):
       if tensor.is_floating_point():
@@ -43,7 +43,7 @@ def with_numbers(module):
   return module
 
 
-# By name: the module, and the shape of its input or a list of its arguments.
+# For each name: the module, and the shape of its input or a list of its arguments.
 CASES = {
     "Linear": (lambda: nn.Linear(7, 5), (6, 7)),
     "Linear of a sequence": (lambda: nn.Linear(7, 5, bias=False), (2, 3, 7)),
@@ -96,7 +96,7 @@ CASES = {
 
 
 def results_of(module, shape_or_arguments, prepare=lambda x: x):
-  """Returns the module's output, the gradients of its input and parameters, and its buffers, by name."""
+  """Returns, by name, the module's output, the gradients of its input and parameters, and its buffers."""
   arguments = [numbers(*shape_or_arguments)] if isinstance(shape_or_arguments, tuple) else shape_or_arguments
   first = prepare(arguments[0].clone())
   if first.is_floating_point():
@@ -112,7 +112,7 @@ def results_of(module, shape_or_arguments, prepare=lambda x: x):
 
 
 class ValuesTest(unittest.TestCase):
-  """The modules compute what torch's compute, up to rounding."""
+  """The modules compute the same as torch's, up to rounding."""
 
   def check_equal(self, ours, theirs):
     self.assertEqual(ours.keys(), theirs.keys())
@@ -228,7 +228,7 @@ def make_net():
 
 
 class Own(nn.Module):
-  """A user's module with an operation of its own."""
+  """A user's module with its own operation."""
 
   def __init__(self, operation):
     super().__init__()
@@ -283,7 +283,7 @@ class CoverageTest(unittest.TestCase):
     self.assertEqual(list(after), list(before))
     for name, tensor in after.items():
       self.assertEqual(tensor.data_ptr(), before[name].data_ptr(), name)
-    portable(model)  # Once more changes nothing.
+    portable(model)  # A second call changes nothing.
     x = numbers(2, 1, 8, 8)
     self.assertTrue(torch.equal(copy.deepcopy(model).eval()(x), model.eval()(x)))
 
@@ -316,18 +316,18 @@ class ContractTest(unittest.TestCase):
 
 
 class OperationsTest(unittest.TestCase):
-  """Operations of a model's own are exact, or named."""
+  """A model's own operations are exact, or named in an error."""
 
   def run_step(self, model, loss=lambda y: portable(nn.MSELoss())(y, torch.zeros_like(y))):
     with _operations.OnlyExactOperations():
-      x = torch.full((3, 4), 2.0).exp()  # The data are not a gradient's.
+      x = torch.full((3, 4), 2.0).exp()  # The data need not be exact: no gradient flows to them.
       y = model(x)
       loss(y).backward()
       return (y.argmax(1) == 0).float().mean()
 
   def test_covered_modules_are_exact(self):
     for name, (make, arguments) in CASES.items():
-      model = portable(with_numbers(make()))  # Its first values are drawn before the slot.
+      model = portable(with_numbers(make()))  # Its initial values are drawn before the slot.
       with self.subTest(name), _operations.OnlyExactOperations():
         results_of(model, arguments)
 
@@ -348,7 +348,7 @@ class OperationsTest(unittest.TestCase):
 
 
 def digest():
-  """Returns a digest of values and gradients of all cases, of dropout, and of a model."""
+  """Returns a digest of the values and gradients in all cases, of dropout, and of a model."""
   found = hashlib.sha256()
   torch.manual_seed(5)
   for make, arguments in [*CASES.values(), (lambda: nn.Dropout(0.3), (50, 7)), (make_net, (12, 1, 8, 8))]:

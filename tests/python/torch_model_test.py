@@ -1,4 +1,4 @@
-"""Tests lockstep.torch without a chief: a model's variables, the rules of a slot, loaders, settings, weights."""
+"""Tests lockstep.torch without a chief: a model's variables, the rules for a slot, loaders, settings, weights."""
 
 import os
 import random
@@ -46,7 +46,7 @@ def begin(tensors, values=None, same_values=False, slots_before=0):
 
 
 def step(model, tensors):
-  """Computes gradients as a slot's loop does."""
+  """Computes gradients like the body of a slot loop."""
   begin(tensors)
   model(torch.ones(4, 6)).square().mean().backward()
   return tensors.gradients()
@@ -54,7 +54,7 @@ def step(model, tensors):
 
 @unittest.skipUnless(torch.cuda.is_available(), "no GPU")
 class GpuTest(unittest.TestCase):
-  """A model on a GPU gives the results that it gives on the processor. Copies go through page-locked memory."""
+  """A model gives the same results on a GPU as on the processor. Copies go through page-locked memory."""
 
   def test_slot_of_gpu_is_slot_of_cpu(self):
     torch.manual_seed(1)
@@ -66,7 +66,7 @@ class GpuTest(unittest.TestCase):
       tensors = ModelTensors(model.to(device), "moving_average", "error")
       with tensors.batch_statistics():
         begin(tensors, values)
-        begin(tensors, values)  # Before the first one's copies have ended.
+        begin(tensors, values)  # Before the first call's copies have ended.
         model(x.to(device)).square().mean().backward()
       self.assertEqual(any(pinned is not None and pinned.is_pinned() for pinned in tensors._pinned), device == "cuda")
       results.append([np.array(value) for value in tensors.gradients() if value is not None] + tensors.updates())

@@ -1,4 +1,4 @@
-"""Trains models of PyTorch and JAX with real chiefs and processes, some of which are killed. The bits must be the same.
+"""Trains PyTorch and JAX models with real chiefs and processes, some of which are killed. The bits must be the same.
 
 Usage: training_test.py torch|jax CHIEF LOCKSTEP   (the binaries)
 Each worker is a process forked from this one, which has imported the framework and computed nothing.
@@ -55,7 +55,7 @@ def sgd():
 
 
 def script():
-  """The settings of a script with parameter groups, a clip and a scheduler."""
+  """Returns the settings of a script with parameter groups, a clip and a scheduler."""
   optimizer = lockstep.AdamW(lockstep.schedule(rate, STEPS), eps=EPSILON, weight_decay=DECAY, no_decay=NO_DECAY)
   return {"optimizer": optimizer, "clip_norm": CLIP}
 
@@ -66,7 +66,7 @@ def declare(directory, settings=adam):
 
 
 class Doom:
-  """Sends signals at the given steps, once each: by step, the file with the id of the process, and the signal."""
+  """Sends signals at the given steps, once each: by step, the file with the process id, and the signal."""
 
   def __init__(self, directory, deaths):
     self._directory = directory
@@ -120,7 +120,7 @@ def write_configuration(directory, kind, settings):
 
 def train_torch(cluster, kind, deaths, on_slot=lambda slot: None, threads=1, settings=adam, ignored=-100,
                 **model_changes):
-  """Trains on examples with labels other than `ignored`; a slot's weight is their number."""
+  """Trains on examples whose label is not `ignored`; a slot's weight is their number."""
   lockstep.torch.deterministic(threads)
   device = os.environ.get("LOCKSTEP_TORCH_DEVICE", "cpu")
   model = make_model(kind, **model_changes).to(device)
@@ -178,15 +178,15 @@ def train_jax(cluster, kind, deaths, on_batch=lambda: None):
 
 
 def run_process(directory, name, function, arguments, options):
-  """The body of a forked process. Its id goes to the file `name`, and its error, if any, to `name`.error.
+  """The body of a forked process. It writes its id to the file `name`, and its error, if any, to `name`.error.
 
-  The option `environment` has variables that libraries read when they are loaded.
+  The option `environment` sets variables that libraries read when they are loaded.
   """
   global lockstep
   os.environ.update(options.pop("environment", {}))
   (directory / name).write_text(str(os.getpid()))
   try:
-    # Not imported before a fork: the library must not be used in a forked process's child.
+    # Imported only after the fork, because a process must not use the library if it was imported before the fork.
     lockstep = importlib.import_module("lockstep")
     importlib.import_module(f"lockstep.{FRAMEWORK}")
     function(*arguments, **options)
@@ -197,7 +197,7 @@ def run_process(directory, name, function, arguments, options):
 
 
 class Cluster:
-  """A chief and its workers in a folder of their own. A context manager that ends them all."""
+  """A chief and its workers in their own folder. As a context manager, it ends them all."""
 
   def __init__(self, kind, settings=adam):
     self.directory = pathlib.Path(tempfile.mkdtemp())
@@ -233,7 +233,7 @@ class Cluster:
     self._processes[name] = process
 
   def end_of(self, name):
-    """Waits for a process; returns its exit code, -9 if it was killed, and its error."""
+    """Waits for a process. Returns its exit code, or -9 if it was killed, and its error."""
     process = self._processes.pop(name)
     process.join(LIMIT_S)
     path = self.directory / f"{name}.error"
@@ -244,7 +244,7 @@ class Cluster:
     assert code == 0, f"{name} ended with {code}: {error}"
 
   def end_of_chief(self):
-    """Waits for the chief; returns its exit code. Fails if a worker ends with an error before."""
+    """Waits for the chief. Returns its exit code. Fails if a worker ends with an error before."""
     chief = os.pidfd_open(self._chief.pid)
     try:
       while self._chief.poll() is None:
@@ -268,7 +268,7 @@ class Cluster:
 
 
 def digest_of_run(kind, workers, deaths):
-  """Trains with workers w0, w1, …; starts a process again that dies. Returns the digest of the final weights."""
+  """Trains with workers w0, w1, …, and restarts processes that die. Returns the digest of the final weights."""
   train = train_torch if FRAMEWORK == "torch" else train_jax
   with Cluster(kind) as cluster:
     for i in range(workers):
@@ -286,7 +286,7 @@ def digest_of_run(kind, workers, deaths):
 
 
 class BitsTest(unittest.TestCase):
-  """The digest is the same, whatever workers and chief do."""
+  """The digest is the same, whatever happens to workers and chief."""
 
   def check_kind(self, kind):
     alone = digest_of_run(kind, 1, {})
@@ -307,9 +307,9 @@ class BitsTest(unittest.TestCase):
 
 @unittest.skipIf(FRAMEWORK == "jax", "torch")
 class PortableTest(unittest.TestCase):
-  """Workers with other instruction sets and threads share a run of a portable model."""
+  """Workers with different instruction sets and thread counts share a run of a portable model."""
 
-  # The fewest instructions that torch and Lockstep can do with.
+  # The smallest instruction sets that torch and Lockstep can use.
   LEAST = {"ATEN_CPU_CAPABILITY": "default", "ONEDNN_MAX_CPU_ISA": "SSE41", "LOCKSTEP_TARGET": "avx2"}
 
   def digest_of(self, workers, deaths):
@@ -338,7 +338,7 @@ class PortableTest(unittest.TestCase):
 
 @unittest.skipIf(FRAMEWORK == "jax", "torch")
 class ContractTest(unittest.TestCase):
-  """A worker that would compute something else is refused, by name."""
+  """A worker that would compute something different is refused, by name."""
 
   def setUp(self):
     self.cluster = self.enterContext(Cluster("mlp"))
@@ -375,7 +375,7 @@ class ContractTest(unittest.TestCase):
 
 
 class ReadTest(unittest.TestCase):
-  """Values of a running chief, as the framework has them."""
+  """Values of a running chief, in the framework's form."""
 
   def test_values_of_running_chief(self):
     with Cluster("mlp") as cluster:
@@ -396,7 +396,7 @@ class ReadTest(unittest.TestCase):
         self.assertFalse(torch.equal(tensor, started[name]))
 
   def check_jax(self, cluster):
-    if (cluster.directory / "batches").stat().st_size == 11:  # The canary's, those of three steps, and the next.
+    if (cluster.directory / "batches").stat().st_size == 11:  # The canary's batch, those of three steps, and the next.
       step, params = next(lockstep.jax.follow(cluster.master, make_params()))
       self.assertEqual(step, 3)
       self.assertEqual(params[0]["w"].shape, (WIDTH, 24))
@@ -435,7 +435,7 @@ class JaxWeightTest(unittest.TestCase):
 
   def train(self, cluster):
     run = lockstep.Run(cluster.directory / "own", steps=1, slots=2, batch=1, optimizer=lockstep.SGD(1.0))
-    # The gradients and the weights are 1 and 2.
+    # The gradients are 1 and 2, and so are the weights.
     params = lockstep.jax.train(lambda params, batch, key: (params["w"][0] * batch[0], {"weight": batch[0]}),
                                 {"w": np.zeros(1, np.float32)}, run, data=lambda i: (i + 1).astype(np.float32), examples=2,
                                 has_aux=True)
@@ -444,7 +444,7 @@ class JaxWeightTest(unittest.TestCase):
 
 @unittest.skipIf(FRAMEWORK == "jax", "torch")
 class OwnChiefTest(unittest.TestCase):
-  """A program without a master starts a chief, with the model's values."""
+  """A program without a master starts a chief with the model's values."""
 
   def test_run_begins_and_ends_with_values_of_model(self):
     with Cluster("mlp") as cluster:  # For its folder and processes.
@@ -516,7 +516,7 @@ class OwnChiefTest(unittest.TestCase):
     run = lockstep.Run(cluster.directory / "own", steps=1, slots=1, batch=1, optimizer=lockstep.SGD(0.5))
     with lockstep.torch.Worker(model, run, examples=1) as worker:
       for slot in worker:
-        seen = model.weight.detach().clone()  # In the end, that of the slot after the canary.
+        seen = model.weight.detach().clone()  # In the end, from the slot after the canary.
         loss = model(torch.eye(4)).sum()
         loss.backward()
         slot.done(loss)
@@ -527,7 +527,7 @@ class OwnChiefTest(unittest.TestCase):
 
 @unittest.skipIf(FRAMEWORK == "jax", "torch")
 class PlainLoopTest(unittest.TestCase):
-  """A run computes what a loop with gradient accumulation computes, up to rounding."""
+  """A run computes the same as a loop with gradient accumulation, up to rounding."""
 
   def test_run_equals_accumulating_loop(self):
     self.check("cnn", sgd, self.train_with_sgd)
@@ -580,7 +580,7 @@ class PlainLoopTest(unittest.TestCase):
       pairs = [slots.get() for _ in range(SLOTS)]
       return [(x[indices], y[indices], seed) for indices, seed in pairs]
 
-    slots.get()  # The canary.
+    slots.get()  # Skips the canary.
     train(model, (step() for _ in range(STEPS)))
     cluster.expect_end_of_chief()
     trained = lockstep.torch.state_dict(cluster.directory / "logdir", make_model(kind))

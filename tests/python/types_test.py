@@ -1,4 +1,4 @@
-"""The types of the package, as mypy's strict mode checks them. Skips without mypy; where CI is true it fails."""
+"""Checks the package's types in mypy's strict mode. Skipped without mypy, or fails if CI is true."""
 
 import os
 import sys
