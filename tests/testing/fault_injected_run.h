@@ -9,8 +9,9 @@
 
 namespace lockstep {
 
-// A run of a chief and a good worker over sockets, for tests that disturb it. The worker trains to kHeldStep, stops
-// there in the middle of its block while its heartbeats continue, and trains to the end after Release. For one thread.
+// A run of a chief and a good worker over sockets, for tests that disturb it. The worker trains to kHeldStep and stops
+// there in the middle of its block, while its heartbeats continue. After Release, it trains to the end. Not
+// thread-safe.
 class FaultInjectedRun {
  public:
   static constexpr int64_t kSteps = 40;
@@ -24,7 +25,7 @@ class FaultInjectedRun {
   Chief* chief() { return cluster_.chief(); }
   // Lets the worker continue.
   void Release() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Calls Release, waits for the end and expects the weights of an undisturbed run.
+  // Calls Release, waits for the end, and expects the weights of an undisturbed run.
   void ExpectSameWeights();
 
  private:

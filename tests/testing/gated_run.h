@@ -12,18 +12,18 @@
 namespace lockstep {
 
 // An endless run of a chief with a gRPC server and one good worker, which waits in the middle of each step until the
-// test lets it continue. R is 1, so other workers compute backups. For one thread.
+// test lets it continue. R is 1, so other workers compute backups. Not thread-safe.
 class GatedRun {
  public:
   // `version_bytes` is the approximate size of one version of the values.
   GatedRun(int64_t version_bytes, const ChiefServer::Options& server);
   ~GatedRun();
 
-  // Lets the good worker compute some steps, and waits until it reaches the next one.
+  // Lets the good worker compute `steps` steps, and waits until it reaches the next one.
   void Train(int64_t steps) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Blocks until the chief has sent values to the worker of that name, on its current stream.
+  // Blocks until the chief has sent values to `worker` on its current stream.
   void AwaitValues(const std::string& worker) const;
-  // Blocks until the good worker's stream is the only one.
+  // Blocks until only the good worker's stream is left.
   void AwaitOneStream() const;
 
   const std::string& address() const { return cluster_->address(); }

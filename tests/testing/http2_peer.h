@@ -23,7 +23,7 @@ class Http2Peer {
 
   // Connects to "127.0.0.1:port" and sends the preface.
   explicit Http2Peer(const std::string& address);
-  // Takes the connection of a client, and reads its preface.
+  // Takes over a client's connection, and reads its preface.
   explicit Http2Peer(int fd);
   Http2Peer(const Http2Peer&) = delete;
   ~Http2Peer();
@@ -39,10 +39,10 @@ class Http2Peer {
   void SendPart(uint32_t stream, uint32_t size, uint32_t part);
   // Blocks until the server hangs up.
   void ReadToTheEnd();
-  // Blocks until a frame arrives; nullopt if the server has hung up.
+  // Blocks until a frame arrives. Returns nullopt if the server has hung up.
   absl::optional<Frame> Read();
 
-  // Returns a literal header (HPACK). If `indexed`, it is added to the table of the connection.
+  // Returns a literal header (HPACK). If `indexed`, the header is added to the connection's table.
   static std::string Header(const std::string& name, const std::string& value, bool indexed = false);
   static std::string Encode(uint8_t type, uint8_t flags, uint32_t stream, const std::string& payload);
 

@@ -5,8 +5,8 @@
 
 namespace lockstep {
 
-// Returns the descriptor of a TCP connection to "127.0.0.1:port", which the caller closes. Fails the test if there is
-// none.
+// Returns the descriptor of a TCP connection to "127.0.0.1:port". The caller must close it. Fails the test if there is
+// no connection.
 int ConnectToLoopback(const std::string& address);
 
 }  // namespace lockstep

@@ -5,12 +5,12 @@
 
 namespace lockstep {
 
-// Measures the growth of this process's memory, by the kernel's count of resident bytes.
+// Measures the growth of this process's memory, using the kernel's count of resident bytes.
 class MemoryGrowth {
  public:
-  // Starts to measure.
+  // Starts the measurement.
   MemoryGrowth();
-  // Returns the maximum growth since construction in bytes, even if it was short.
+  // Returns the maximum growth since construction in bytes, even if it lasted only briefly.
   int64_t peak() const;
 
  private:

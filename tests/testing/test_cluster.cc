@@ -94,7 +94,7 @@ absl::Status TestCluster::StartChief() {
 void TestCluster::KillChief() {
   server_.reset();
   if (options_.local) {
-    // In-process workers hold connections into the chief.
+    // In-process workers hold connections to the chief.
     for (const auto& worker : workers_) worker->worker->RequestStop();
     JoinWorkers();
   }

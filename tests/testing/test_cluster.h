@@ -24,8 +24,8 @@ namespace lockstep {
 // Returns a small configuration with batch norm, dropout and Adam over synthetic data. A step takes milliseconds.
 config::v1::RunSpec SmallRunSpec(int64_t steps, int64_t slots);
 
-// A chief with its gRPC server on port 0, and workers in threads, in this process. Checkpoints are in a memory file
-// system that outlives the chief, so that the chief can be killed and restarted. For one thread.
+// Runs a chief with its gRPC server on port 0, and workers in threads, in this process. Checkpoints are in an in-memory
+// file system that outlives the chief, so that the chief can be killed and restarted. Not thread-safe.
 class TestCluster {
  public:
   struct Options {
@@ -35,17 +35,17 @@ class TestCluster {
     FileSystem* data = FileSystem::Real();
     // If true, there are no sockets: workers call the chief directly.
     bool local = false;
-    // The workers' master string. CHIEF in it stands for the chief's address; a file is in fs().
+    // The workers' master string, in which CHIEF stands for the chief's address. A file is in fs().
     std::string master = "grpc://CHIEF";
     bool with_logdir = true;
     bool share_memory = false;
     absl::Duration housekeeping_period = absl::Milliseconds(20);
-    // Called by a worker before it reads the batch of a slot of this step. May block.
+    // Called by a worker before it reads the batch of a slot in this step. May block.
     std::function<void(int64_t step)> before_batch;
-    // Changes a worker so that it computes something else. Worker i is on host-i, the chief on host-chief.
+    // Changes a worker so that it computes something different. Worker i is on host-i, the chief on host-chief.
     std::function<void(int index, Workload*)> change_workload;
     ChiefServer::Options server;
-    // NewClient and the workers use it.
+    // Used by NewClient and by the workers.
     GrpcClientOptions client;
   };
 
@@ -53,17 +53,17 @@ class TestCluster {
   // Stops the chief and all workers.
   ~TestCluster();
 
-  // Starts the chief, on the port of the previous chief.
+  // Starts the chief on the port of the previous chief.
   absl::Status StartChief();
   // Makes the next chief use another port.
   void MoveChief() { address_ = options_.server.address; }
-  // Ends the chief without a save and without notifying workers, like kill -9.
+  // Ends the chief without saving and without notifying workers, like kill -9.
   void KillChief();
   Chief* chief() const { return chief_.get(); }
 
   // Returns the worker's index.
   int StartWorker(int compute_threads = 1);
-  // Cancels a worker without a disconnect and waits for its thread.
+  // Cancels a worker without a disconnect, and waits for its thread.
   void KillWorker(int index);
 
   // Calls TrainingWorker::RequestFinish.
@@ -76,7 +76,7 @@ class TestCluster {
 
   // Blocks until the chief's run has ended.
   absl::Status Wait();
-  // Returns the final statuses of the workers. Call it after Wait.
+  // Returns the workers' final statuses. Call this after Wait.
   std::vector<absl::Status> JoinWorkers();
 
   // Returns the digest of the newest checkpoint.
@@ -84,7 +84,7 @@ class TestCluster {
 
   MemoryFileSystem* fs() { return &fs_; }
   const std::string& address() const { return address_; }
-  // Returns a client of the current chief.
+  // Returns a client for the current chief.
   std::unique_ptr<ChiefClient> NewClient();
 
   static constexpr char kLogdir[] = "/logdir";

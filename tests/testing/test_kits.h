@@ -8,8 +8,7 @@
 
 namespace lockstep {
 
-// Certificate authorities and kits (--tls_dir) in a temporary folder of a test. Errors are test failures. For one
-// thread.
+// Certificate authorities and kits (--tls_dir) in a test's temporary folder. Errors are test failures. Not thread-safe.
 class TestKits {
  public:
   // Makes the authority "ca" of the run "test".
@@ -17,10 +16,10 @@ class TestKits {
 
   // Makes another authority.
   void MakeAuthority(const std::string& name, const std::string& run = "test");
-  // Makes or replaces the kit `name`, and returns its folder. It is valid until `valid_for` from now.
+  // Makes or replaces the kit `name`, and returns its folder. The kit is valid until `valid_for` from now.
   std::string Issue(const std::string& name, PeerRole role, const std::string& authority = "ca",
                     absl::Duration valid_for = absl::Hours(1), const std::string& peer = "");
-  // Revokes the kit's certificate, and gives the chief's kit the list.
+  // Revokes the kit's certificate, and puts the revocation list into the chief's kit.
   void Revoke(const std::string& kit, const std::string& chief_kit);
   // Returns the path of a file or folder.
   std::string Path(const std::string& name) const { return folder_ + "/" + name; }

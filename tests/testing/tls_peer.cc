@@ -16,7 +16,7 @@ namespace {
 
 constexpr uint8_t kContinuation = 9;
 
-// Returns a literal header of HPACK.
+// Returns a literal HPACK header.
 std::string Header(const std::string& name, const std::string& value) {
   const auto text = [](const std::string& each) {
     if (each.size() < 127) return std::string(1, static_cast<char>(each.size())) + each;
