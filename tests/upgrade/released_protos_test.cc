@@ -11,8 +11,9 @@
 #include "google/protobuf/descriptor.pb.h"
 #include "gtest/gtest.h"
 
-// The messages and services of earlier releases, in proto/released, must keep their meaning: peers and logdirs of those
-// releases have them. A change may add; it may not remove, rename, renumber or give another type.
+// The messages and services of earlier releases, in proto/released, must keep their meaning, because peers and logdirs
+// of those releases use them. A change may add something. It may not remove, rename or renumber anything, or change a
+// type.
 
 namespace lockstep {
 namespace {
@@ -30,7 +31,7 @@ using ::testing::IsEmpty;
 constexpr char kReleased[] = "proto/released";
 constexpr char kCurrent[] = "tests/upgrade/current.binpb";
 
-// Returns an empty set, with a failure, if the file cannot be parsed.
+// Parses a file. If that fails, fails the test and returns an empty set.
 FileDescriptorSet ReadSet(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::stringstream bytes;
@@ -40,7 +41,7 @@ FileDescriptorSet ReadSet(const std::string& path) {
   return set;
 }
 
-// Finds in `all` the element with the name of `wanted`. Returns null if there is none.
+// Finds the element in `all` that has the same name as `wanted`. Returns null if there is none.
 template <typename Elements, typename Element>
 const Element* FindByName(const Elements& all, const Element& wanted) {
   for (const Element& each : all) {
@@ -57,7 +58,8 @@ const Element* FindByNumber(const Elements& all, const Element& wanted) {
   return nullptr;
 }
 
-// Returns everything that a peer or a text file can tell of a field. Comments, and the position of its oneof, are not.
+// Returns everything about a field that a peer or a text file can observe. Comments, and the index of its oneof, are
+// excluded.
 std::string MeaningOf(const FieldDescriptorProto& field, const DescriptorProto& message) {
   FieldDescriptorProto copy = field;
   if (copy.has_oneof_index()) {
@@ -68,7 +70,7 @@ std::string MeaningOf(const FieldDescriptorProto& field, const DescriptorProto& 
   return copy.SerializeAsString();
 }
 
-// Compares releases with the tree, and collects what is wrong.
+// Compares releases with the tree, and collects the errors.
 class Comparison {
  public:
   static std::vector<std::string> Of(const FileDescriptorSet& released, const FileDescriptorSet& current) {
@@ -186,7 +188,7 @@ FileDescriptorSet SmallRelease() {
   return set;
 }
 
-// Returns what is wrong after a change to the small release.
+// Returns the errors after a change to the small release.
 std::vector<std::string> ErrorsAfter(const std::function<void(FileDescriptorProto*, DescriptorProto*)>& change) {
   FileDescriptorSet current = SmallRelease();
   change(current.mutable_file(0), current.mutable_file(0)->mutable_message_type(0));

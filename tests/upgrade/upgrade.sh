@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Rolls a cluster from the previous release to this one and back, while it trains: first the chief, then the worker. Every
-# run must have the digest of one process. Releases of different wire versions refuse each other by name, and a run then
-# moves to this release with all its processes.
-# The previous release is the newest tag but the one of this version. As long as there are not two tags, it is the parent
-# of the commit that changed the version. It is built in a second worktree, or LOCKSTEP_PREVIOUS names the folder of a
-# build, with server/chief_main, worker/worker_main and cli/lockstep_main.
+# Rolls a cluster from the previous release to this one and back while it trains: first the chief, then the worker.
+# Every run must have the same digest as a single process. Releases with different wire versions refuse each other by
+# name, and a run then moves to this release with all its processes.
+# The previous release is the newest tag other than this version's. If there are fewer than two tags, it is the parent
+# of the commit that changed the version. It is built in a second worktree, or LOCKSTEP_PREVIOUS names a folder with
+# built binaries: server/chief_main, worker/worker_main and cli/lockstep_main.
 # Usage: upgrade.sh CHIEF WORKER LOCKSTEP CONFIG
 set -uo pipefail
 # shellcheck source=tests/fault/expectations.sh
@@ -94,7 +94,7 @@ new_run() {
   mkdir "${logdir}"
 }
 
-# finishes WHAT RELEASE: a chief of RELEASE trains on, 200 steps from the last checkpoint to the end.
+# finishes WHAT RELEASE: a chief of RELEASE continues training for 200 steps from the last checkpoint to the end.
 finishes() {
   local last=$(($(saved_step) + 200)) alone="${logdir}.alone" release
   start_chief "$2" "${last}"
@@ -130,7 +130,7 @@ rolls() {
   finishes "${what}" "$2"
 }
 
-# refuses CHIEF WORKER: releases of different wire versions.
+# refuses CHIEF WORKER: expects that releases with different wire versions refuse each other.
 refuses() {
   say "a chief of $1 and a worker of $2"
   new_run "$1-refuses-$2"
@@ -141,7 +141,7 @@ refuses() {
   stops "the chief of $1" "${chief}"
 }
 
-# moves: a run is stopped, and all of it is continued by this release.
+# moves: a run is stopped, and this release continues all of it.
 moves() {
   say "a run that stops and continues"
   new_run moves
