@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Runs a real cluster in containers: a chief and three workers on a private network. During the run, one worker is
-# killed, one loses its network, the chief is killed and then gets another logdir, and all are stopped and started
-# again. The final checkpoint must be identical to that of one process without a socket. Meanwhile the runs of
-# docker/policies.yml end at their last step. At the end, the pods of deploy/kubernetes run with the restrictions of their
-# templates, by LOCKSTEP_DEPLOY_PYTHON, a Python with yaml. The last line is "N passed, N failed". Everything that the test
-# creates is removed.
+# killed, one loses its network, the chief is killed and then gets another logdir, and all are stopped and restarted.
+# The final checkpoint must be identical to that of a single process without sockets. Meanwhile, the runs of
+# docker/policies.yml end at their last step. At the end, the pods of deploy/kubernetes run with the restrictions in
+# their templates, using LOCKSTEP_DEPLOY_PYTHON, a Python with yaml. The last line is "N passed, N failed". Everything
+# that the test creates is removed.
 # Usage: tests/docker/docker_test.sh [--full]   --full compiles inside the image on every host
 set -euo pipefail
 
@@ -26,7 +26,7 @@ fi
 
 project="lockstep-test-$$"
 work="$(mktemp -d)"
-# A chief lingers for workers that start at its end; here all have started.
+# A chief lingers for workers that start when it ends. Here all have started.
 export LOCKSTEP_IMAGE="${project}" LOCKSTEP_CONFIG="${work}/run.textproto" LOCKSTEP_DATA="${root}/proto" LOCKSTEP_LINGER_SECONDS=3
 passed=0
 failed=0
@@ -37,7 +37,8 @@ policies() {
   LOCKSTEP_CONFIG="${work}/policies.textproto" "${compose_command[@]}" -p "${project}-policies" -f docker/policies.yml "$@"
 }
 
-# write_config FILE STEPS: the run ends at this step. A container that mounts the file sees the new contents.
+# write_config FILE STEPS: writes a configuration whose run ends at this step. A container that mounts the file sees the
+# new contents.
 write_config() { sed "s/^training { steps: [0-9]*/training { steps: $2/" tests/docker/config.textproto >"$1"; }
 
 clean_up() {
@@ -92,7 +93,7 @@ wait_for() {
 build_image() {
   local -a build=(docker build --network=host -q -t "${LOCKSTEP_IMAGE}")
   if [[ "${1:-}" != --full ]] && grep -qs '^VERSION_CODENAME=bookworm' /etc/os-release; then
-    # The host's own binaries run in the image.
+    # The host's own binaries can run in the image.
     prebuilt=1
     ./lockstep build
     mkdir -p "${work}/context/tools"
@@ -113,7 +114,7 @@ container() { compose ps -q "$1" | sed -n "${2:-1}p"; }
 state() { docker inspect --format "{{$2}}" "$1"; }
 status() { timeout 10 docker exec "${chief}" lockstep status --master=grpc://localhost:2222 --json 2>/dev/null; }
 
-# Prints the global step; -1 while the chief does not answer.
+# Prints the global step, or -1 while the chief does not answer.
 step() {
   local answer
   answer="$(status | tr -d ' \n' | grep -oE '"global_step":"?[0-9]+' | grep -oE '[0-9]+$')" || true
@@ -137,7 +138,7 @@ crash() {
   docker kill "$1" >/dev/null
   docker start "$1" >/dev/null
 }
-# Reads the whole log: under pipefail, closing the pipe early would be an error.
+# Reads the whole log, because under pipefail, closing the pipe early would be an error.
 restored() { docker logs "${chief}" 2>&1 | grep "restored step $1 " >/dev/null; }
 was_restarted() { [[ "$(state "$1" .State.StartedAt)" != "$2" ]] && has_state "$1" running; }
 
@@ -155,12 +156,12 @@ done
 check "the image says its version" run_in_image --version
 
 say "starting a chief and three workers"
-# More steps than any machine computes during the disturbances. When they are over, the run gets its last step.
+# More steps than any machine computes during the disturbances. When these are over, the run gets its last step.
 write_config "${LOCKSTEP_CONFIG}" 10000000
 compose up -d --no-build --scale worker=3 >"${work}/up.log" 2>&1 || { cat "${work}/up.log"; give_up "compose up"; }
 chief="$(container chief)"
 workers=("$(container worker 1)" "$(container worker 2)" "$(container worker 3)")
-# Slows the workers down, since one process has to compute as many steps.
+# Slows down the workers, because a single process has to compute as many steps.
 docker update --cpus 0.1 "${workers[@]}" >/dev/null
 network="$(docker inspect --format '{{range $name, $n := .NetworkSettings.Networks}}{{$name}}{{end}}' "${chief}")"
 
@@ -191,8 +192,8 @@ check "the killed worker restarts" wait_for 60 was_restarted "${workers[2]}" "${
 
 check "all three workers are members again" wait_for 60 has_three_workers
 
-# Starts a chief with another logdir that has no run. Its restart policy restarts it repeatedly, and the running workers
-# do not let it train.
+# Starts a chief with another logdir, which contains no run. Its restart policy restarts it repeatedly, and the running
+# workers do not let it train.
 other_chief() {
   printf 'services:\n  chief:\n    command: [chief, /config/run.textproto, "--listen=0.0.0.0:2222", --insecure, %s]\n' "$1" >"${work}/other.yml"
   compose -f "${work}/other.yml" up -d --no-build --no-deps chief >"${work}/up.log" 2>&1 || { cat "${work}/up.log"; give_up "compose up"; }
@@ -259,7 +260,7 @@ alone=""
 say "cluster ${cluster:-none}, one process ${alone:-none}"
 check "the weights are those of one process" [ -n "${cluster}" -a "${cluster}" == "${alone}" ]
 
-# The chiefs and workers of docker/policies.yml have long ended.
+# The chiefs and workers of docker/policies.yml ended long ago.
 mapfile -t ids < <(policies ps -aq 2>/dev/null || policies ps -q)
 check "docker/policies.yml has eight containers" [ "${#ids[@]}" == 8 ]
 check "they end" wait_for 60 all_have_exited "${ids[@]}"
@@ -272,7 +273,7 @@ for policy in async:ASYNC first:FIRST_ARRIVALS; do
   check "its run ends at step ${policy_steps}" says "${id}" "finished at step ${policy_steps}"
 done
 
-# Runs a user's program, built on this host: its chief, which also computes, and two workers, one of which is killed and
+# Runs a user's program built on this host: its chief, which also computes, and two workers, one of which is killed and
 # restarted.
 run_program() {
   local name="$1"
@@ -307,7 +308,7 @@ if [[ "${prebuilt}" == 1 ]]; then
   ((failed == 0)) || for id in "${ids[@]}"; do docker logs --tail=20 "${id}" 2>&1 | cut -c1-300; done
 fi
 
-# pods NAME: runs the pods of a manifest.
+# pods NAME: runs the pods in a manifest.
 pods() {
   "${LOCKSTEP_DEPLOY_PYTHON}" tests/docker/pods.py "${LOCKSTEP_IMAGE}" "${project}-pods-$1" "deploy/kubernetes/$1.yaml" \
     >"${work}/$1.log" 2>&1 || {

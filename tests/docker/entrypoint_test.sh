@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests the entry point of the image without a container: every command that --help lists, with the built programs.
+# Tests the image's entry point without a container: every command listed by --help, with the built programs.
 # Usage: entrypoint_test.sh ENTRYPOINT LOCKSTEP CHIEF
 set -uo pipefail
 
@@ -10,7 +10,7 @@ ln -s "$(readlink -f "$2")" "${WORK}/bin/lockstep_main"
 ln -s "$(readlink -f "$3")" "${WORK}/bin/chief_main"
 sed "s|^bin=.*|bin=${WORK}/bin|" "$1" >"${WORK}/lockstep"
 
-# expect_runs BEGINNING WORDS...: the entry point succeeds, and its output begins with BEGINNING.
+# expect_runs BEGINNING WORDS...: expects that the entry point succeeds and its output begins with BEGINNING.
 expect_runs() {
   local beginning="$1" code=0
   shift

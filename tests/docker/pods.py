@@ -1,8 +1,9 @@
-"""Runs the pods of a manifest of deploy/kubernetes in Docker, as the kubelet would: with their arguments, environment,
-host names, volumes, user and restrictions. The chief is killed, and a new one has another address. When the chief has ended
-with 0, the others are stopped, as by the success policies. The digest must be that of one process.
+"""Runs the pods of a manifest in deploy/kubernetes in Docker, as the kubelet would: with their arguments, environment,
+host names, volumes, user and restrictions. The chief is killed, and a new one gets another address. When the chief has
+ended with 0, the others are stopped, as the success policies would do. The digest must be the same as with one
+process.
 
-Usage: pods.py IMAGE PREFIX MANIFEST   (a Python with yaml; everything that is made has a name with PREFIX, and is removed)
+Usage: pods.py IMAGE PREFIX MANIFEST   (needs a Python with yaml; removes everything it creates, named PREFIX-...)
 """
 
 import concurrent.futures
@@ -30,7 +31,7 @@ def say(*words):
 
 
 def docker(*arguments, check=True):
-  """Returns what the command prints on both streams."""
+  """Returns what the docker command prints on both streams."""
   ended = subprocess.run(["docker", *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
   assert not check or ended.returncode == 0, f"docker {' '.join(arguments)}: {ended.stdout}"
   return ended.stdout.strip()
@@ -46,13 +47,13 @@ def wait_until(what, happened, seconds=60):
 
 
 class Pod:
-  """A pod of a Job: one container, whose name is that of the pod."""
+  """A pod of a Job: one container with the pod's name."""
 
   def __init__(self, manifest, name, subdomain, index, spec):
     self.manifest, self.name, self.index, self.spec = manifest, name, index, spec
     self.container_name = f"{PREFIX}-{name}"
     self.domain_name = f"{name}.{subdomain}"
-    self.worker_name = f"worker-{index}"  # `lockstep task` makes it from the index.
+    self.worker_name = f"worker-{index}"  # `lockstep task` derives it from the index.
     (self.container,) = spec["containers"]
 
   def start(self):
@@ -63,7 +64,7 @@ class Pod:
              "--security-opt", "no-new-privileges", "--memory", self.container["resources"]["limits"]["memory"][:-1]]
     words += ["--read-only"] if security["readOnlyRootFilesystem"] else []
     words += [f"--cap-drop={capability}" for capability in security["capabilities"]["drop"]]
-    # The controller of Indexed Jobs sets it.
+    # The controller of Indexed Jobs sets this variable.
     environment = {"JOB_COMPLETION_INDEX": self.index, **{e["name"]: e["value"] for e in self.container.get("env", [])}}
     words += [f"--env={name}={value}" for name, value in environment.items()]
     volumes = {volume["name"]: volume for volume in self.spec["volumes"]}
@@ -94,13 +95,13 @@ class Pod:
     self.check_probes()
 
   def stop(self):
-    """Returns the exit code."""
+    """Stops the pod. Returns the exit code."""
     docker("stop", f"--time={self.spec['terminationGracePeriodSeconds']}", self.container_name)
     return docker("inspect", "--format", "{{.State.ExitCode}}", self.container_name)
 
 
 class Manifest:
-  """The pods of a manifest, and the volumes that they share."""
+  """The pods in a manifest, and the volumes that they share."""
 
   def __init__(self, path, work):
     documents = list(yaml.safe_load_all(pathlib.Path(path).read_text(encoding="utf-8")))
@@ -118,7 +119,7 @@ class Manifest:
     self.chief, *self.workers = self.pods
 
   def mount(self, volume, mount):
-    """Returns the flags of docker for a mount of a pod's volume."""
+    """Returns docker's flags for mounting a pod's volume."""
     path = mount["mountPath"]
     if "emptyDir" in volume:
       return ["--tmpfs", f"{path}:mode=1777"]
@@ -127,7 +128,7 @@ class Manifest:
     return ["--volume", f"{PREFIX}-{volume['persistentVolumeClaim']['claimName']}:{path}"]
 
   def write_configuration(self, steps):
-    """Writes the ConfigMap's files, with another last step, more checkpoints and less time for workers that are late."""
+    """Writes the ConfigMap's files, with a different last step, more checkpoints, and less time for late workers."""
     for name, text in self.configuration.items():
       text, steps_count = re.subn(r"steps: \d+", f"steps: {steps}", text)
       text, saves_count = re.subn(r"every_seconds: \d+", "every_steps: 200", text)
@@ -147,7 +148,7 @@ def seconds_of(line):
 
 
 def sessions(chief):
-  """Returns the line of the log of each worker's first session, by the worker's name."""
+  """Returns the log line of each worker's first session, by the worker's name."""
   found = {}
   for line in re.finditer(r"^.* (\S+) opened session.*$", chief.logs(), re.MULTILINE):
     found.setdefault(line.group(1), line.group())
@@ -159,18 +160,18 @@ def have_joined(manifest):
 
 
 def of_all(pods, do):
-  """Calls do for all pods at a time. Returns the results."""
+  """Calls do for all pods concurrently. Returns the results."""
   with concurrent.futures.ThreadPoolExecutor(len(pods)) as executor:
     return list(executor.map(do, pods))
 
 
 def move_chief(manifest):
-  """Kills the chief. A new one has the same name, volume and environment, but another address."""
+  """Kills the chief. The new chief has the same name, volume and environment, but another address."""
   chief = manifest.chief
   old = chief.address()
   docker("kill", "--signal=KILL", chief.container_name)
   docker("rm", "--force", chief.container_name)
-  # Takes the old address.
+  # Takes the old address, so that the chief gets another one.
   docker("run", "--detach", "--name", f"{PREFIX}-other", "--network", PREFIX, "--entrypoint", "sleep", IMAGE, "60")
   chief.start()
   assert chief.address() != old, old
@@ -178,7 +179,7 @@ def move_chief(manifest):
 
 
 def check_found(manifest):
-  """Each worker has opened a session with the moved chief soon after that listened."""
+  """Checks that each worker opened a session with the moved chief soon after it started to listen."""
   wait_until("the workers found it", lambda: have_joined(manifest))
   (listening,) = re.findall(r"^.*listening on.*$", manifest.chief.logs(), re.MULTILINE)
   found = sessions(manifest.chief)
@@ -188,7 +189,7 @@ def check_found(manifest):
 
 
 def finish(manifest):
-  """The chief gets its last step."""
+  """Gives the chief its last step."""
   code = manifest.chief.stop()
   assert code == "143", f"the stopped chief ended with {code}"
   manifest.write_configuration(saved_step(manifest.chief) + 200)
@@ -208,7 +209,7 @@ def run(work):
   manifest = Manifest(MANIFEST, work)
   manifest.write_configuration(ENDLESS)
   docker("network", "create", PREFIX)
-  # The chief has the first address, which the container of move_chief gets.
+  # The chief gets the first address, which the container in move_chief takes later.
   manifest.chief.start()
   of_all(manifest.workers, Pod.start)
   wait_until("it trains with all workers", lambda: saved_step(manifest.chief) > 0 and have_joined(manifest))
