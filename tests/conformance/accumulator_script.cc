@@ -1,5 +1,5 @@
-// Runs an accumulator as a script says, for another program to compare it with the original after every line. Reads
-// lines from standard input, and answers each with a line of JSON:
+// Runs an accumulator according to a script, so that another program can compare it with the original after every line.
+// Reads lines from standard input, and answers each with a line of JSON:
 //   dense dtype=TYPE reduction=MEAN|SUM shape=SHAPE
 //   sparse dtype=TYPE reduction=MEAN|SUM shape=SHAPE
 //                          the first line; TYPE is float16, float32 or float64; SHAPE is "?", or dimensions such as
@@ -7,12 +7,12 @@
 //   apply step=K dims=A,B values=C,D,…
 //                          a dense gradient; no dimension and one value for a scalar
 //   apply step=K index_dims=N indices=A,B,… dims=C,D values=E,F,… dense=G,H
-//                          a sparse one; "dense" may be absent
+//                          a sparse gradient; "dense" may be absent
 //   take id=NAME n=N       a thread takes
 //   set step=K             sets the accumulator's step
 //   close                  closes the accumulator
-// The answer: "code" of the line's status, 0 for OK; "count", the gradients that are there; "taken": for each take that
-// has ended since the line before its "code", "dims", "values" and, for a sparse one, "indices" and "dense".
+// The answer has "code", the line's status code, 0 for OK; "count", the number of gradients present; and "taken": for
+// each take that has ended since the previous line, its "code", "dims", "values" and, if sparse, "indices" and "dense".
 
 #include <atomic>
 #include <cstdint>
@@ -120,7 +120,7 @@ std::string Json(const IndexedSlices& slices) {
 class Script {
  public:
   virtual ~Script() = default;
-  // Runs a line, and returns the answer.
+  // Executes a line, and returns the answer.
   virtual std::string Run(const ScriptLine& line) = 0;
 };
 
@@ -169,7 +169,7 @@ class ScriptOf : public Script {
     std::thread thread;
   };
 
-  // Waits until each take waits in the accumulator or has ended. Returns the results of those that have ended.
+  // Waits until each take has ended or waits in the accumulator. Returns the results of takes that have ended.
   std::string Reap() {
     const auto running = [this] {
       int64_t count = 0;

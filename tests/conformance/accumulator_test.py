@@ -1,7 +1,7 @@
-"""Plays scripts with ConditionalAccumulator and SparseConditionalAccumulator of the library and with TensorFlow's.
+"""Runs scripts with the library's ConditionalAccumulator and SparseConditionalAccumulator, and with TensorFlow's.
 
-Both must agree after every action: on the code of its error, the number of gradients, and which takes have ended with
-which bits. Where docs/differences.md says that they differ, a test states both results.
+Both must agree after every action on its error code, the number of gradients, and which takes have ended with which
+bits. Where docs/differences.md says that they differ, a test states both results.
 
 Argument: accumulator_script, the program.
 """
@@ -25,7 +25,7 @@ tf1.disable_eager_execution()
 
 SCRIPT = None
 SCRIPTS = 60  # Of each kind.
-PATIENCE = 30  # Seconds until a state that the original has not reached is a failure.
+PATIENCE = 30  # Seconds after which it is a failure that the original has not reached a state.
 CODES = {tf.errors.InvalidArgumentError: 3, tf.errors.CancelledError: 1}
 
 
@@ -146,14 +146,14 @@ class Original:
         end = time.monotonic() + PATIENCE
         while self.session.run(self.read) < self.started:
             assert time.monotonic() < end, "the original's take has not begun"
-        self.session.run(self.read)  # Runs after the take has been queued: the session has one thread.
+        self.session.run(self.read)  # Runs after the take was queued, because the session has one thread.
         return 0
 
     def set_step(self, step):
         return self.run(self.set_op, {self.step: step})
 
     def answer(self, code, ended):
-        """Returns what accumulator_script answers; waits for the takes in `ended`."""
+        """Returns the answer that accumulator_script would give. Waits for the takes in `ended`."""
         taken = {}
         for name in list(self.takes):
             thread, results = self.takes[name]
@@ -190,8 +190,8 @@ class AccumulatorTest(unittest.TestCase):
         return self.act("take", "t%d" % self.names, number)
 
     def finish(self):
-        """Closes both: the takes that wait are cancelled. The original cancels one after the other, in any order, and may
-        serve one that waited behind a cancelled one, if gradients are left."""
+        """Closes both, which cancels waiting takes. The original cancels them one by one, in any order. If gradients
+        are left, it may serve a take that waited behind a cancelled one."""
         ours, theirs = self.ours.close(), self.theirs.close()
         for name, taken in ours["taken"].items():
             self.assertEqual(taken, {"code": 1})

@@ -1,5 +1,5 @@
 // Prints a checkpoint for other programs to compare: dump_checkpoint PREFIX
-// A line "name dtype shape bytes" for each variable, then the digest.
+// Prints a line "name dtype shape bytes" for each variable, then the digest.
 
 #include <iostream>
 #include <string>

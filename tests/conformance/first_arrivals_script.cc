@@ -1,18 +1,19 @@
-// Runs SyncReplicas under training.first_arrivals as a script says, for another program to compare it with the original
-// after every line. Reads lines from standard input, and answers each with a line of JSON:
+// Runs SyncReplicas under training.first_arrivals according to a script, so that another program can compare it with
+// the original after every line. Reads lines from standard input, and answers each with a line of JSON:
 //   start replicas=R total=T tokens=N optimizer=TEXT
 //                          the first line; TEXT is an OptimizerConfig without spaces and "="
-//   join worker=K          the worker connects and asks for its first token
+//   join worker=K          the worker connects and requests its first token
 //   push worker=K gradient=A,B,C
-//                          the worker contributes for its token, and asks for the next one; with part=first it only
-//                          sends the gradient of v0, and with part=rest all else
+//                          the worker contributes for its token, and requests the next one; with part=first it only
+//                          sends the gradient of v0, and with part=rest everything else
 //   end_input worker=K     its input has no batch for its token
 //   leave worker=K         its connection ends
-//   advance seconds=S      time passes, in which the workers that hold tokens send heartbeats
+//   advance seconds=S      time passes, while workers that hold tokens send heartbeats
 // The model has two trained variables, "v0" of shape [], initially 0, and "v1" of shape [2], initially 1.
-// The answer: "step", the global step; "values" of v0 and v1; "tokens" in the queue; "accumulated", the contributions
-// to the present step; for each of "workers" null if it waits, else the step of its token and the values that it
-// computes with; "finished", which is true once the run is over; "error", the first one, or "".
+// The answer has "step", the global step; "values", those of v0 and v1; "tokens", the number in the queue;
+// "accumulated", the number of contributions to the current step; "workers", which for each worker is null if it waits,
+// and otherwise has the step of its token and the values that it computes with; "finished", which is true once the run
+// is over; and "error", the first error, or "".
 
 #include <array>
 #include <cstdint>
@@ -74,7 +75,7 @@ std::string Json(const Values& values) {
   return absl::StrCat("[", absl::StrJoin(values, ", ", number), "]");
 }
 
-// A worker whose stream stays in this process. For one thread.
+// A worker whose stream stays in this process. Not thread-safe.
 class ScriptWorker {
  public:
   ScriptWorker(uint64_t session, const std::string& name, const ParameterLayout& layout, SyncReplicas* sync)
@@ -125,7 +126,7 @@ class ScriptWorker {
   }
   uint64_t session() const { return session_; }
   const absl::optional<v1::Token>& token() const { return token_; }
-  // The newest values that were received.
+  // The newest values received.
   Values values() const { return Flat(layout_, flat_.data()); }
 
  private:
@@ -136,7 +137,7 @@ class ScriptWorker {
     void OnClosed(const absl::Status&, bool) override {}
   };
 
-  // Makes a frame for the block of the token, or for none.
+  // Makes a frame for the token's block, or for no block.
   StepFrame NewFrame() const {
     StepFrame frame;
     frame.session_id = session_;
@@ -264,7 +265,7 @@ class Script : private RunEvents {
   std::map<int64_t, std::unique_ptr<ScriptWorker>> workers_;
   uint64_t sessions_ = 0;
   bool finished_ = false;
-  std::string error_;  // the first one
+  std::string error_;  // the first error
 };
 
 }  // namespace

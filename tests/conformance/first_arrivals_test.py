@@ -1,7 +1,7 @@
-"""Plays scripts with training.first_arrivals and with the real tf.compat.v1.train.SyncReplicasOptimizer.
+"""Runs scripts with training.first_arrivals and with the real tf.compat.v1.train.SyncReplicasOptimizer.
 
-Both must agree after every action: on the global step, the variables, the tokens in the queue, the accumulated
-gradients, and for each worker on whether it waits, its local step and the values that it reads. Where
+Both must agree after every action on the global step, the variables, the number of tokens in the queue, the number of
+accumulated gradients and, for each worker, whether it waits, its local step and the values that it reads. Where
 docs/differences.md says that they differ, a test states both results.
 
 Arguments: first_arrivals_script, the program; the number of random scripts.
@@ -32,9 +32,9 @@ tf1.logging.set_verbosity(tf1.logging.ERROR)
 SCRIPT = None
 SCRIPTS = 0
 WORKERS = 4
-PATIENCE = 30  # Seconds until a state that the original has not reached is a failure.
+PATIENCE = 30  # Seconds after which it is a failure that the original has not reached a state.
 
-OPTIMIZERS = {  # Ours and theirs compute the same bits.
+OPTIMIZERS = {  # Both compute the same bits with these.
     "sgd{}learning_rate{initial:0.5}": lambda: tf1.train.GradientDescentOptimizer(0.5),
     "momentum{momentum:0.9}learning_rate{initial:0.5}": lambda: tf1.train.MomentumOptimizer(0.5, 0.9),
     "adam{}learning_rate{initial:0.125}": lambda: tf1.train.AdamOptimizer(0.125),
@@ -84,7 +84,7 @@ class Cluster:
 
 
 class Original:
-    """A SyncReplicasOptimizer in a container of its own. The chief is no worker; worker K is task K + 1."""
+    """A SyncReplicasOptimizer in its own container. The chief is not a worker; worker K is task K + 1."""
 
     cluster = None
 
@@ -115,8 +115,8 @@ class Original:
                 self.session, coord=self.coordinator, daemon=True, start=True)
 
     def graph(self, task):
-        """Returns the graph of one process. It counts the pushes that have passed the accumulators, so that the test
-        sees when a worker has begun to wait for a token."""
+        """Returns the graph of one process. It counts the pushes that have passed the accumulators, which shows when a
+        worker has begun to wait for a token."""
         if task in self.graphs:
             return self.graphs[task]
         graph = tf1.Graph()
@@ -138,7 +138,7 @@ class Original:
 
             with mock.patch.object(data_flow_ops.QueueBase, "dequeue", counted):
                 train = sync.apply_gradients(zip(gradients, variables), global_step=step)
-            sync.ready_for_local_init_op.mark_used()  # TensorFlow complains otherwise.
+            sync.ready_for_local_init_op.mark_used()  # Prevents a complaint by TensorFlow.
             accumulated = [accumulator.num_accumulated() for accumulator, _ in sync._accumulator_list]
             state = [step, variables, sync._sync_token_queue.size(), accumulated, counters]
         self.graphs[task] = dict(graph=graph, sync=sync, gradients=gradients, train=train, variables=variables,
@@ -166,7 +166,7 @@ class Original:
         self.threads[worker].start()
 
     def push_one(self, worker, variable, gradient):
-        """A part of a push: one accumulator gets its gradient."""
+        """Makes a part of a push: one accumulator gets its gradient."""
         built = self.graph(worker + 1)
         pushes = [op for op in built["graph"].get_operations() if op.type.endswith("AccumulatorApplyGradient")]
         self.sessions[worker].run(pushes[variable], {built["gradients"][variable]: gradient})
@@ -233,8 +233,8 @@ class FirstArrivalsTest(unittest.TestCase):
         self.assert_original(visible(self.ours.state) if compare else None)
 
     def assert_original(self, expected):
-        """Waits until the original is in this state; None stands for any. If the original leaves the state again by
-        itself, the comparison after the next action fails."""
+        """Waits until the original is in this state, where None stands for any. If the original then leaves the state
+        on its own, the comparison after the next action fails."""
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             state = self.theirs.state()
@@ -247,7 +247,7 @@ class FirstArrivalsTest(unittest.TestCase):
         held = self.ours.state["workers"][str(worker)]
         return held and held[1]
 
-    # Equal.
+    # Equal behavior.
 
     def test_random_scripts(self):
         for seed in range(SCRIPTS):
@@ -260,7 +260,7 @@ class FirstArrivalsTest(unittest.TestCase):
         tokens = rng.choice([replicas, max(0, replicas - total), replicas + 1])
         self.start(replicas, total, tokens, rng.choice(list(OPTIMIZERS)))
         workers = rng.randint(2, WORKERS)
-        fresh = set()  # Workers that have pushed nothing. Their tokens are not from the queue, so they may leave.
+        fresh = set()  # Workers that have not pushed. Their tokens are not from the queue, so they may leave.
         for _ in range(25):
             present = [int(worker) for worker in self.ours.state["workers"]]
             absent = sorted(set(range(workers)) - set(present))
@@ -279,10 +279,11 @@ class FirstArrivalsTest(unittest.TestCase):
                 fresh.discard(worker)
                 self.act("push", worker, self.gradient(rng, replicas, worker))
             else:
-                break  # All workers wait, which has a test of its own.
+                break  # All workers wait. Another test covers this.
 
     def gradient(self, rng, replicas, worker):
-        """Draws a gradient. The order of a sum of four differs (below), so these are sums without rounding."""
+        """Draws a gradient. The order of a sum of four differs (see below), so the sums of these gradients need no
+        rounding."""
         if replicas > 3:
             return [rng.randint(-128, 128) / 64 for _ in range(3)]
         if rng.random() < 0.3:
@@ -306,7 +307,7 @@ class FirstArrivalsTest(unittest.TestCase):
         self.act("push", 0, [1.0, 0.0, 0.0])
         self.assertEqual(self.ours.state["workers"]["0"], [0, [-0.5, 1.0, 1.0]])
 
-    # Differences: docs/differences.md.
+    # Differences: see docs/differences.md.
 
     def two_workers_at_step_1(self):
         self.start(replicas=2, total=2, tokens=0)

@@ -1,10 +1,10 @@
-// Saves as a script says, for another program to compare what is left: saver_script OPTION=VALUE...
-// Options: max_to_keep, every_n_hours, pad, relative, shards, latest_filename. Commands, one a line of standard input:
-//   advance SECONDS            the time moves
+// Saves according to a script, so that another program can compare what is left: saver_script OPTION=VALUE...
+// Options: max_to_keep, every_n_hours, pad, relative, shards, latest_filename. Commands, one per input line:
+//   advance SECONDS            advances the time
 //   save PATH STEP|- VALUE     variables v (a scalar VALUE) and w ([2,3], VALUE + 0, 1, ...); prints the prefix
-//   new                        another Saver
-//   recover DIRECTORY          it takes over the history of the state file
-//   set PREFIX...              its history, without times
+//   new                        creates another Saver
+//   recover DIRECTORY          takes over the history from the state file
+//   set PREFIX...              sets the history, without times
 //   list                       prints last_checkpoints
 //   restore PREFIX             prints each variable's name, shape and values
 

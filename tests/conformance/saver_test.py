@@ -1,4 +1,4 @@
-"""Our Saver beside TensorFlow's: the same saves leave the same names, the same files, the same state file.
+"""Compares our Saver with TensorFlow's: the same saves leave the same names, the same files and the same state file.
 
 Argument: saver_script, the program.
 """
@@ -18,7 +18,7 @@ import tensorflow as tf
 
 tf1 = tf.compat.v1
 SAVER_SCRIPT = None
-START = 1577836800.0  # Our simulated clock's.
+START = 1577836800.0  # Where our simulated clock starts.
 
 
 class Theirs:
@@ -76,9 +76,9 @@ class SaverTest(unittest.TestCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stdout.splitlines()
 
-    # "DIR" in a line stands for an absolute directory, which is not the same for both.
+    # "DIR" in a line stands for an absolute directory, which differs between the two.
     def both(self, script, **options):
-        """Returns the output of each, and the files that it left: names, and the contents of the state files."""
+        """Returns the output of each, and the files that it left: their names, and the contents of the state files."""
         results = []
         for name in ("ours", "theirs"):
             folder = os.path.join(self.folder, name)
@@ -106,7 +106,7 @@ class SaverTest(unittest.TestCase):
     def check(self, script, **options):
         ours, theirs = self.both(script, **options)
         self.assertEqual(ours[0], theirs[0], "printed")
-        # The data file of one that replaced another has the other one of two names (docs/checkpoint.md).
+        # If a data file replaced another, it has the other of two possible names (docs/checkpoint.md).
         self.assertEqual([f.replace("-of-00002", "-of-00001") for f in ours[1]], theirs[1], "files")
         self.assertEqual(ours[2], theirs[2], "state files")
         return ours
@@ -162,7 +162,7 @@ class SaverTest(unittest.TestCase):
         self.check(script + ["set d/s-2 d/s-3", "save d/s 4 1", "save d/s 5 1", "list"], max_to_keep=2)
 
     def test_a_list_that_is_too_long_shrinks_at_once(self):
-        """On purpose otherwise: TensorFlow deletes one with each save, so that the list stays too long."""
+        """Deliberate difference: TensorFlow deletes one with each save, so its list stays too long."""
         script = ["save d/s %d 1" % step for step in (1, 2, 3, 4)]
         script += ["set d/s-1 d/s-2 d/s-3 d/s-4", "save d/s 5 1", "list"]
         ours, theirs = self.both(script, max_to_keep=2)

@@ -21,7 +21,7 @@
 namespace lockstep::train {
 namespace {
 
-// Prints its calls, and does what the line says at one of them.
+// Prints its calls, and at one of them does what the line says.
 class RecordingHook : public Hook {
  public:
   RecordingHook(const ScriptLine& line, SimulatedClock* clock) : line_(line), clock_(clock) {}
@@ -88,7 +88,7 @@ class PrintingListener : public CheckpointListener {
   const absl::optional<int64_t> stop_;
 };
 
-// A CheckpointSaverHook and the listener that has to outlive it.
+// Owns a CheckpointSaverHook and its listener, which has to outlive it.
 class ListenedSaver : public Hook {
  public:
   static absl::StatusOr<std::unique_ptr<Hook>> Create(const ScriptLine& line, SimulatedClock* clock) {

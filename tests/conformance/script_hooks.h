@@ -11,20 +11,20 @@
 
 namespace lockstep::train {
 
-// The hook of a line "hook KIND NAME=VALUE...". `clock`, the hooks' time, outlives it. KIND is
+// Makes the hook specified by a line "hook KIND NAME=VALUE...". `clock`, the hooks' time, must outlive it. KIND is
 //   record      prints each call and its global step: "NAME before 3". fail=, stop=, range= WHERE[@STEP]: there it
-//               returns Internal, asks for the stop, returns OutOfRange; advance=SECONDS, lasts=SECONDS: the time moves
-//               before each run, and during it
+//               returns Internal, requests a stop, returns OutOfRange; advance=SECONDS, lasts=SECONDS: the time
+//               advances before each run, and during it
 //   stop        StopAtStepHook: num_steps, last_step
 //   saver       CheckpointSaverHook: steps, secs; listener=NAME prints its calls, listener_stop=STEP makes it stop
 //   counter     StepCounterHook: steps, secs
 //   summary     SummarySaverHook of a scalar "value": steps, secs
 //   logging     LoggingTensorHook: iter, secs, at_end; prints "logged STEP"
 //   nan, waiter, final, profiler, early: steps, secs, wait, poll, patience
-// Errors: those of making it.
+// Returns the error if the hook cannot be made.
 absl::StatusOr<std::unique_ptr<Hook>> MakeScriptHook(const ScriptLine& line, SimulatedClock* clock);
 
-// Steps and seconds of a line.
+// Returns the period given by a line's steps and secs.
 Period PeriodOf(const ScriptLine& line);
 
 }  // namespace lockstep::train

@@ -15,7 +15,7 @@
 
 namespace lockstep::train {
 
-// A line of a script, "WORD... NAME=VALUE...": what a Python test tells the program under test. A value.
+// A line of a script, "WORD... NAME=VALUE...", with which a Python test controls the program under test. A value type.
 struct ScriptLine {
   explicit ScriptLine(const std::string& text) {
     for (const std::string& part : std::vector<std::string>(absl::StrSplit(text, ' ', absl::SkipEmpty()))) {

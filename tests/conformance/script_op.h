@@ -7,8 +7,8 @@
 
 namespace lockstep::train {
 
-// A tiny model on synthetic data, without an end: input_steps=N ends the input after N steps; keep=N checkpoints are
-// kept.
+// Returns a tiny model on synthetic data, without an end. input_steps=N ends the input after N steps; keep=N keeps N
+// checkpoints.
 absl::StatusOr<TrainOp> MakeScriptOp(const ScriptLine& line);
 
 }  // namespace lockstep::train

@@ -1,4 +1,4 @@
-"""Runs scripts of session_script.cc with TensorFlow's MonitoredTrainingSession and hooks, and looks at what is left."""
+"""Runs scripts of session_script.cc with TensorFlow's MonitoredTrainingSession and hooks, and examines what is left."""
 import glob
 import os
 import re
@@ -15,7 +15,7 @@ from tensorflow.python.training import training_util
 tf1 = tf.compat.v1
 tf1.logging.set_verbosity(tf1.logging.ERROR)
 
-# The errors of hooks and of Run, in the words of both.
+# The errors of hooks and of Run, as each side names them.
 CODES = {
     None: "OK", "RuntimeError": "FAILED_PRECONDITION", "InternalError": "INTERNAL", "ValueError": "INVALID_ARGUMENT",
 }
@@ -26,7 +26,7 @@ def number(value):
 
 
 class Recorder(tf1.train.SessionRunHook):
-    """session_script's "record"."""
+    """The "record" hook of session_script."""
 
     def __init__(self, run, values):
         self.run, self.values = run, values
@@ -118,7 +118,7 @@ class Theirs:
         if "input_steps" in self.session:
             dataset = tf.data.Dataset.range(int(self.session["input_steps"]))
             inputs = [tf1.data.make_one_shot_iterator(dataset).get_next()]
-        # Hooks are to see the step before it is counted, not either value as it happens.
+        # Hooks must see the step before it is counted, not sometimes one value and sometimes the other.
         with tf.control_dependencies(inputs + [training_util._get_or_create_global_step_read()]):
             self.train = tf1.assign_add(step, 1)
         with tf.control_dependencies([self.train]):
@@ -173,7 +173,7 @@ def parse(line):
 
 
 def run_ours(program, script, mode="run"):
-    """The lines that session_script prints."""
+    """Returns the lines that session_script prints."""
     result = subprocess.run([program, mode], input="\n".join(script) + "\n", stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True, timeout=100)
     if result.returncode != 0:
@@ -182,7 +182,7 @@ def run_ours(program, script, mode="run"):
 
 
 def checkpoints(folder):
-    """The steps of the checkpoints that lie there, and those that the state file names."""
+    """Returns the steps of the checkpoints that exist, and the steps named by the state file."""
     if not os.path.isdir(folder):
         return None
     files = sorted(int(re.search(r"-(\d+)\.index$", f).group(1)) for f in glob.glob(folder + "/model.ckpt-*.index"))
@@ -194,7 +194,7 @@ def checkpoints(folder):
 
 
 def events(folder):
-    """(kind, step, tag) of what event files hold, in order; the tag of a log is empty."""
+    """Returns the (kind, step, tag) of each record in the event files, in order. The tag of a log is empty."""
     found = []
     for path in sorted(glob.glob(folder + "/events.*")):
         for event in tf1.train.summary_iterator(path):

@@ -1,12 +1,12 @@
-// Runs a session as a script says, for another program to compare what is called and left: session_script MODE.
-//   run     lines of "hook ..." (script_hooks.h) and one "session ..." of standard input make a monitored session
-//           and its loop. Prints what hooks print, "ran STEP" for each run, and at last "OK" or an error.
-//   check   each line, "hook ..." or "session ...", is made for itself, and "OK" or its error printed
+// Runs a session according to a script, so that another program can compare calls and results: session_script MODE.
+//   run     lines "hook ..." (script_hooks.h) and one line "session ..." of standard input make a monitored session
+//           and its loop. Prints what hooks print, "ran STEP" for each run, and finally "OK" or an error.
+//   check   makes the object of each line, "hook ..." or "session ...", separately, and prints "OK" or its error
 //   timer   a SecondOrStepTimer: "timer steps=N" or secs=, then "advance SECONDS", "ask STEP", "update STEP"
-// A session: logdir=, checkpoint_steps=, checkpoint_secs=, keep=, summary_steps=, summary_secs=, log_steps= (a period
-// may be none), chief=, grace=, max_wait=; the loop: input_steps=N (the input ends after N), forever=1 (ShouldStop is
-// not asked), break_at=, fail_at=STEP (the loop is left there, well or with an error), more=1 (Run once more at the
-// end), close_twice=1.
+// The session has logdir=, checkpoint_steps=, checkpoint_secs=, keep=, summary_steps=, summary_secs=, log_steps= (a
+// period may be none), chief=, grace=, max_wait=. Its loop has input_steps=N (the input ends after N steps), forever=1
+// (ShouldStop is not called), break_at=, fail_at=STEP (the loop ends there, successfully or with an error), more=1
+// (calls Run once more at the end), close_twice=1.
 
 #include <iostream>
 #include <memory>

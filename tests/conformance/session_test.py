@@ -1,7 +1,7 @@
-"""Our MonitoredTrainingSession and hooks beside TensorFlow's, on the same schedules: the same calls in the same order,
-the same checkpoints left, the same records in event files, and an error where TensorFlow has one.
+"""Compares our MonitoredTrainingSession and hooks with TensorFlow's on the same schedules: both make the same calls in
+the same order, leave the same checkpoints, write the same records to event files, and fail in the same cases.
 
-Argument: session_script, the program. What is otherwise on purpose says so (docs/differences.md).
+Argument: session_script, the program. Tests of deliberate differences say so (docs/differences.md).
 """
 import os
 import random
@@ -21,10 +21,10 @@ def ours(script, mode="run"):
 
 class SessionTest(unittest.TestCase):
     def setUp(self):
-        os.chdir(tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR")))  # Some of TensorFlow's hooks write at once.
+        os.chdir(tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR")))  # Some of TensorFlow's hooks write immediately.
 
     def both(self, script, folder=None):
-        """Returns the output of each, its end, and its folder, which is LOGDIR in the script."""
+        """Returns the output of each, its result, and its folder, which the script calls LOGDIR."""
         folder = folder or tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
         results = []
         for name in ("ours", "theirs"):
@@ -60,7 +60,8 @@ class SessionTest(unittest.TestCase):
                 self.check_calls(["hook record name=a", "hook stop " + stop, "session"])
 
     def test_stop_at_step_in_a_second_life(self):
-        """num_steps counts on, last_step is reached by the one run that always happens."""
+        """num_steps counts from the current step. A last_step that has been reached still allows the one run that
+        always happens."""
         folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
         for stop, last in (("num_steps=4", 4), ("num_steps=4", 8), ("num_steps=3", 11), ("last_step=9", 12)):
             script = ["hook record name=a", "hook stop " + stop, "session logdir=LOGDIR"]
@@ -81,7 +82,7 @@ class SessionTest(unittest.TestCase):
             self.check_calls([hook, "session more=1"], "FAILED_PRECONDITION")
 
     def test_a_hook_fails(self):
-        """No hook's End is called; a failure in End itself skips the End of later hooks."""
+        """No hook's End is called. A failure in End itself skips the End of later hooks."""
         for where in ("begin", "created", "before@0", "before@2", "after@1", "after@3", "end"):
             for fails in (0, 1):
                 hooks = ["hook record name=" + name for name in "abc"]
@@ -117,7 +118,7 @@ class SessionTest(unittest.TestCase):
         self.check_calls(["hook record name=a stop=after@2", "hook record name=b fail=end", "session"], "INTERNAL")
 
     def test_closed_once(self):
-        """TensorFlow calls End again when it is closed twice; the second close is an error for both."""
+        """TensorFlow calls End again if it is closed twice. The second close is an error for both."""
         script = ["hook record name=a", "hook stop last_step=2", "session close_twice=1"]
         (ours_out, ours_end, _), (theirs_out, theirs_end, _) = self.both(script)
         self.assertEqual(ours_out, theirs_out[:-1])
@@ -167,7 +168,7 @@ class SessionTest(unittest.TestCase):
         self.assertEqual((files, named), (list(range(10)), [9]))
 
     def test_checkpoints_by_default(self):
-        """Every 600 seconds: the first and the last step."""
+        """The default is every 600 seconds, so the first and the last step are saved."""
         self.assertEqual(self.check_checkpoints(["hook stop last_step=3", "session logdir=LOGDIR"])[0], [0, 3])
 
     def test_checkpoints_of_the_hook(self):
@@ -185,7 +186,8 @@ class SessionTest(unittest.TestCase):
                                     "session logdir=LOGDIR checkpoint_steps=3 keep=4"], folder=folder)
 
     def test_restart_between_two_checkpoints(self):
-        """On purpose otherwise: the chief saves at multiples of the period, TensorFlow from where a life begins."""
+        """Deliberate difference: the chief saves at multiples of the period, TensorFlow counts from where a life
+        begins."""
         folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
         for last in (7, 18):
             (_, _, ours_dir), (_, _, theirs_dir) = self.both(
@@ -195,7 +197,7 @@ class SessionTest(unittest.TestCase):
         self.assertEqual(checkpoints(theirs_dir)[0], [0, 5, 7, 12, 17, 18])
 
     def test_a_failure_is_saved(self):
-        """On purpose otherwise: TensorFlow saves nothing after an error."""
+        """Deliberate difference: TensorFlow saves nothing after an error."""
         for where, step in (("after@4", 4), ("before@3", 3)):
             self.check_checkpoints(["hook record name=a fail=" + where, "session logdir=LOGDIR checkpoint_steps=100"],
                                    ours_more=[step])
@@ -203,7 +205,7 @@ class SessionTest(unittest.TestCase):
                                ours_more=[3])
 
     def test_both_periods_of_checkpoints(self):
-        """On purpose otherwise: ours may have both, and 0 is no period."""
+        """Deliberate difference: ours may have both, and 0 is not a period."""
         for periods in ("checkpoint_steps=2 checkpoint_secs=3", "summary_steps=0 summary_secs=3"):
             script = ["hook stop last_step=2", "session logdir=LOGDIR " + periods]
             (_, ours_end, _), (_, theirs_end, _) = self.both(script)
@@ -216,9 +218,9 @@ class SessionTest(unittest.TestCase):
     # Records in event files.
 
     def check_events(self, script, ours_more=(), folder=None):
-        """Both write the same records of each kind in the same order, except for `ours_more`, START and STOP: ours
-        writes both in every life, TensorFlow writes START in its SummarySaverHook, at the first run, and STOP only in a
-        Supervisor."""
+        """Both write the same records of each kind in the same order, except for `ours_more`, START and STOP. Ours
+        writes START and STOP in every life. TensorFlow writes START in its SummarySaverHook, at the first run, and STOP
+        only in a Supervisor."""
         (_, _, ours_dir), (_, _, theirs_dir) = self.both(script, folder)
         mine, others = events(ours_dir), events(theirs_dir)
         for kind in ("summary", "CHECKPOINT"):
@@ -252,7 +254,7 @@ class SessionTest(unittest.TestCase):
                                   ours_more=[("CHECKPOINT", 0, ""), ("CHECKPOINT", 20, "")])
 
     def test_timed_summaries_are_decided_after_a_run(self):
-        """On purpose otherwise: TensorFlow decides before it, since it fetches the summary with the run."""
+        """Deliberate difference: TensorFlow decides before the run, because it fetches the summary with the run."""
         script = ["hook record name=a lasts=0.7", "hook summary secs=2", "hook stop last_step=10", self.NO_DEFAULTS]
         (_, _, ours_dir), (_, _, theirs_dir) = self.both(script)
         steps = [[step for kind, step, _ in events(d) if kind == "summary"] for d in (ours_dir, theirs_dir)]
@@ -283,7 +285,7 @@ class SessionTest(unittest.TestCase):
 
     # Wrong arguments.
 
-    WRONG = [  # The line, and what our error says. TensorFlow has one, too.
+    WRONG = [  # The line, and a part of our error message. TensorFlow also fails.
         ("hook stop", "num_steps and last_step"),
         ("hook stop num_steps=3 last_step=4", "num_steps and last_step"),
         ("hook saver", "period"),
@@ -302,7 +304,7 @@ class SessionTest(unittest.TestCase):
         ("hook profiler steps=2 secs=3 directory=d", "period"),
         ("session logdir=LOGDIR summary_steps=2 summary_secs=3", "save_summaries_secs"),
     ]
-    # On purpose ours alone is an error: TensorFlow takes each and does something else than it says, or fails later.
+    # Deliberately an error only in ours: TensorFlow accepts each, but does not do what it says, or fails later.
     WRONG_HERE = [
         ("hook stop num_steps=0", "num_steps is 0"),
         ("hook stop num_steps=-2", "num_steps is -2"),

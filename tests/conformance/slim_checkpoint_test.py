@@ -1,4 +1,4 @@
-"""A checkpoint that tf-slim wrote starts our model.
+"""Our model starts from a checkpoint written by tf-slim.
 
 Argument: lockstep_main, the program.
 """
@@ -17,7 +17,7 @@ import tf_slim as slim
 from tensorflow.python.framework import ops
 
 tf1 = tf.compat.v1
-ops.Tensor = tf.Tensor  # Where tf-slim looks for it.
+ops.Tensor = tf.Tensor  # tf-slim looks for it there.
 LOCKSTEP = None
 
 CONFIG = r"""
@@ -48,7 +48,8 @@ checkpoint {
 }
 """
 
-# Ours, theirs. A step at that rate changes no bit of a trained value, and the moving averages hardly.
+# Our name, their name. A step at the rate used changes no bit of a trained value, and hardly changes the moving
+# averages.
 LOADED = {
     "conv1/kernel": "conv1/weights",
     "bn1/beta": "conv1/BatchNorm/beta",
@@ -68,8 +69,8 @@ class SlimCheckpointTest(unittest.TestCase):
         with open(os.path.join(self.folder, "run.textproto"), "w") as f:
             f.write(CONFIG)
 
-    # Makes the variables of slim.conv2d, slim.batch_norm and slim.fully_connected with slim's own functions; its
-    # convolution and its dense layer themselves need a Keras that this TensorFlow no longer has.
+    # Makes the variables of slim.conv2d, slim.batch_norm and slim.fully_connected with slim's own functions. slim's
+    # convolution and dense layer themselves need a Keras that this TensorFlow no longer has.
     def write(self, fc_weights):
         random = tf1.random_normal_initializer(seed=3)
         with tf.Graph().as_default(), tf1.Session() as session:

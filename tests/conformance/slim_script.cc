@@ -1,11 +1,12 @@
-// Calls slim::Train as a script says, for another program to compare: each line of standard input is a call, and after
-// what it prints comes OK or its error. The model is linear, starts at zero and learns from a whole CSV file at once.
+// Calls slim::Train according to a script, so that another program can compare it. Each line of standard input is a
+// call, whose output is followed by OK or its error. The model is linear, starts at zero and learns from a whole CSV
+// file at once.
 //   train   data=CSV examples=N, logdir=, steps=, log=, trace=, startup=, interval=, summaries= (seconds),
 //           summary=none|given, writer=none|given, saver=1, sync=R, delay=STEPS, chief=0 master=,
 //           init=none|given|fn, ready=NAME|none, op=none, epochs=N, rate=, clip=, multiply=FACTOR, transform=1,
-//           wrapper=1, kwargs=none|trace, step=count|stop|fail|range|abort at=K (its K-th call ends so)
+//           wrapper=1, kwargs=none|trace, step=count|stop|fail|range|abort at=K (how its K-th call ends)
 //   Prints "loss X" or "loss none"; "calls N" with a step function; "runs N" with a wrapper; "summaries N" if there
-//   were some.
+//   were any.
 #include <atomic>
 #include <iostream>
 #include <memory>
@@ -90,7 +91,7 @@ class Call {
   }
 
   absl::Status SetSession() {
-    options_.one_more_step = true;  // as the original
+    options_.one_more_step = true;  // like the original
     options_.session.is_chief = line_.Int("chief").value_or(1) != 0;
     options_.session.master = line_.Text("master");
     const std::string init = line_.Text("init");
@@ -153,7 +154,7 @@ class Call {
   }
 
   absl::StatusOr<TrainStepResult> Step(Session& session, const TrainOp& op, TrainStepKwargs& kwargs) {
-    // The first summary of the summary service comes before the first step.
+    // The summary service writes its first summary before the first step.
     while (options_.summary_op.is_given() && summaries_ == 0) std::this_thread::yield();
     const std::string end = line_.Text("step");
     const bool ends = ++calls_ == line_.Int("at").value_or(0);
@@ -179,7 +180,7 @@ class Call {
 int main() {
   for (std::string text; std::getline(std::cin, text);) {
     const lockstep::train::ScriptLine line(text);
-    std::cout << lockstep::train::slim::Call(line).Run() << std::endl;  // Somebody may wait for it.
+    std::cout << lockstep::train::slim::Call(line).Run() << std::endl;  // flushes: another process waits for it
     std::cerr << "END\n";
   }
   return 0;

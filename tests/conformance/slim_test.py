@@ -1,7 +1,7 @@
-"""Our slim::Train beside tf_slim.learning.train, with the same arguments: steps, losses, checkpoints, records, traces,
-log lines and errors. The model is linear and learns from the same four examples in each step.
+"""Compares our slim::Train with tf_slim.learning.train for the same arguments: steps, losses, checkpoints, records,
+traces, log lines and errors. The model is linear and learns from the same four examples in each step.
 
-Argument: slim_script, the program. What is otherwise on purpose says so (docs/differences.md).
+Argument: slim_script, the program. Tests of deliberate differences say so (docs/differences.md).
 """
 import glob
 import logging
@@ -23,7 +23,7 @@ import tensorflow as tf
 import tf_slim
 from tensorflow.python.framework import ops
 
-# Newer versions of TensorFlow have moved what tf-slim looks for.
+# Newer versions of TensorFlow have moved names that tf-slim looks for.
 for name in ("IndexedSlices", "Tensor"):
     if not hasattr(ops, name):
         setattr(ops, name, getattr(tf, name))
@@ -35,7 +35,7 @@ X = np.array([[1, 2], [-1, 0.5], [0.25, -2], [2, 1]], np.float32)
 Y = np.array([[1], [-2], [0.5], [3]], np.float32)
 CODES = [(ValueError, "INVALID_ARGUMENT"), (tf.errors.InternalError, "INTERNAL"), (RuntimeError, "FAILED_PRECONDITION")]
 ERRORS = {"fail": tf.errors.InternalError, "range": tf.errors.OutOfRangeError, "abort": tf.errors.AbortedError}
-# The lines that are the loop's own; the others are TensorFlow's, or the chief's.
+# The lines that the loop itself logs. The others are TensorFlow's, or the chief's.
 LINE = re.compile(r"(Starting Session\.|Stopping Training\.|Finished training! Saving model to disk\.|Retrying training!|"
                   r"Caught OutOfRangeError\. Stopping Training\.|tf_trace-\d+\.json|"
                   r"global step \d+: loss = -?[0-9.]+ \([0-9.]+ sec/step\))")
@@ -43,7 +43,7 @@ STEP = re.compile(r"global step (\d+): loss = (-?[0-9.]+)")
 
 
 def loop_lines(text):
-    """The loop's lines; ("step", its number, its loss) for that of a step."""
+    """Returns the loop's log lines. A step's line becomes ("step", its number, its loss)."""
     lines = []
     for line in LINE.findall(text):
         step = STEP.match(line)
@@ -64,7 +64,7 @@ class Theirs:
         logger.setLevel(logging.INFO)
 
     def run(self, line):
-        """Does what slim_script does: sets the output and the log."""
+        """Does the same as slim_script: sets the output and the log."""
         self.log.clear()
         self.out = []
         try:
@@ -108,7 +108,7 @@ class Theirs:
         if saver:
             options["saver"] = tf1.train.Saver()
         if sync:
-            # An object that is no optimizer corresponds to our optimizer that averages no gradients.
+            # An object that is not an optimizer corresponds to an optimizer of ours that does not average gradients.
             options["sync_optimizer"] = tf1.train.SyncReplicasOptimizer(
                 tf1.train.GradientDescentOptimizer(0.1), int(sync)) if sync != "0" else ["x"]
         kernel = tf1.global_variables()[1]
@@ -159,7 +159,7 @@ class Theirs:
         start = tf1.train.Supervisor.start_standard_services
 
         def start_and_wait(supervisor, session):
-            # The chief of ours saves its first step before the next.
+            # Our chief saves its first step before the next.
             found = start(supervisor, session)
             while float(interval) and not glob.glob(logdir + "/*.index") and not supervisor.should_stop():
                 time.sleep(0.001)
@@ -215,7 +215,8 @@ class SlimTest(unittest.TestCase):
         cls.settings = 0
 
     def both(self, lines):
-        """For each line (what ours printed, its log), (what theirs did, its log); LOGDIR is a folder of each."""
+        """Returns, for each line, (what ours printed, its log), (what theirs printed, its log). LOGDIR is a separate
+        folder for each."""
         type(self).settings += len(lines)
         self.folder = tempfile.mkdtemp(dir=self.base)
         lines = ["train data=%s examples=4 %s" % (self.data, line) for line in lines]
@@ -242,7 +243,7 @@ class SlimTest(unittest.TestCase):
                 self.assertAlmostEqual(one[2], two[2], delta=1.5e-4)
 
     def check(self, *lines, log=True):
-        """Checks that output, loss and log are the same; returns the last output of ours."""
+        """Checks that output, loss and log are the same. Returns our last output."""
         ours, theirs = self.both(lines)
         for line, (mine, my_log), (other, other_log) in zip(lines, ours, theirs):
             with self.subTest(line):
@@ -324,14 +325,15 @@ class SlimTest(unittest.TestCase):
         self.check("step=stop at=4 wrapper=1")
 
     def test_a_step_function_that_fails(self):
-        """On purpose otherwise: the chief saves what it has."""
+        """Deliberate difference: the chief saves what it has."""
         for at in (1, 3):
             self.check("logdir=LOGDIR summaries=0 step=fail at=%d" % at)
             mine, others = self.checkpoints()
             self.assertEqual((mine, others), (sorted({0, at - 1}), [0]))
 
     def test_an_aborted_step(self):
-        """Different on purpose: training continues from the last step, and is not repeated from a checkpoint."""
+        """Deliberate difference: training continues from the last step, instead of repeating steps from a
+        checkpoint."""
         for at in (1, 2, 4):
             ours, theirs = self.both(["logdir=LOGDIR summaries=0 steps=6 step=abort at=%d" % at])
             (mine, my_log), (other, other_log) = ours[0], theirs[0]
@@ -341,7 +343,8 @@ class SlimTest(unittest.TestCase):
             self.assertEqual([found[-1] for found in self.checkpoints()], [6, 6])
 
     def test_a_bound_holds_without_kwargs(self):
-        """On purpose otherwise: a step function that does not look at number_of_steps takes no more than that."""
+        """Deliberate difference: a step function that does not look at number_of_steps does not make more steps than
+        that."""
         ours, theirs = self.both(["logdir=LOGDIR summaries=0 steps=3 kwargs=none step=stop at=5"])
         self.assertEqual((ours[0][0][0], theirs[0][0][0]), ("calls 4", "calls 5"))
         self.assertEqual([found[-1] for found in self.checkpoints()], [3, 5])
@@ -352,12 +355,12 @@ class SlimTest(unittest.TestCase):
     # Records.
 
     def test_records(self):
-        """START comes first and STOP last; on purpose ours alone has the last checkpoint's."""
+        """START comes first and STOP last. Deliberate difference: only ours has the last checkpoint's record."""
         for options in ("steps=3", "epochs=3"):
             self.check("logdir=LOGDIR summaries=0 " + options)
             mine, others = (records(folder) for folder in self.logdirs())
             self.assertEqual(mine, [("START", 0), ("CHECKPOINT", 0), ("CHECKPOINT", 3), ("STOP", 0)])
-            # Its thread says which step it saves when the loop may have gone on.
+            # Its thread determines the step that it saves after the loop may have continued.
             self.assertEqual([record[0] for record in others], ["START", "CHECKPOINT", "STOP"])
 
     def test_summaries(self):
@@ -378,7 +381,7 @@ class SlimTest(unittest.TestCase):
         self.assertEqual([records(folder) for folder in self.logdirs()], [[], []])
 
     def test_no_timer(self):
-        """On purpose otherwise: the first step is saved without a timer, too."""
+        """Deliberate difference: the first step is saved even without a timer."""
         self.check("logdir=LOGDIR steps=2 interval=0 summaries=0")
         self.assertEqual(self.checkpoints(), [[0, 2], [2]])
 

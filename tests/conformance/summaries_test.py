@@ -1,4 +1,4 @@
-"""TensorBoard reads every kind of summary of a run: a chief and two workers, each a process.
+"""TensorBoard reads every kind of summary of a run, which has a chief and two worker processes.
 
 Argument: summary_script (path of the program).
 """
@@ -48,7 +48,7 @@ class Cluster:
             return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
 
     def finish(self):
-        """The exit codes, the chief's first, and what each worker printed."""
+        """Returns the exit codes, the chief's first, and what each worker printed."""
         printed = [worker.communicate(timeout=LIMIT)[0].splitlines() for worker in self.workers]
         self.chief.communicate(timeout=LIMIT)
         return [process.returncode for process in [self.chief] + self.workers], printed
@@ -76,7 +76,7 @@ class SummariesTest(unittest.TestCase):
         return read(cluster.logdir), printed
 
     def check_library(self, events):
-        """The chief's scalars and the gradients' summaries, with their periods."""
+        """Checks the chief's scalars and the gradients' summaries, with their periods."""
         for tag in ("learning_rate", "global_norm/gradient_norm", "update_ratio", "examples/sec"):
             self.assertEqual(steps_of(events.Scalars(tag)), list(range(5, STEPS + 1, 5)), tag)
         self.assertAlmostEqual(events.Scalars("learning_rate")[0].value, 0.01, places=6)
@@ -93,7 +93,8 @@ class SummariesTest(unittest.TestCase):
         self.assertEqual(events.Histograms("h0/kernel/gradient")[0].histogram_value.num, 8 * 32)
 
     def check_workers(self, events, printed):
-        """Each summary that was reported to a worker as accepted is there, at the step that it gave."""
+        """Checks that each summary that was reported to a worker as accepted is present, at the step that it
+        specified."""
         self.assertTrue(any(printed), "no worker wrote a summary")
         for index, lines in enumerate(printed):
             accepted = collections.defaultdict(list)
@@ -132,7 +133,8 @@ class SummariesTest(unittest.TestCase):
         self.assertEqual(steps_of(events.Scalars("loss")), list(range(1, STEPS + 1)))
 
     def kill_chief(self):
-        """A cluster whose chief was killed, its newest checkpoint's step, and the steps of the losses so far."""
+        """Returns a cluster whose chief was killed, its newest checkpoint's step, and the steps of the losses so
+        far."""
         cluster = Cluster("monitored", 400)
         self.addCleanup(cluster.close)
         while not glob.glob(os.path.join(cluster.logdir, "model.ckpt-2?.index")):
@@ -148,7 +150,7 @@ class SummariesTest(unittest.TestCase):
         return cluster, saved, losses
 
     def test_restart(self):
-        """TensorBoard drops no valid point when a killed chief comes back."""
+        """TensorBoard drops no valid point when a killed chief is back."""
         for _ in range(10):
             cluster, saved, losses = self.kill_chief()
             if saved in losses:

@@ -1,11 +1,11 @@
-// One process of a run that writes every kind of summary, for a test that reads them with TensorBoard.
+// A process of a run that writes every kind of summary, for a test that reads them with TensorBoard.
 // Usage: summary_script ROLE API LOGDIR ADDRESS_FILE STEPS
-//   ROLE  "chief", which serves and computes nothing, or a worker's name. ADDRESS_FILE gets the chief's address.
+//   ROLE  "chief", which serves but computes nothing, or a worker's name. ADDRESS_FILE gets the chief's address.
 //   API   supervisor, monitored, slim or estimator.
-// The chief writes the library's summaries, every 5 steps its scalars, every 10 those of the gradients; under a
-// Supervisor also a histogram "weights" and an image "picture" at step 3. A worker writes "<name>/given" at 1000 more
-// than each step that it has made, and "<name>/own" without a step; it prints "given STEP" or "own STEP" for each that
-// was accepted.
+// The chief writes the library's summaries: its scalars every 5 steps, and the gradients' summaries every 10 steps.
+// Under a Supervisor, it also writes a histogram "weights" and an image "picture" at step 3. For each step that a
+// worker makes, it writes "<name>/given" at 1000 plus that step, and "<name>/own" without a step. It prints "given
+// STEP" or "own STEP" for each summary that was accepted.
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -38,7 +38,7 @@ struct Arguments {
   bool is_chief() const { return role == "chief"; }
 };
 
-// 24 layers: the histograms of their gradients have more than 64 KiB.
+// The histograms of the gradients of 24 layers exceed 64 KiB.
 absl::StatusOr<TrainOp> MakeOp(int64_t steps) {
   std::string loss = "model { ";
   for (int i = 0; i < 24; ++i) {
@@ -73,7 +73,7 @@ SessionOptions SessionOf(const Arguments& arguments, const TrainOp& op) {
 
 v1::Summary Scalar(const std::string& tag, int64_t value) { return ScalarSummary(tag, static_cast<double>(value)); }
 
-// A worker's loop: its own summaries after each Run. OutOfRange is the end.
+// A worker's loop, which writes its own summaries after each Run. OutOfRange is the end.
 absl::Status WorkerLoop(const std::string& name, const TrainOp& op, Session& session) {
   while (true) {
     ASSIGN_OR_RETURN(const StepResult result, session.Run(op));

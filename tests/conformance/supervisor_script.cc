@@ -1,12 +1,12 @@
-// Calls a Supervisor as a script says, for another program to compare: each line of standard input is a command, and OK
-// or its error is printed.
+// Calls a Supervisor according to a script, so that another program can compare it. Executes each line of standard
+// input as a command, and prints OK or its error.
 //   create       logdir=, chief=, master=, listen=, workers= (in this process), input_steps=, summary=none, events=0,
 //                model=, summaries=, grace=, recovery= (seconds), ready=NAME (not initialized), initialize=0,
 //                local=1 (there is a local_init), local_ready=1
 //   prepare      services=0, wait=1 (for a checkpoint), max_wait=SECONDS
 //   run N        runs; prints "ran STEP" for each
-//   loop         calls=K end=ok|fail|range|stop: a thread, whose K-th call ends so; interval=SECONDS
-//   thread       a thread that only ends when the program lets it
+//   loop         calls=K end=ok|fail|range|stop: a thread, with the end of its K-th call; interval=SECONDS
+//   thread       a thread that ends only when the program lets it
 //   wait         until a stop is requested; should_stop; request_stop end=ok|fail|range
 //   services, summary, stop, close
 //   managed N    end=ok|fail|range, then=fail|range|ok (requested by the body before it ends): ManagedSession, N runs
@@ -151,7 +151,7 @@ class Script {
 int main() {
   lockstep::train::Script script;
   for (std::string text; std::getline(std::cin, text);) {
-    std::cout << script.Call(lockstep::train::ScriptLine(text)) << std::endl;  // Somebody may wait for it.
+    std::cout << script.Call(lockstep::train::ScriptLine(text)) << std::endl;  // flushes: a process waits
   }
   return 0;
 }

@@ -18,7 +18,7 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import tensorflow as tf
 
 tf1 = tf.compat.v1
-tf1.disable_v2_behavior()  # Its threads see another default graph, where a resource variable cannot be read.
+tf1.disable_v2_behavior()  # Its threads have another default graph, in which a resource variable cannot be read.
 tf1.logging.set_verbosity(tf1.logging.FATAL)
 SUPERVISOR_SCRIPT = None
 
@@ -27,10 +27,10 @@ class Failure(Exception):
     """The scripts' own error."""
 
 
-CODES = [  # The codes of one error are enough for the other's.
+CODES = [  # The other's error may have any of these codes.
     (tf.errors.OutOfRangeError, ("OUT_OF_RANGE",)), (tf.errors.DeadlineExceededError, ("DEADLINE_EXCEEDED",)),
     (Failure, ("INTERNAL",)), (ValueError, ("INVALID_ARGUMENT",)),
-    (RuntimeError, ("FAILED_PRECONDITION", "DEADLINE_EXCEEDED")),  # A wrong state; threads that hang.
+    (RuntimeError, ("FAILED_PRECONDITION", "DEADLINE_EXCEEDED")),  # The state is wrong, or threads hang.
 ]
 
 
@@ -70,7 +70,7 @@ class Theirs:
                summary=None, events="1", ready=None, initialize="1", local=None, local_ready=None, input_steps=None):
         self.logdir = logdir
         self.master = master
-        with tf.device("/job:localhost/task:0" if master else None):  # A worker's variables need one.
+        with tf.device("/job:localhost/task:0" if master else None):  # A worker's variables require a device.
             self.step = tf1.train.get_or_create_global_step()
         inputs = []
         if input_steps is not None:
@@ -100,7 +100,7 @@ class Theirs:
         self.session = self.sv.prepare_or_wait_for_session(
             self.master, wait_for_checkpoint=wait != "0", max_wait_secs=float(max_wait),
             start_standard_services=services)
-        # The chief of ours saves its first step before the next.
+        # Our chief saves its first step before the next.
         if services and self.logdir and self.sv.save_model_secs:
             while not glob.glob(self.logdir + "/model.ckpt-*.index") and not self.sv.should_stop():
                 time.sleep(0.001)
@@ -165,7 +165,8 @@ class SupervisorTest(unittest.TestCase):
         self.folder = tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
 
     def both(self, script):
-        """Returns the output of both: steps, and the code of each command. LOGDIR stands for a directory of each."""
+        """Returns the output of both: steps, and the code of each command. LOGDIR stands for a separate directory of
+        each."""
         printed = []
         for name in ("ours", "theirs"):
             lines = [line.replace("LOGDIR", os.path.join(self.folder, name)) for line in script]
@@ -220,7 +221,7 @@ class SupervisorTest(unittest.TestCase):
                                 "stop", "close"])
 
     def test_a_thread_that_fails(self):
-        """On purpose otherwise: a failed session says so when it is closed, too."""
+        """Deliberate difference: a failed session also returns the error when it is closed."""
         for calls in (1, 3):
             with self.subTest(calls):
                 mine, others = self.both(["create", "prepare", "loop calls=%d end=fail" % calls, "wait", "should_stop",
@@ -241,14 +242,14 @@ class SupervisorTest(unittest.TestCase):
         self.check(["create", "prepare", "request_stop end=fail", "request_stop end=range", "stop"])
 
     def test_an_error_after_a_stop(self):
-        """On purpose otherwise: TensorFlow loses it."""
+        """Deliberate difference: TensorFlow loses the error."""
         for first in ("ok", "range"):
             mine, others = self.both(["create", "prepare", "request_stop end=" + first, "request_stop end=fail",
                                       "stop"])
             self.assertEqual((mine[-1], others[-1]), ("INTERNAL", ("OK",)))
 
     def test_a_stop_and_an_error_of_the_body(self):
-        """Likewise where the body has asked for the stop, and then fails."""
+        """TensorFlow also loses the error if the body requests the stop and then fails."""
         mine, others = self.both(["create input_steps=60", "managed 2 then=ok end=fail"])
         self.assertEqual((mine[-1], others[-1]), ("INTERNAL", ("OK",)))
         self.check(["create input_steps=60", "managed 2 then=fail end=ok"])
@@ -266,7 +267,7 @@ class SupervisorTest(unittest.TestCase):
 
     def test_a_worker_whose_chief_does_not_come(self):
         script = ["create chief=0 recovery=0.1 master=%s", "prepare max_wait=0.4"]
-        server = tf1.train.Server.create_local_server()  # Nobody initializes its variables.
+        server = tf1.train.Server.create_local_server()  # Nothing initializes its variables.
         self.assertEqual(Theirs().run([line.replace("%s", server.target) for line in script]),
                          [("OK",), ("DEADLINE_EXCEEDED",)])
         result = subprocess.run([SUPERVISOR_SCRIPT], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
@@ -285,7 +286,7 @@ class SupervisorTest(unittest.TestCase):
         Theirs().run(["create master=" + server.target, "prepare", "run_steps 2"])
         waiting.join()
         self.assertEqual(worker.out[:2] + worker.out[3:], [("OK",), ("OK",), ("OK",)])
-        self.assertRegex(worker.out[2], "^ran [123]$")  # Among those of its chief.
+        self.assertRegex(worker.out[2], "^ran [123]$")  # Falls between the chief's steps.
 
         address = "unix-abstract:supervisor-test-%d" % os.getpid()
         start = lambda: subprocess.Popen([SUPERVISOR_SCRIPT], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
@@ -307,7 +308,8 @@ class SupervisorTest(unittest.TestCase):
         self.assertIn("w", self.said[-1].split(":", 1)[1], "it is named")
 
     def test_a_checkpoint_that_does_not_come(self):
-        """On purpose otherwise: TensorFlow initializes when the time is over, and ends with what is missing then."""
+        """Deliberate difference: when the time is over, TensorFlow initializes, and fails only if something is
+        still missing."""
         script = ["create logdir=LOGDIR recovery=0.1", "prepare wait=1 max_wait=0.2"]
         mine, others = self.both(script)
         self.assertEqual((mine[-1], others[-1]), ("DEADLINE_EXCEEDED", ("OK",)))
@@ -315,7 +317,8 @@ class SupervisorTest(unittest.TestCase):
     # The files.
 
     def test_records(self):
-        """START comes first and STOP last, the first step is saved; on purpose ours alone has the last step."""
+        """START comes first and STOP last, and the first step is saved. Deliberate difference: only ours has the last
+        step."""
         self.check(["create logdir=LOGDIR input_steps=6 summaries=0", "managed 9"])
         mine, others = self.records("ours"), self.records("theirs")
         self.assertEqual(mine, [("START", 0), ("CHECKPOINT", 0), ("CHECKPOINT", 6), ("STOP", mine[-1][1])])
@@ -323,12 +326,12 @@ class SupervisorTest(unittest.TestCase):
         self.assertEqual((self.checkpoints("ours"), self.checkpoints("theirs")), ([0, 6], [0]))
 
     def test_no_timer(self):
-        """On purpose otherwise: the first and the last step are saved without a timer, too."""
+        """Deliberate difference: the first and the last step are saved even without a timer."""
         self.check(["create logdir=LOGDIR input_steps=3 model=0 summaries=0", "managed 9"])
         self.assertEqual((self.checkpoints("ours"), self.checkpoints("theirs")), ([0, 3], []))
 
     def test_summaries(self):
-        """The rate from the start, the loss: the same tags."""
+        """The rate from the start, and the loss, have the same tags."""
         self.check(["create logdir=LOGDIR summaries=0.02 input_steps=60", "prepare", "run 2",
                     "loop calls=20 end=stop interval=0.01", "wait", "run 1", "stop", "close"])
         for name in ("ours", "theirs"):
@@ -354,7 +357,7 @@ class SupervisorTest(unittest.TestCase):
         self.check(["create logdir=LOGDIR initialize=0", "prepare"])
 
     def test_arguments_that_are_ours_alone(self):
-        """TensorFlow takes them and waits for nothing, or for ever."""
+        """TensorFlow accepts them and does not wait, or waits forever."""
         for argument, text in (("model=-1", "save_model_period: -1s"), ("summaries=-1", "save_summaries_period: -1s"),
                                ("grace=-1", "stop_grace: -1s"), ("recovery=0", "recovery_wait: 0"),
                                ("chief=0", "master: "), ("master=grpc://a:1", "master: ")):

@@ -71,7 +71,7 @@ class RunTest(unittest.TestCase):
             tf1.train.get_or_create_global_step()
             session.run(tf1.global_variables_initializer())
             tf1.train.Saver().save(session, prefix)
-        # A rate that changes no bit of a value.
+        # A step at this rate changes no bit of a value.
         said = self.train("--steps=1", "--set=optimizer.learning_rate.initial=1e-30",
                           "--set=checkpoint.warm_start=" + prefix)
         theirs, ours = (tf.train.load_checkpoint(p) for p in (prefix, os.path.join(self.logdir, "model.ckpt-1")))
@@ -104,7 +104,7 @@ class RunTest(unittest.TestCase):
             loss = tf.add_n([tf.reduce_sum(v) for v in tf1.trainable_variables()])
             train = tf1.train.MomentumOptimizer(0.1, 0.9).minimize(loss, global_step=step)
             saver = tf1.train.Saver()
-            saver.restore(session, tf.train.latest_checkpoint(self.logdir))  # fails when a slot is missing
+            saver.restore(session, tf.train.latest_checkpoint(self.logdir))  # fails if a slot is missing
             self.assertEqual(session.run(step), 20)
             slots = [v for v in tf1.global_variables() if v.op.name.endswith("/Momentum")]
             self.assertEqual(len(slots), 4)
@@ -154,13 +154,13 @@ class RunTest(unittest.TestCase):
                 elif event.session_log.status == tf1.SessionLog.CHECKPOINT:
                     saved.append((event.step, os.path.basename(event.session_log.checkpoint_path)))
         self.assertEqual(starts, [0, 13])
-        # Steps so short leave out some that came while another was being written.
+        # With such short steps, some checkpoints are left out because they were due while another was being written.
         self.assertEqual(saved, [(step, "model.ckpt-%d" % step) for step, _ in saved])
         self.assertEqual([step for step, _ in saved if step in (12, 20)], [12, 20])
         self.assertLessEqual({step for step, _ in saved}, {0, 5, 10, 12, 15, 20})
         accumulator = event_accumulator.EventAccumulator(self.logdir)
         accumulator.Reload()
-        # TensorBoard forgets what has the step of a START, or a later one.
+        # TensorBoard drops everything at or after the step of a START.
         self.assertEqual([s.step for s in accumulator.Scalars("loss")], list(range(1, 21)))
         rates = accumulator.Scalars("global_step/sec")
         self.assertTrue(rates and all(r.value > 0 for r in rates))

@@ -1,4 +1,4 @@
-"""NumPy and safetensors read what `lockstep export` writes, and Lockstep reads what they write: weights and data.
+"""NumPy and safetensors read weights and data that `lockstep export` writes, and Lockstep reads what they write.
 
 Argument: lockstep_main, the program.
 """
@@ -69,7 +69,7 @@ class WeightsTest(unittest.TestCase):
         self.assertEqual(sorted(arrays), ["hidden/bias", "hidden/kernel", "logits/bias", "logits/kernel"])
         self.assertEqual(arrays["hidden/kernel"].shape, (4, 5))
         self.assertEqual(arrays["hidden/kernel"].dtype, np.float32)
-        # They are those of the run: the answers are the same.
+        # These are the run's weights, because the answers are the same.
         lockstep(self.directory, "predict", "--logdir=run", "--split=train", "--output=out.csv", "--probabilities")
         answers = np.loadtxt(self.path("out.csv"), delimiter=",", skiprows=1)
         hidden = np.maximum(self.features @ arrays["hidden/kernel"] + arrays["hidden/bias"], 0)
@@ -100,7 +100,7 @@ class WeightsTest(unittest.TestCase):
         }
         np.savez(self.path("start.npz"), **start)
         np.savez_compressed(self.path("packed.npz"), **start)
-        # These values are the same in every type of float.
+        # These values are the same in every float type.
         np.savez(self.path("double.npz"), **{name: value.astype(np.float64) for name, value in start.items()})
         np.savez(self.path("half.npz"), **{name: value.astype(np.float16) for name, value in start.items()})
         files = ["start.npz", "packed.npz", "double.npz", "half.npz"]
@@ -108,7 +108,7 @@ class WeightsTest(unittest.TestCase):
             safetensors.save_file(start, self.path("start.safetensors"), metadata={"format": "np"})
             files.append("start.safetensors")
         for file in files:
-            # A step at that rate changes no bit of these values.
+            # A step at this rate changes no bit of these values.
             self.train("run", optimizer="sgd {}", rate="1e-30", steps=1,
                        more=f'checkpoint {{ warm_start: "{file}" warm_start_variables {{ require_all: true }} }}')
             with np.load(self.export("started.npz")) as weights:

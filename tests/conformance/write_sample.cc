@@ -1,6 +1,6 @@
 // Writes a logdir for other programs to read: write_sample DIRECTORY
-//   model.ckpt-1..4   of which the last 2 stay; 4 is saved twice
-//   wide-1            thousands of variables, so that the index has several blocks
+//   model.ckpt-1..4   of which the last 2 are kept; 4 is saved twice
+//   wide-1            has thousands of variables, so that the index has several blocks
 //   an event file     scalars, a histogram, images and session logs
 
 #include <iostream>
@@ -28,14 +28,14 @@ absl::string_view BytesOf(const std::vector<T>& values) {
   return absl::string_view(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T));
 }
 
-// The i-th element of a variable is `first` + i.
+// Returns n elements; element i is `first` + i.
 std::vector<float> Ramp(int n, float first) {
   std::vector<float> values;
   for (int i = 0; i < n; ++i) values.push_back(first + i);
   return values;
 }
 
-// Byte i is i * i mod 251.
+// Returns n bytes; byte i is i * i mod 251.
 std::vector<uint8_t> Pixels(int64_t n) {
   std::vector<uint8_t> pixels;
   for (int64_t i = 0; i < n; ++i) pixels.push_back(static_cast<uint8_t>(i * i % 251));
