@@ -1,6 +1,6 @@
-// Trains every example, in one process and with fewer steps where it is long, to an accuracy that a broken model
-// misses, and to weights with the digest below, on every kind of processor. The BUILD file runs the test once for each
-// kernel target; targets that the processor lacks are skipped.
+// Trains every example in one process, with fewer steps if it is long. Each must reach an accuracy that a broken model
+// misses, and weights with the digest below, on every kind of processor. The BUILD file runs the test once for each
+// kernel target. Targets that the processor lacks are skipped.
 #include <cstring>
 #include <limits>
 #include <sstream>
@@ -21,7 +21,7 @@
 namespace lockstep {
 namespace {
 
-// Trains an example with additional flags and returns its metrics: ", accuracy 0.8451, mean_loss 0.4412, ".
+// Trains an example with additional flags. Returns its metrics: ", accuracy 0.8451, mean_loss 0.4412, ".
 std::string Train(const std::string& name, const std::vector<std::string>& flags) {
   std::ostringstream out, err;
   std::vector<std::string> words = {absl::StrCat("examples/", name, ".textproto"),
@@ -88,7 +88,7 @@ TEST_F(ExamplesTest, ConvolutionalNetwork) {
   EXPECT_EQ(Digest("cnn"), "fd0af1ccb5656e0f6de15f6accca93bb5bb47322b285b3a54c31be91057b3b77");
 }
 
-// Returns the bytes of a checkpoint's variable.
+// Returns the bytes of a variable in a checkpoint.
 std::string ValueOf(const std::string& checkpoint, const std::string& variable) {
   const auto reader = OpenTensors(FileSystem::Real(), checkpoint);
   EXPECT_TRUE(reader.ok()) << reader.status();

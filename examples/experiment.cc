@@ -1,9 +1,9 @@
-// An Experiment: learns whether a breast tumour is malignant, from thirty measurements of its cells' nuclei
-// (data/README.md); evaluates checkpoints meanwhile, and exports the model. The role of a process is given by its
-// flags, or by TF_CONFIG in the environment, as Kubeflow sets it.
+// An Experiment that learns whether a breast tumour is malignant from thirty measurements of its cells' nuclei
+// (data/README.md). It evaluates checkpoints during training, and exports the model. A process's flags determine its
+// role, or TF_CONFIG in the environment, as set by Kubeflow.
 //
 //   ./lockstep exec //examples:experiment --logdir=/tmp/run                             all in this process
-//   ./lockstep predict --export=/tmp/run/export/model/2000 --output=answers.csv         what the exported model answers
+//   ./lockstep predict --export=/tmp/run/export/model/2000 --output=answers.csv         the exported model's answers
 //
 //   export TF_CONFIG='{"cluster": {"chief": ["localhost:2222"], "worker": ["localhost:2223"]},
 //                      "task": {"type": "chief", "index": 0}, "model_dir": "/tmp/run"}'

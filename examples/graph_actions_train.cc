@@ -56,7 +56,7 @@ absl::Status Train(Program* program, const std::string& data) {
   options.log_every_steps = 100;
   options.save_model_period = absl::Seconds(60);
   ASSIGN_OR_RETURN(const auto loss, graph_actions::Train(options));
-  if (loss) std::cout << "the last loss is " << *loss << "\n";  // none: the run was over already
+  if (loss) std::cout << "the last loss is " << *loss << "\n";  // no loss: the run was already over
   const std::string& logdir = options.session.logdir;
   return logdir.empty() ? absl::OkStatus() : Evaluate(train_op, logdir);
 }

@@ -1,4 +1,4 @@
-// Trains a softmax regression in a MonitoredTrainingSession, until a hook of the chief ends the run. Its flags make it
+// Trains a softmax regression in a MonitoredTrainingSession until a hook of the chief ends the run. Its flags make it
 // a chief, a worker, or all in one process.
 //
 //   ./lockstep exec //examples:monitored_session --logdir=/tmp/run                            all in this process
@@ -37,12 +37,12 @@ absl::Status Train(Program* program, int64_t last_step) {
   ASSIGN_OR_RETURN(const auto stop_hook, StopAtStepHook::Create({absl::nullopt, last_step}));
   MonitoredTrainingOptions options;
   options.session = program->Options(train_op);
-  options.session.program = "monitored_session";  // the hook is a part of the run
+  options.session.program = "monitored_session";  // the hook is part of the run
   options.chief_only_hooks = {stop_hook.get()};
   options.save_checkpoint_steps = 50;
   return WithSession(MonitoredTrainingSession(options), [&](MonitoredSession& session) -> absl::Status {
     while (!session.ShouldStop()) {
-      ASSIGN_OR_RETURN(const StepResult step, session.Run(train_op));  // OutOfRange: the run is over
+      ASSIGN_OR_RETURN(const StepResult step, session.Run(train_op));  // OutOfRange if the run is over
       if (step.global_step % 100 == 0) std::cout << "step " << step.global_step << ": loss " << step.loss << "\n";
     }
     return absl::OkStatus();

@@ -1,5 +1,5 @@
 // A custom input and metric: points on two spirals that wind around each other, and the Brier score of a model's
-// predictions, the mean of (probability - label)^2.
+// predictions, i.e. the mean of (probability - label)^2.
 #include "absl/strings/numbers.h"
 #include "lockstep/cli/lockstep_program.h"
 #include "lockstep/common/base/philox.h"
@@ -24,7 +24,7 @@ class Spirals : public Dataset {
     }
     return absl::OkStatus();
   }
-  const Tensor points_;  // [examples, 2], of the two classes in turn
+  const Tensor points_;  // [examples, 2], alternating between the two classes
 };
 REGISTER_DATASET("spirals", [](const DatasetRequest& request) -> absl::StatusOr<std::unique_ptr<Dataset>> {
   const auto examples = request.source.parameter().find("examples");
@@ -36,7 +36,7 @@ REGISTER_DATASET("spirals", [](const DatasetRequest& request) -> absl::StatusOr<
   Philox(request.seed, StableHash(request.split)).FillUniform(xy);
   for (int64_t i = 0; i < 2 * size; i += 2) {
     const float radius = 0.2f + 0.8f * xy[i], angle = 6 * radius + 1.57f * (i % 4) + 0.6f * xy[i + 1];
-    // Avoids the functions of <cmath>: their last bits depend on the C library and the processor.
+    // Does not use <cmath>, because the last bits of its functions depend on the C library and the processor.
     xy[i] = static_cast<float>(radius * portable::Cos(angle));
     xy[i + 1] = static_cast<float>(radius * portable::Sin(angle));
   }

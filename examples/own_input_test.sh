@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests the custom input and metric: a chief without them and workers with them reach the bits of one process; a program
-# that lacks one lists those that it has; a run refuses other examples.
+# Tests the custom input and metric. A chief without them and workers with them reach the same bits as one process; a
+# program that lacks one lists the registered ones; a run refuses different examples.
 set -euo pipefail
 
 # The weights are the same on every kind of processor.
@@ -31,7 +31,7 @@ other="$("${program}" check "${config}" --set=evaluation.metric=registered:f1 2>
 echo "${other}"
 grep -q 'evaluation.metric\[0\]: registered is "f1", a metric that this program lacks; it has brier' <<<"${other}"
 
-# A run refuses other examples than those it began with.
+# A run refuses examples that differ from those it began with.
 other="$("${program}" local "${config}" --logdir="${runs}/local" --steps=700 \
   --set='input.split[0].registered.parameter[examples]=1000' 2>&1)" && exit 1
 echo "${other}"

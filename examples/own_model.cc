@@ -1,5 +1,5 @@
-// A model for two classes that the built-in layers cannot make: each feature passes through its own curve before the
-// sum, logit = bias + the sum over i of weight_i tanh(scale_i x_i).
+// A model for two classes that the built-in layers cannot express. Each feature passes through its own curve before the
+// sum: logit = bias + the sum over i of weight_i tanh(scale_i x_i).
 #include <algorithm>
 #include <cmath>
 
@@ -43,11 +43,11 @@ class AdditiveModel : public Model {
     variable->set_trainable(true);
     variable->mutable_initializer()->mutable_constant()->set_value(value);
   }
-  // Avoids the functions of <cmath>: their last bits depend on the C library and the processor.
+  // Does not use <cmath>, because the last bits of its functions depend on the C library and the processor.
   static float Exp(float x) { return static_cast<float>(portable::Exp(x)); }
   static float Tanh(float x) { return static_cast<float>(portable::Tanh(x)); }
 
-  // Returns the mean cross-entropy; writes the logits, and adds the gradients, if they are requested.
+  // Returns the mean cross-entropy. If requested, writes the logits and adds the gradients.
   float Pass(VariableValues values, const Batch& batch, float* logits, float* const* gradients) {
     double loss = 0;
     for (int64_t example = 0; example < batch.size; ++example) {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tests the custom model: a chief and workers that know the model reach the accuracy and the bits of one process.
+# Tests the custom model: a chief and workers that know the model reach the same accuracy and bits as one process.
 set -euo pipefail
 
 # The weights are the same on every kind of processor.

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs the example programs as real processes: each alone in its process, and as a chief and two workers, some of which
-# are killed at random and restarted, with flags and with TF_CONFIG alone. All must finish promptly, with the bits of
-# the one process, which are the same on every kind of processor.
-#   PROGRAMS_SEED=N in the environment draws the same kills again.
+# are killed at random and restarted, with flags and with TF_CONFIG alone. All must finish promptly, with the same bits
+# as the single process, which are the same on every kind of processor.
+#   PROGRAMS_SEED=N in the environment repeats the kills of seed N.
 set -uo pipefail
 
 LOCKSTEP="$(readlink -f "$1")"
@@ -51,7 +51,7 @@ until_true() {
   done
 }
 
-# Prints the program's flag for the last step; a hook ends monitored_session.
+# Prints the program's flag for the last step. monitored_session has its own, because a hook ends it.
 steps_flag() {
   case "${program}" in
     *monitored*) echo "--last_step=${STEPS}" ;;
@@ -59,7 +59,7 @@ steps_flag() {
   esac
 }
 
-# start_task TYPE INDEX LOG: starts a task of a cluster that TF_CONFIG describes; its process is $!.
+# start_task TYPE INDEX LOG: starts a task of a cluster described by TF_CONFIG; its process is $!.
 start_task() {
   TF_CONFIG='{"cluster": {"chief": ["unix:'"${WORK}"'/chief.socket"], "worker": ["unix:worker-0", "unix:worker-1"],
                           "ps": ["unix:ps-0"]},
@@ -82,8 +82,8 @@ start_chief() {
   master="grpc://127.0.0.1:${port}"
 }
 
-# Starts the tasks of the cluster that do not train. A task that never reaches a chief assumes after a minute that the
-# run is over.
+# Starts the cluster's tasks that do not train. A task that never reaches a chief assumes after a minute that the run is
+# over.
 start_others() {
   [[ "${told_by}" == TF_CONFIG ]] || return 0
   until_true test -S "${WORK}/chief.socket"
@@ -140,8 +140,8 @@ run_alone() {
   digest="$("${LOCKSTEP}" inspect --digest "${logdir}")"
 }
 
-# Checks that a run's record names its data so that other folders find them; session, supervisor and monitored_session
-# make their own data.
+# Checks that a run's record names its data so that other folders can find them. session, supervisor and
+# monitored_session generate their own data.
 check_data_are_found() {
   case "${program}" in
     *session | *supervisor) return 0 ;;
@@ -150,7 +150,8 @@ check_data_are_found() {
     fail "predict in another folder: exit code $?"
 }
 
-# run_disturbed flags|TF_CONFIG: how the processes learn their roles. Sets `digest`.
+# run_disturbed flags|TF_CONFIG: runs a disturbed cluster, whose processes learn their roles from flags or TF_CONFIG.
+# Sets `digest`.
 run_disturbed() {
   local kill killed=0 k code ended other
   told_by="$1" logdir="${WORK}/told_by_$1" port="" master="unix:${WORK}/chief.socket"
@@ -208,14 +209,16 @@ for program in "${PROGRAMS[@]}"; do
   alone="${digest}"
   expected="${DIGESTS[$(basename "${program}")]:-none}"
   [[ "${alone}" == "${expected}" ]] || fail "digest ${alone}, but ${expected} everywhere else"
-  # Restarts the finished run. A StopAtStepHook, like the original's, checks only after a step.
+  # Restarts the finished run. Excludes monitored_session: a StopAtStepHook, like TensorFlow's, checks its limit only
+  # after a step.
   [[ "${program}" == *monitored* ]] || run_alone
   [[ "${alone}" == "${digest}" ]] || fail "started again after the end: digest ${digest}, before ${alone}"
   "${program}" --logdir="${logdir}" "$(steps_flag)" --seed=8 >"${logdir}.chief.log" 2>&1
   (($? == 2)) || fail "another seed's logdir was not refused as a wrong configuration"
   check_data_are_found
   ways=(flags TF_CONFIG)
-  # A bare session is tested with flags only; the other programs use one with TF_CONFIG.
+  # A bare session is tested with flags only. The other programs, which also use a session, are tested with TF_CONFIG,
+  # too.
   [[ "${program}" != */session ]] || ways=(flags)
   for how in "${ways[@]}"; do
     run_disturbed "${how}"

@@ -1,5 +1,5 @@
-// Finds malignant tumours (examples/data) as a script of tf_slim does. Its flags make it a chief, a worker, or all in
-// one process. Comments give the Python form of each part.
+// Detects malignant tumours (examples/data) like a tf_slim script. Its flags make it a chief, a worker, or all in one
+// process. The comments show the Python equivalent of each part.
 //
 //   ./lockstep exec //examples:slim_train --logdir=/tmp/run                            all in this process
 //   ./lockstep exec //examples:slim_train --logdir=/tmp/run --listen=127.0.0.1:2222    the chief, which computes as

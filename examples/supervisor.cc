@@ -38,11 +38,11 @@ absl::Status Train(Program* program) {
   options.save_summaries_period = absl::Seconds(10);
   ASSIGN_OR_RETURN(const auto supervisor, Supervisor::Create(options));
   Supervisor::PrepareOptions prepare;
-  prepare.recover = true;  // a restarted chief is another session
+  prepare.recover = true;  // opens a new session if the chief was restarted
   return supervisor->ManagedSession(
       [&](Session& session) -> absl::Status {
         while (!supervisor->ShouldStop()) {
-          ASSIGN_OR_RETURN(const StepResult step, session.Run(train_op));  // OutOfRange: the run is over
+          ASSIGN_OR_RETURN(const StepResult step, session.Run(train_op));  // OutOfRange if the run is over
           if (step.global_step % 100 == 0) std::cout << "step " << step.global_step << ": loss " << step.loss << "\n";
         }
         return absl::OkStatus();

@@ -24,7 +24,7 @@ class Net(nn.Module):
 
 
 class Images(torch.utils.data.Dataset):
-  """Fashion-MNIST, half of the images mirrored."""
+  """Fashion-MNIST with half of the images mirrored."""
 
   def __init__(self, split):
     self.images, self.labels = map(torch.from_numpy, fashion_mnist.load(split))

@@ -1,4 +1,4 @@
-"""Reads Fashion-MNIST as Debian's package dataset-fashion-mnist installs it."""
+"""Reads Fashion-MNIST as installed by Debian's package dataset-fashion-mnist."""
 
 import gzip
 import pathlib
@@ -14,7 +14,8 @@ def _read_idx(path, header_bytes):
 
 
 def load(split):
-  """Returns images, float32 in [0, 1] of shape [n, 784], and labels, int64 of shape [n]; split is "train" or "t10k"."""
+  """Returns the images, float32 in [0, 1] of shape [n, 784], and the labels, int64 of shape [n]. split is "train" or
+  "t10k"."""
   labels = _read_idx(FOLDER / f"{split}-labels-idx1-ubyte.gz", 8).astype(np.int64)
   images = _read_idx(FOLDER / f"{split}-images-idx3-ubyte.gz", 16).reshape(len(labels), 784)
   return images.astype(np.float32) / 255, labels

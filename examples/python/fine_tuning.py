@@ -1,4 +1,4 @@
-"""Trains a new head on the frozen body of the network that cnn.py has trained: which of two kinds an image shows, shoes or clothes."""
+"""Trains a new head on the frozen body of a network trained by cnn.py, to tell shoes from clothes."""
 
 import argparse
 
@@ -22,7 +22,7 @@ lockstep.torch.deterministic()
 torch.manual_seed(1)
 model = cnn.Net()
 lockstep.torch.load_into(model, arguments.body)
-model.body.requires_grad_(False).eval()  # Frozen tensors stay out of the run; the workers compare their digests.
+model.body.requires_grad_(False).eval()  # Frozen tensors are not part of the run. The workers compare their digests.
 model.head = nn.Linear(32 * 7 * 7, 2)
 x, labels = map(torch.from_numpy, fashion_mnist.load("train"))
 y = torch.isin(labels, SHOES).long()
