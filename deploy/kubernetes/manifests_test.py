@@ -1,7 +1,7 @@
-"""Checks the manifests of this folder: Kubernetes' schemas, our own rules, and what `lockstep task` makes of each pod.
+"""Checks the manifests in this folder: Kubernetes' schemas, our own rules, and how `lockstep task` interprets each pod.
 
 Usage: manifests_test.py LOCKSTEP PROCESS_H MANIFEST...
-The rules are what an API server or a run refuses and a schema does not. Nothing here was accepted by a real API server.
+The rules cover what an API server or a run refuses, but a schema allows. No real API server has accepted the manifests.
 """
 
 import copy
@@ -19,7 +19,7 @@ import yaml
 LOCKSTEP, PROCESS_H, *MANIFESTS = [os.path.abspath(path) for path in sys.argv[1:]]
 del sys.argv[1:]
 VERSIONS = ("1.30", "1.31", "1.32", "1.33", "1.34", "1.35", "1.36", "1.37")
-# The fields of JobSet v1alpha2 that a manifest may have; kubernetes-validate does not know the kind.
+# The fields of JobSet v1alpha2 that a manifest may have, because kubernetes-validate does not know this kind.
 JOBSET = {"network": {"enableDNSHostnames", "publishNotReadyAddresses", "subdomain"},
           "successPolicy": {"operator", "targetReplicatedJobs"}, "failurePolicy": {"maxRestarts"},
           "replicatedJobs": None}
@@ -32,15 +32,16 @@ def exit_codes():
 
 
 def stop_seconds():
-  """Returns what a chief may need to end: to save (checkpoint.stop_seconds, 30 by default), and to end itself."""
+  """Returns how long a chief may take to end: the time to save (checkpoint.stop_seconds, 30 by default), and to
+  exit."""
   (limit,) = re.findall(r"kEndingLimit = absl::Seconds\((\d+)\)", pathlib.Path(PROCESS_H).read_text())
   return 30 + int(limit)
 
 
 def load(name):
-  """Returns the documents of a manifest, with policies.yaml, which belongs to each."""
+  """Returns the documents in a manifest, including policies.yaml, which belongs to each manifest."""
   paths = [path for path in MANIFESTS if os.path.basename(path) in (name, "policies.yaml")]
-  # A copy without the aliases of YAML, so that a change has one place.
+  # Copies away YAML's aliases, so that a change affects only one place.
   return [copy.deepcopy(document) for path in paths for document in yaml.safe_load_all(pathlib.Path(path).read_text())]
 
 
@@ -49,7 +50,8 @@ def of_kind(documents, kind):
 
 
 def jobs(documents):
-  """Returns (name of the pods without their index, subdomain, number of pods, spec of the Job) of each Job."""
+  """Returns, for each Job: the name of its pods without the index, the subdomain, the number of pods, and the spec of
+  the Job."""
   found = [(job["metadata"]["name"], job["spec"]["template"]["spec"].get("subdomain"), job["spec"])
            for job in of_kind(documents, "Job")]
   for jobset in of_kind(documents, "JobSet"):
@@ -123,7 +125,7 @@ def pod_errors(name, pod, container):
 
 
 def run_errors(documents):
-  """Returns what is wrong between the objects of a run."""
+  """Returns the inconsistencies between a run's objects."""
   errors = []
   found = jobs(documents)
   pods = sum(spec["completions"] for _, _, spec in found)
@@ -231,7 +233,7 @@ class ManifestsTest(unittest.TestCase):
       self.assertIn(error, "\n".join(errors_of(documents)))
 
   def show(self, name, index, container):
-    """Returns what `lockstep task` says about a pod, by name of the value."""
+    """Returns what `lockstep task` says about a pod, by the name of the value."""
     variables = {**environment(container), "JOB_COMPLETION_INDEX": str(index), "HOSTNAME": f"{name}-{index}"}
     shown = subprocess.run([LOCKSTEP, *container["args"], "--show"], env=variables, capture_output=True, text=True,
                            check=True)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs manifests_test.py with LOCKSTEP_DEPLOY_PYTHON, a Python that has kubernetes-validate. Without one it skips the
-# test; where CI is true it fails.
+# Runs manifests_test.py with LOCKSTEP_DEPLOY_PYTHON, a Python that has kubernetes-validate. Without it, skips the test,
+# or fails if CI is true.
 # Usage: with_schemas.sh PROGRAM.py ARGUMENTS...   (from the folder of the test's files)
 set -eu
 python="${LOCKSTEP_DEPLOY_PYTHON:-}"

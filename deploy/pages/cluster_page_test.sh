@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs the commands of docs/cluster.md and compares what they print with the page (page_commands.py). The page's machines
-# "one" and "two" are network namespaces with names of their own, joined by a cable, and see one disk, /srv. Slurm's three
-# nodes are on the first machine. Needs root; where CI is true it fails without root or Slurm, elsewhere it skips.
+# Runs the commands of docs/cluster.md and compares their output with the page (page_commands.py). The page's machines
+# "one" and "two" are network namespaces with their own host names, connected by a cable, and share a disk, /srv.
+# Slurm's three nodes are on the first machine. Without root or Slurm, skips the test, or fails if CI is true.
 # Usage: cluster_page_test.sh CHIEF LOCKSTEP PAGE
 set -uo pipefail
 
-# Debian's daemons and ip are there; Bazel's PATH lacks it.
+# Debian's daemons and ip are there, but Bazel's PATH lacks this folder.
 export PATH="${PATH}:/usr/sbin"
 if [[ "$(id -u)" != 0 ]] || ! command -v slurmctld >/dev/null || ! command -v munged >/dev/null; then
   echo "SKIPPED: needs root and Slurm: apt-get install slurm-wlm munge"
@@ -27,7 +27,7 @@ source "${FILES}/tests/fault/expectations.sh"
 source "${FILES}/deploy/slurm/cluster.sh"
 trap 'end_cluster; cleanup' EXIT
 
-# Plugs the machines together.
+# Connects the machines.
 make_machines() {
   hostname one
   unshare --net --uts sleep infinity &
@@ -45,7 +45,7 @@ make_machines() {
 }
 namespace_differs() { [[ "$(readlink "/proc/${two}/ns/uts")" != "$(readlink /proc/self/ns/uts)" ]]; }
 
-# Lays out what the page expects in the folder of its commands.
+# Prepares the folder in which the page runs its commands.
 make_folder() {
   mkdir -p /srv/lockstep/bin
   cd /srv/lockstep || return

@@ -1,10 +1,11 @@
-"""Runs the commands of a page as a reader does, and compares what they print with the page.
+"""Runs the commands of a page as a reader does, and compares their output with the page.
 
 Usage: page_commands.py PAGE MACHINE=PROCESS...   (in the folder in which the commands run)
-A line of a code block that begins with "$ " is a command; in "two$ " the machine "two" runs it, in the namespaces of its
-process. The lines that follow are those that it prints, in this order, perhaps with others between them. Numbers and ids
-may differ. "…" stands for anything. A block's commands run in their order: each next one when the one before has ended,
-or has printed its first line. At the end of the block all must have ended, with 0 unless "echo $?" shows another code.
+A line of a code block that begins with "$ " is a command. If it begins with "two$ ", the machine "two" runs it, in the
+namespaces of its process. The command must print the lines that follow in this order, possibly with others in between.
+Numbers and ids may differ. "…" stands for anything. A block's commands run in order: each starts when the previous one
+has ended, or has printed its first line. At the end of the block, all must have ended, with 0 unless "echo $?" shows
+another code.
 """
 
 import os
@@ -19,16 +20,16 @@ PAGE = pathlib.Path(sys.argv[1])
 MACHINES = dict(argument.split("=") for argument in sys.argv[2:])
 LIMIT = 60  # seconds for one block
 PROMPT = re.compile(r"^(\w*)\$ (.*)$")
-# Commands that look at what others do, and may do so too early.
+# Commands that observe others, and may do so too early.
 LOOKS = re.compile(r"\bgrep |\blockstep status\b")
 
 
 class Failure(Exception):
-  """A statement of the page that does not hold."""
+  """A statement on the page that does not hold."""
 
 
 def shape(line):
-  """Returns the line without what differs between two runs."""
+  """Returns the line without the parts that differ between two runs."""
   line = re.sub(r"^[IWEF]\d+ [\d:.]+ +\d+ [^\]]*\] ", "", line)
   line = re.sub(r"\b[0-9a-f]{16}\b|\d+(\.\d+)?[kM]?\b", "#", line)
   return " ".join(line.split())
@@ -39,7 +40,7 @@ def pattern(line):
 
 
 class Command:
-  """A command of the page, and its process."""
+  """A command on the page, and its process."""
 
   def __init__(self, number, machine, text):
     self.number, self.machine, self.expected = number, machine, []
@@ -59,7 +60,7 @@ class Command:
     return os.pread(self.output.fileno(), size, 0).decode(errors="replace").splitlines()
 
   def missing(self, lines=None):
-    """Returns the first expected line that was not printed; None if all were."""
+    """Returns the first expected line that was not printed, or None if all were."""
     printed = iter([shape(line) for line in self.printed()])
     for line in self.expected[:lines]:
       if not any(pattern(line).fullmatch(each) for each in printed):
@@ -74,7 +75,7 @@ class Command:
 
 
 def blocks():
-  """Returns the commands of each code block that has any."""
+  """Returns the commands of each code block that contains any."""
   found, commands, inside = [], [], False
   for number, line in enumerate(PAGE.read_text().splitlines(), 1):
     if line.strip().startswith("```"):
@@ -92,7 +93,7 @@ def blocks():
 
 
 class Runner:
-  """Runs blocks. Slurm gives a job another number than the page's, which later commands mean."""
+  """Runs blocks. Slurm gives a job a different number than the page's, to which later commands refer."""
 
   def __init__(self):
     self.jobs = {}

@@ -1,9 +1,10 @@
-"""A training run on Ray: an actor is the chief, the others are workers. Ray replaces what it loses with a node.
+"""A training run on Ray: one actor is the chief, the others are workers. Ray replaces actors that it loses with a node.
 
   python lockstep_on_ray.py CONFIG LOGDIR WORKERS [-- COMMAND ...]
 
-LOGDIR is a directory that all nodes see. COMMAND computes, such as python train.py; without it `lockstep worker` does.
-LOCKSTEP names the program, "lockstep" if absent. `lockstep task` itself starts processes again that were killed.
+LOGDIR is a directory that all nodes can access. COMMAND computes, e.g. python train.py; the default is `lockstep
+worker`. LOCKSTEP names the program; the default is "lockstep". `lockstep task` itself restarts processes that were
+killed.
 """
 
 import os
@@ -14,7 +15,7 @@ import ray
 from ray.util.placement_group import placement_group
 from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 
-# Over, failed, wrong, stopped: starting again does not help (lockstep --help).
+# Finished, failed, misconfigured or stopped: a restart does not help (lockstep --help).
 FINAL = (0, 1, 2, 143)
 
 
@@ -23,9 +24,9 @@ class Task:
   """Runs one `lockstep task`."""
 
   def run(self, arguments, environment):
-    """Returns the exit code. Where starting again may help, the actor ends, and Ray repeats the call on a new one."""
+    """Returns the exit code. If a restart may help, the actor ends, and Ray repeats the call on a new one."""
     here = {"LOCKSTEP_ADVERTISE": ray.util.get_node_ip_address()}
-    # The processes end with the actor, however that ends.
+    # The processes end when the actor ends, for any reason.
     program = ["setpriv", "--pdeathsig=TERM", os.environ.get("LOCKSTEP", "lockstep"), "task", *arguments]
     code = subprocess.run(program, env={**os.environ, **here, **environment}, check=False).returncode
     if code not in FINAL:
@@ -34,7 +35,7 @@ class Task:
 
 
 def train(config, logdir, workers, command=()):
-  """Runs the processes until the run is over. Returns the chief's exit code. After ray.init."""
+  """Runs the processes until the run is over. Returns the chief's exit code. Call this after ray.init."""
   environment = {"LOCKSTEP_MASTER": f"file:{os.path.abspath(logdir)}/chief.address"}
   os.makedirs(logdir, exist_ok=True)
   places = placement_group([{"CPU": 1}] * (workers + 1), strategy="SPREAD")
@@ -45,10 +46,11 @@ def train(config, logdir, workers, command=()):
   program = ["--", *command] if command else []
   ends = [worker.run.remote(["--role=worker", f"--name=worker-{index}", *program], environment)
           for index, worker in enumerate(others)]
-  # Plain text: Ray itself needs a network whose machines are trusted. A node with LOCKSTEP_TLS_DIR speaks TLS all the same.
+  # Connections are unencrypted: Ray itself needs a network of trusted machines. A node with LOCKSTEP_TLS_DIR uses TLS
+  # nevertheless.
   flags = ["--role=chief", f"--logdir={os.path.abspath(logdir)}", "--insecure"]
   code = ray.get(chief.run.remote([os.path.abspath(config), *flags], environment))
-  ray.wait(ends, num_returns=workers, timeout=30)  # The workers learn of the end by themselves.
+  ray.wait(ends, num_returns=workers, timeout=30)  # The workers learn of the end on their own.
   return code
 
 

@@ -1,9 +1,10 @@
-"""Trains on three Ray nodes of one machine; a worker, a node and the chief die. The digest must be that of one process.
+"""Trains on three Ray nodes on one machine, where a worker, a node and the chief die. The digest must be the same as
+with one process.
 
-Usage: ray_test.py LOCKSTEP CONFIG   (in namespaces of its own: ray_test.sh)
+Usage: ray_test.py LOCKSTEP CONFIG   (in separate namespaces: ray_test.sh)
 
-The run has no end that it could reach before the last kill: the chief that Ray starts after that reads its last step from
-the configuration. Then one process computes as many steps.
+The run cannot reach its end before the last kill. The chief that Ray starts afterwards reads its last step from the
+configuration. Then one process computes the same number of steps.
 """
 
 import contextlib
@@ -21,9 +22,10 @@ from ray.cluster_utils import Cluster
 
 LOCKSTEP, CONFIG = (os.path.abspath(path) for path in sys.argv[1:])
 WORKERS = 3
-# No speed of this machine makes an event below come too late.
+# So many steps that on no machine an event below comes too late.
 ENDLESS = 1000000000
-# Ray finds a dead node after one second instead of half a minute, and starts no process in advance.
+# Lets Ray detect a dead node after one second instead of half a minute, and prevents it from starting processes in
+# advance.
 RAY = {"RAY_USAGE_STATS_ENABLED": "0", "RAY_enable_worker_prestart": "0", "RAY_prestart_worker_first_driver": "0",
        "RAY_health_check_initial_delay_ms": "500", "RAY_health_check_period_ms": "500"}
 BEGAN = time.monotonic()
@@ -34,7 +36,8 @@ def say(*words):
 
 
 def write_config(path, steps):
-  """Writes the run of CONFIG with small layers, which ends at the step: a kill comes between two of many short steps."""
+  """Writes CONFIG's run with small layers, ending at `steps`. Steps are so short that a kill comes between two of
+  many."""
   with open(CONFIG, encoding="utf-8") as file:
     text = file.read()
   for old, new in ((r"units: 256", "units: 16"), (r"shape: 256", "shape: 16"), (r"batch_size: \d+", "batch_size: 8"),
@@ -50,12 +53,12 @@ def digest(logdir):
 
 
 def processes(*words):
-  """Returns the processes that run and have each of the words as an argument, or as the last part of a path."""
+  """Returns the running processes that have each of the words as an argument, or as the last part of a path."""
   found = set()
   for process in filter(str.isdigit, os.listdir("/proc")):
     try:
       with open(f"/proc/{process}/cmdline", encoding="utf-8", errors="replace") as file:
-        arguments = file.read().split("\0")[:-1]  # None of a process that has ended.
+        arguments = file.read().split("\0")[:-1]  # Empty for a process that has ended.
     except OSError:
       continue
     if arguments and all(any(argument == word or argument.endswith("/" + word) for argument in arguments) for word in words):
@@ -69,7 +72,7 @@ def tasks(*words):
 
 
 def descendants(ancestor):
-  """Returns the process and all that it has started, and they have."""
+  """Returns the process and all its descendants."""
   children = {}
   for process in filter(str.isdigit, os.listdir("/proc")):
     try:
@@ -78,13 +81,13 @@ def descendants(ancestor):
     except OSError:
       continue
   found = [ancestor]
-  for process in found:  # Grows meanwhile.
+  for process in found:  # The list grows during the loop.
     found += children.get(process, [])
   return set(found)
 
 
 def wait_until(what, happened):
-  """Returns what happened() returns when that is true. The limit is for a test that hangs."""
+  """Returns the result of happened() once it is true. The limit catches a test that hangs."""
   end = time.monotonic() + 120
   while not (value := happened()):
     assert time.monotonic() < end, f"never: {what}"
@@ -94,10 +97,10 @@ def wait_until(what, happened):
 
 
 def kill(doomed):
-  """Kills the processes. None of them sees the end of another."""
+  """Kills the processes such that none of them sees another one end."""
   for number in (signal.SIGSTOP, signal.SIGKILL):
     for process in doomed:
-      with contextlib.suppress(ProcessLookupError):  # It has ended by itself.
+      with contextlib.suppress(ProcessLookupError):  # It ended on its own.
         os.kill(process, number)
   wait_until("they are dead", lambda: not doomed & processes())
 
@@ -116,7 +119,7 @@ def await_progress(logdir):
 
 
 def kill_worker(logdir):
-  """Kills a worker. Its `lockstep task` starts another one."""
+  """Kills a worker. Its `lockstep task` starts a new one."""
   name = ("worker", "--name=worker-0")
   killed = wait_until("a worker is killed", lambda: processes(*name))
   kill(killed)
@@ -125,7 +128,7 @@ def kill_worker(logdir):
 
 
 def kill_node(nodes, logdir):
-  """Kills what runs on a node that has a task. Ray starts the actor again on another node."""
+  """Kills everything that runs on a node with a task. Ray restarts the actor on another node."""
   on_node = [descendants(node.all_processes["raylet"][0].process.pid) for node in nodes]
   say("a node is killed")
   kill(next(running for running in on_node if running & tasks()))
@@ -134,7 +137,7 @@ def kill_node(nodes, logdir):
 
 
 def kill_chief(config, logdir):
-  """Kills the chief with its `lockstep task`. Ray starts the actor again, whose chief ends 200 steps after a checkpoint."""
+  """Kills the chief with its `lockstep task`. Ray restarts the actor, whose chief ends 200 steps after a checkpoint."""
   both = lambda: tasks("--role=chief") | processes("chief_main", "--logdir=" + logdir)
   wait_until("the chief is killed", lambda: len(both()) == 2)
   doomed = both()
@@ -175,4 +178,4 @@ def main():
 if __name__ == "__main__":
   main()
   sys.stdout.flush()
-  os._exit(0)  # Ray's own end takes five seconds. Its processes end with their namespace.
+  os._exit(0)  # A regular exit of Ray takes five seconds. Its processes end with their namespace.

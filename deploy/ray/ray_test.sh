@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs ray_test.py with LOCKSTEP_DEPLOY_PYTHON, a Python that has Ray, in namespaces of its own: on 127.0.0.1 alone, Ray
-# replaces the address of its first node by one of the machine's, and what Ray has started ends with the namespace. Needs
-# root. Without root or Ray it skips the test; where CI is true it fails.
+# Runs ray_test.py with LOCKSTEP_DEPLOY_PYTHON, a Python that has Ray, in separate namespaces. They have a second
+# address, because Ray would replace 127.0.0.1 as its first node's address by one of the machine's. Everything that Ray
+# has started ends with the namespaces. Without root or Ray, skips the test, or fails if CI is true.
 # Usage: ray_test.sh PROGRAM.py CHIEF LOCKSTEP CONFIG
 set -euo pipefail
 python="${LOCKSTEP_DEPLOY_PYTHON:-}"

@@ -1,10 +1,10 @@
 # shellcheck shell=bash
 # Sourced by slurm_test.sh: a Slurm cluster of three nodes on loopback, for one test. Debian's slurmctld, slurmd and
-# munged run as this user, with files below WORK alone, and end with the test. Sets SLURM_CONF.
+# munged run as this user, keep all files below WORK, and end with the test. Sets SLURM_CONF.
 
 NODES=(n1 n2 n3)
 
-# Prints N ports in a row that nothing listens on.
+# Prints N consecutive ports on which nothing listens.
 free_ports() {
   local base="" port
   while [[ -z "${base}" ]]; do
@@ -16,13 +16,14 @@ free_ports() {
   seq "${base}" $((base + $1 - 1))
 }
 
-# run_daemon NAME COMMAND...: runs it, with a log of its own. What it starts inherits LOCKSTEP_TEST_NODE.
+# run_daemon NAME COMMAND...: runs the command with its own log. The processes that it starts inherit
+# LOCKSTEP_TEST_NODE.
 run_daemon() {
   local name="$1"
   shift
   LOCKSTEP_TEST_NODE="${WORK}/${name}" "$@" >"${WORK}/${name}.log" 2>&1 &
   pids+=("$!")
-  disown # The shell does not report its end.
+  disown # Keeps the shell from reporting its end.
 }
 
 write_configuration() {
@@ -85,7 +86,7 @@ start_cluster() {
   await "three nodes are idle" 30 nodes_are idle
 }
 
-# Prints the processes of a node: its slurmd, the slurmstepds and the tasks with what they have started.
+# Prints a node's processes: its slurmd, the slurmstepds, and the tasks with the processes that they have started.
 processes_of_node() {
   {
     grep -lzxF "LOCKSTEP_TEST_NODE=${WORK}/$1" /proc/[0-9]*/environ
@@ -93,7 +94,7 @@ processes_of_node() {
   } 2>/dev/null | tr -cd '0-9\n' | sort -un
 }
 
-# end_node NODE: ends all its processes at once, as a power failure does.
+# end_node NODE: ends all its processes at once, like a power failure.
 end_node() {
   local -a doomed
   mapfile -t doomed < <(processes_of_node "$1")
@@ -109,5 +110,5 @@ end_cluster() {
 job_state() { scontrol show job "$1" 2>/dev/null | sed -n 's/.*JobState=\([A-Z_]*\).*/\1/p' | head -1; }
 job_is() { [[ "$(job_state "$1")" == "$2" ]]; }
 
-# Slurm waits two minutes before it starts a requeued job again.
+# Starts a requeued job immediately. Slurm would wait two minutes.
 start_now() { scontrol update "JobId=$1" StartTime=now; }

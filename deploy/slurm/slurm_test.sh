@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Trains under Debian's Slurm, with the scripts of this folder: a controller and three nodes on loopback. A worker is
-# killed, a node dies, a job is requeued and saves on USR1 and USR2. Every run must have the digest of one process.
+# Trains under Debian's Slurm with the scripts in this folder: a controller and three nodes on loopback. A worker is
+# killed, a node dies, and a job is requeued and saves on USR1 and USR2. Every run must have the same digest as one
+# process.
 # Usage: slurm_test.sh CHIEF LOCKSTEP CONFIG [long]   (the binaries, and a run's configuration)
-# "long" runs what takes minutes instead: an array of workers, and a time limit.
+# "long" instead runs the cases that take minutes: an array of workers, and a time limit.
 set -uo pipefail
 
 LOCKSTEP="$(readlink -f "$2")"
@@ -11,9 +12,9 @@ LOCKSTEP_CHIEF_BINARY="$(readlink -f "$1")"
 SCRIPTS="$(dirname "$(readlink -f "$0")")"
 readonly LOCKSTEP CONFIG SCRIPTS
 export LOCKSTEP LOCKSTEP_CHIEF_BINARY CONFIG
-# Debian's daemons are there; Bazel's PATH lacks it.
+# Debian's daemons are there, but Bazel's PATH lacks this folder.
 export PATH="${PATH}:/usr/sbin"
-# The nodes' names resolve nowhere.
+# Nodes must advertise this address, because their names cannot be resolved.
 export LOCKSTEP_ADVERTISE=127.0.0.1
 
 if ! command -v slurmctld >/dev/null || ! command -v munged >/dev/null; then
@@ -45,7 +46,7 @@ submit() {
   JOB="$(sbatch --parsable --output="${LOGDIR}.%j.log" --cpus-per-task=1 "${options[@]}" "${script}" "${@:2}")"
 }
 
-# child_of NODE WORD: prints the process of a node whose command line has the word.
+# child_of NODE WORD: prints the process on a node whose command line has the word.
 child_of() {
   local process
   for process in $(processes_of_node "$1"); do
@@ -129,7 +130,7 @@ time_limit() {
   finishes "a job beyond its time limit" 200
 }
 
-# run_cases STEPS CASE...: runs the cases with runs of STEPS.
+# run_cases STEPS CASE...: runs the cases with runs of STEPS steps.
 run_cases() {
   steps="$1"
   say "one process, ${steps} steps"
