@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# Sourced by ./lockstep: the benchmarks, and what those against PyTorch, TensorFlow and oneDNN need.
-# Reads ROOT, CACHE and BIN and calls say, open_log, to_log, logged, install_packages, build_targets and run_target of
-# the caller.
+# Sourced by ./lockstep: the benchmarks, and the setup for comparisons with PyTorch, TensorFlow and oneDNN.
+# Reads ROOT, CACHE and BIN. Calls the caller's say, open_log, to_log, logged, install_packages, build_targets and
+# run_target.
 
-# Makes the virtual environment of the peers, again when its recipe has changed; oneDNN is Debian's.
+# Makes the peers' virtual environment, or remakes it if its recipe has changed. oneDNN is Debian's.
 prepare_peers() {
   local recipe="${ROOT}/tests/benchmark/peers/install.sh" venv="${CACHE}/peers" wanted
   wanted="$(cat "${recipe}" "${ROOT}/tools/install_torch.sh" | sha256sum | cut -d' ' -f1)"
@@ -16,7 +16,7 @@ prepare_peers() {
   printf '%s\n' "${wanted}" >"${venv}/complete"
 }
 
-# The numbers also go to a file in CACHE, unless the arguments name another.
+# The numbers also go to a file in CACHE, unless the arguments specify another file.
 run_bench() {
   local word
   local -a defaults=("--json=${CACHE}/bench.json")

@@ -1,25 +1,25 @@
 # shellcheck shell=bash
 # Sourced by ./lockstep: Bazel, its cache, and whether the binaries are up to date.
-# Reads ROOT, CACHE and LOG and calls say, open_log, to_log and logged of the caller.
+# Reads ROOT, CACHE and LOG. Calls the caller's say, open_log, to_log and logged.
 
 BINARIES=(//server:chief_main //worker:worker_main //cli:lockstep_main)
-# The outputs of -c opt builds, whatever was built last (.bz/bin follows that).
+# The outputs of -c opt builds, whatever was built last (.bz/bin refers to the last build).
 OUTPUT="${ROOT}/.bz/out/k8-opt"
 BIN="${OUTPUT}/bin"
 
-# Prints one line for the versions of everything that the build reads outside the tree.
+# Prints a hash of the versions of everything outside the tree that the build reads.
 system_fingerprint() {
   dpkg-query -W -f='${Package} ${Version}\n' "${BUILD_PACKAGES[@]}" | sha256sum | cut -c1-16
 }
 
-# Sets BAZEL_FLAGS: a cache of results that all checkouts of one user share. Bazel does not look at the system's
-# headers, so a cache belongs to one set of package versions. One named in ~/.bazelrc is left alone.
+# Sets BAZEL_FLAGS to use a cache of results that all of the user's checkouts share. Bazel does not track the system's
+# headers, so there is one cache for each set of package versions. A cache specified in ~/.bazelrc takes precedence.
 choose_cache() {
   BAZEL_FLAGS=()
   grep -qs -- '--disk_cache' ~/.bazelrc || BAZEL_FLAGS=("--disk_cache=${CACHE}/bazel/$(system_fingerprint)")
 }
 
-# Keeps the cache below 12 GiB: the oldest results go first, and those of other package versions before all.
+# Keeps the cache below 12 GiB. Deletes the oldest results first, and before them the caches of other package versions.
 trim_cache() {
   [[ -d "${CACHE}/bazel" ]] || return 0
   find "${CACHE}/bazel" -mindepth 1 -maxdepth 1 -mtime +14 ! -name "$(system_fingerprint)" -exec rm -rf {} +
@@ -27,7 +27,8 @@ trim_cache() {
     awk '{ total += $2 } total > 12 * 1024 ^ 3 { print $3 }' | xargs -r rm -f
 }
 
-# bazel ARGUMENTS in the tree, its output in the log; says so when another Bazel command has to end first.
+# run_bazel ARGUMENTS...: runs bazel in the tree, and logs its output. Says so if it has to wait for another Bazel
+# command.
 run_bazel() {
   local status=0
   (cd "${ROOT}" && to_log bazel --noblock_for_lock "$@") || status=$?
@@ -39,7 +40,7 @@ run_bazel() {
   return "${status}"
 }
 
-# Throws away objects that were built against other versions of the system's packages.
+# Deletes objects that were built with other versions of the system's packages.
 drop_stale_objects() {
   local versions="${ROOT}/.bz/system" fingerprint
   fingerprint="$(system_fingerprint)"
@@ -51,7 +52,7 @@ drop_stale_objects() {
   printf '%s\n' "${fingerprint}" >"${versions}"
 }
 
-# True when no source, build file or system package is newer than the last build of the binaries.
+# Succeeds if no source, build file or system package is newer than the last build of the binaries.
 is_built() {
   local stamp="${ROOT}/.bz/built" path newer
   local -a inputs=()
@@ -64,7 +65,8 @@ is_built() {
   [[ -z "${newer}" ]]
 }
 
-# The commit that is built, for --version; empty when this is no clone. Only the links of programs depend on it.
+# Prints the commit that is built, for --version, or nothing if this is not a clone. Only the linking of programs
+# depends on it.
 source_revision() {
   [[ "$(git -C "${ROOT}" rev-parse --show-toplevel 2>/dev/null)" == "${ROOT}" ]] || return 0
   git -C "${ROOT}" describe --always --dirty --exclude='*' 2>/dev/null || true
@@ -81,10 +83,10 @@ build_targets() {
 
 build_binaries() {
   local began
-  install_packages "${BUILD_PACKAGES[@]}" # Before the time is taken: is_built looks at the list of packages too.
+  install_packages "${BUILD_PACKAGES[@]}" # before the time is taken, because is_built looks at the package list, too
   began="$(mktemp)"
   build_targets "${BINARIES[@]}"
   source_revision >"${ROOT}/.bz/built"
-  touch -r "${began}" "${ROOT}/.bz/built" # What was edited meanwhile is newer.
+  touch -r "${began}" "${ROOT}/.bz/built" # Files edited in the meantime are newer.
   rm -f "${began}"
 }

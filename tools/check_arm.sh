@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The kernels have the same bits on ARM: compiles them for it (NEON), runs them in an emulator, and compares their digests
-# with those that the tests hold x86 to. Needs g++-aarch64-linux-gnu and qemu-user.
+# Checks that the kernels have the same bits on ARM: compiles them for it (NEON), runs them in an emulator, and compares
+# their digests with those required on x86. Needs g++-aarch64-linux-gnu and qemu-user.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 folder="$(mktemp -d)"
@@ -12,7 +12,7 @@ for program in aarch64-linux-gnu-g++ qemu-aarch64; do
     exit 2
   }
 done
-ln -s /usr/include/hwy "${folder}/hwy" # Headers alone, for whichever processor.
+ln -s /usr/include/hwy "${folder}/hwy" # Contains only headers, for any processor.
 ln -s "${PWD}" "${folder}/lockstep"
 mkdir "${folder}/objects"
 flags=(-std=c++17 -O2 -ffp-contract=off -DHWY_COMPILE_ONLY_STATIC -I"${folder}" -I"${PWD}")

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares three lists of commands: kCommands of the program, the usage text of ./lockstep, and the case of its main.
 
-Prints each command that a list lacks. The exceptions are below; one that no list needs fails, too.
+Prints each command that a list lacks. The exceptions are below. An exception that no list needs is also an error.
 """
 
 import pathlib
@@ -11,17 +11,17 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCRIPT, PROGRAM = "lockstep", "cli/lockstep_program.cc"
 
-# Commands that ./lockstep carries out without the program: kCommands lacks them.
+# Commands that ./lockstep executes without the program, so kCommands lacks them.
 SCRIPT_ONLY = {
     "chief", "install", "build", "test", "fuzz", "fault-test", "bench", "simulate", "docker-test", "exec",
     "install-library", "wheel", "dist",
 }
-# Labels of the case that are no commands: the usage text lacks them.
+# Labels of the case that are not commands, so the usage text lacks them.
 OPTIONS = {"help", "--help", "-h", "version", "--version", "*"}
 
 
 def section(path, begin, end):
-  """Returns the lines of a file between the last line that is begin and the next one that is end."""
+  """Returns the lines of a file between the last line equal to begin and the next line equal to end."""
   lines = (ROOT / path).read_text().split("\n")
   if begin not in lines:
     sys.exit(f"{path}: no line \"{begin}\"")

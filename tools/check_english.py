@@ -18,7 +18,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 NUMBERS = ROOT / "tools" / "english.txt"
-# By suffix, how a comment line begins.
+# The beginning of a comment line, by file suffix.
 MARKERS = {
     ".h": "//", ".cc": "//", ".proto": "//",
     "": "#", ".sh": "#", ".py": "#", ".bzl": "#", ".textproto": "#", ".yml": "#",
@@ -30,7 +30,7 @@ OPENING = re.compile(
     r"(What|Of|From|In place|One|Those|That|Such|The same|Whether|How|Where|Which|Whose|Nor|Else|"
     r"(In|By|To|On|At|With) (which|what|whose)|For (those|that|what)|"
     r"When(?![^.:]*,)|For(?! (each|every|example|instance)\b|[^.:]*,))\b")
-# Persons for code, commands in the passive, and words that the field has others for.
+# Persons as names for code, commands in the passive, and words for which the field has other terms.
 ANYWHERE = re.compile(
     r"\b(whom?|whom?ever|nobody|somebody|(is|are) to be|(un)?told|anew|(go|goes|going|went) on|"
     r"(come|comes|came) to|for good|by now|fates?|(?<!may )(?<!to )wish|wishes|visitors?|shelf)\b", re.IGNORECASE)
@@ -85,7 +85,7 @@ def paragraphs(text):
 
 
 def sentences(parts):
-  """Yields (line number, text) of the sentences of parts; fewer than three words are no sentence."""
+  """Yields (line number, text) of each sentence in parts. Fewer than three words are not a sentence."""
   for number, text in parts:
     text = re.sub(r"!?\[([^]]*)\]\([^)]*\)", r"\1", text)
     for sentence in re.split(r"(?<=[.!?])[*\")]* +(?=[^a-z])", text):
@@ -94,13 +94,14 @@ def sentences(parts):
 
 
 def texts(path):
-  """Returns (line number, text) of what counts once: a code file's comments, a page's or proto's sentences."""
+  """Returns (line number, text) of everything that counts once: a code file's comments, or a page's or proto's
+  sentences."""
   text = (ROOT / path).read_text(errors="replace")
   if path.suffix == ".md":
     return sentences(paragraphs(text))
   if path.suffix == ".proto":
     return sentences(blocks(path, text))
-  # Without a suffix: scripts and the files of Bazel and Docker, nothing else.
+  # Files without a suffix are read only if they are scripts, or Bazel and Docker files.
   if path.suffix or text.startswith("#!") or path.name in ("BUILD", "WORKSPACE", "Dockerfile"):
     return blocks(path, text)
   return []
@@ -112,7 +113,8 @@ def is_bad(text):
 
 
 def row(path):
-  """Returns the name that path counts under: a top-level folder, a page of the root, or "." for its other files."""
+  """Returns the name under which path counts: a top-level folder, a page in the root, or "." for other files in the
+  root."""
   return path.parts[0] if len(path.parts) > 1 or path.suffix == ".md" else "."
 
 
@@ -126,7 +128,7 @@ def read_numbers():
 
 
 def verdict(bad, total, number):
-  """Returns what is wrong with these counts of a folder under its number, "" if nothing is."""
+  """Returns what is wrong with a folder's counts compared with its number, or "" if nothing is."""
   count = per_1000(bad, total)
   if number is None:
     return f"{count}, but english.txt has no number for it: run tools/check_english.sh --update"
@@ -143,7 +145,7 @@ def main():
   parser.add_argument("--update", action="store_true")
   options = parser.parse_args()
 
-  counts = {}  # By row: [bad, total].
+  counts = {}  # Maps a row to [bad, total].
   listed = pathlib.PurePosixPath(options.list or ".")
   for path in files():
     if options.list and listed != path and listed not in path.parents:

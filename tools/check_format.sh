@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks that clang-format would change no C++ file of ours. --fix formats them instead.
+# Checks that clang-format would not change any C++ file of ours. --fix formats the files instead.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 

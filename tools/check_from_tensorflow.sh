@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
-# Checks docs/from_tensorflow.md: its rows are 1 to 272, each once and in order; each says in one of four words what became of
-# it; and each test that it names exists. A test is `//package:target`, a test rule of that package's BUILD file, and names
-# behind it of tests in the target's sources: TEST(…, Name) in C++, def test_name in Python. A script has no names.
-# A line that works begins with the names of its options, functions or classes in backquotes; if it does not, those at the
-# beginning of the original's column count. The body of one of its tests sets each option to something other than the default
-# (`name` = DEFAULT of the original's column), calls the function, or makes an object of the class.
+# Checks docs/from_tensorflow.md: its rows are 1 to 272, each once and in order; each describes the outcome by one of
+# four words; and each test that it names exists. A test is `//package:target`, a test rule in that package's BUILD
+# file, followed by names of tests in the target's sources: TEST(…, Name) in C++, def test_name in Python. A script has
+# no names. A line that works begins with the names of its options, functions or classes in backquotes. If it does not,
+# the names at the beginning of the original's column count. The body of one of its tests must set each option to
+# something other than the default (`name` = DEFAULT in the original's column), call the function, or make an object of
+# the class.
 # Usage: check_from_tensorflow.sh [DOCUMENT]
 set -euo pipefail
 DOCUMENT="$(readlink -f "${1:-$(dirname "$0")/../docs/from_tensorflow.md}")"
@@ -12,14 +13,14 @@ cd "$(dirname "$(readlink -f "$0")")/.."
 readonly DOCUMENT ROWS=272
 wrong=0
 
-# say ROW TEXT: what is wrong.
+# say ROW TEXT: reports an error in a row.
 say() {
   printf 'row %s: %s\n' "$1" "$2"
   wrong=1
 }
 
-# sources PACKAGE TARGET: the C++, Python and shell files of that test rule; nothing if there is none, or if it only runs
-# when it is asked for. A rule in a list comprehension has its names at its end.
+# sources PACKAGE TARGET: prints the C++, Python and shell files of that test rule. Prints nothing if there is no such
+# rule, or if it runs only on demand. In a list comprehension, the names are at the end of the rule.
 sources() {
   awk -v target="\"$2\"" -v unit="\"${2%_test}\"" -v package="$1/" -v convention="$2.cc" '
     /^\[?[a-z_]+\(/ {
@@ -42,22 +43,22 @@ sources() {
         }
         exit
       }
-      # Text behind the end of a list comprehension belongs to it.
+      # Text after the end of a list comprehension belongs to it.
       if (!is_list) is_test = 0
     }' "$1/BUILD" 2>/dev/null | while read -r file; do [[ ! -f "${file}" ]] || echo "${file}"; done || true
 }
 
-# The names of the tests in files, a line each.
+# Prints the names of the tests in files, one per line.
 test_names() {
   { cat "$@" && echo; } | tr '\n' ' ' |
     grep -oE '\bTEST(_F|_P)?\( *[A-Za-z0-9_]+, *[A-Za-z0-9_]+ *\)|\bdef test_[a-z0-9_]+\(' |
     sed -E 's/^TEST.*, *([A-Za-z0-9_]+) *\)$/\1/; s/^def (.*)\($/\1/' || true
 }
 
-declare -A FILES=() # The sources of each target, a line each.
-declare -A NAMES=() # By target; " " before and after each.
+declare -A FILES=() # The sources of each target, one per line.
+declare -A NAMES=() # Maps a target to its names, each between spaces.
 
-# load TARGET: fills FILES[TARGET] and NAMES[TARGET]; "" when there is no such test.
+# load TARGET: fills FILES[TARGET] and NAMES[TARGET], with "" if there is no such test.
 load() {
   local -a files=()
   local package="${1#//}"
@@ -68,7 +69,7 @@ load() {
   NAMES[$1]=" $(test_names "${files[@]}" | tr '\n' ' ') "
 }
 
-# body NAME FILE…: the text of that test.
+# body NAME FILE…: prints the text of that test.
 body() {
   awk -v name="$1" '
     inside && /^(}|[A-Za-z]|    def )/ { exit }
@@ -77,7 +78,7 @@ body() {
     { previous = $0 }' "${@:2}"
 }
 
-# options TEXT: the names in backquotes that TEXT begins with, without their scope and arguments.
+# options TEXT: prints the names in backquotes at the beginning of TEXT, without their scope and arguments.
 options() {
   local text="$1"
   local -r TERM='^(, )?`(--|[A-Za-z_.:]+[.:])?([A-Za-z_]+)(\([^`]*| =[^`]*)?`(.*)$'
@@ -87,7 +88,8 @@ options() {
   done
 }
 
-# check_set ROW OPTIONS DEFAULT: BODIES set each option to something other than DEFAULT, or use it as a function or class.
+# check_set ROW OPTIONS DEFAULT: checks that BODIES set each option to something other than DEFAULT, or use it as a
+# function or class.
 check_set() {
   local option text
   # f(, f<T>(, Class::Create(, Class object(; option = , option.field = , option["key"] = ; option.clear(.
@@ -100,7 +102,7 @@ check_set() {
   done
 }
 
-# check_tests ROW TEXT: "`//a:b` X, Y; `//c:d` Z". Leaves the text of these tests in BODIES.
+# check_tests ROW TEXT: checks that the tests in TEXT, "`//a:b` X, Y; `//c:d` Z", exist. Leaves their text in BODIES.
 check_tests() {
   local row="$1" reference target name
   local -a references=() names=() files=()
@@ -128,7 +130,7 @@ check_tests() {
   done
 }
 
-# Rows have four cells; none of them holds a "|".
+# A row has four cells, none of which contains "|".
 expected=0
 while IFS='|' read -r _ row original here tests rest; do
   expected=$((expected + 1))

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # Checks which folder may depend on which: {proto, kernels} <- common <- {server, worker} <- train <- cli <- capi <- python <- {tests, examples},
-# where server and worker never meet, only a few folders know gRPC, only the executor makes threads, and the sources of
-# kernels include Highway and the standard library alone. Asks Bazel for the targets and the sources for their includes
-# (system headers need no dependency to be found). Prints each offending edge, each circle of folders, each folder of more
-# than 30 files, and what //:library, which is all of Lockstep for other workspaces, lacks.
+# where server and worker must not depend on each other, only a few folders use gRPC, only the executor makes threads,
+# and the sources of kernels include only Highway and the standard library. Reads the targets from Bazel, and the
+# includes from the sources (system headers are found without a dependency). Prints each offending edge, each cycle of
+# folders, each folder with more than 30 files, and what is missing from //:library, which is all of Lockstep for other
+# workspaces.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
-# Code that may name gRPC: these folders and the programs, as targets ("//proto:x") or files ("proto/x.h").
+# Code that may refer to gRPC: these folders and the programs, as targets ("//proto:x") or files ("proto/x.h").
 grpc_folders='^(//)?((proto|common/transport|server/rpc|tests)[/:]|(server.chief|worker.worker|cli.lockstep)_main(\\.cc)?$)'
 
 edges() {
@@ -20,12 +21,12 @@ includes() {
     sed -nE 's/^([^:]+): *# *include *["<]([^">]+)[">].*/\1 \2/p' | sed -E 's#^([^ ]+) lockstep/(v1|config)/#\1 proto/\2/#; s#^([^ ]+) lockstep/#\1 #'
 }
 
-# Code that may create threads: common/base/threads/executor, and everything that is not production. A name counts as an include
-# of <thread>, which other headers may bring along.
+# Code that may create threads: common/base/threads/executor, and everything that is not production code. A name such as
+# std::thread counts as an include of <thread>, because other headers may include it.
 thread_users='^(tests/|.*/testing/|.*_(test|benchmark)\\.cc$|common/base/threads/executor\\.cc$)'
 
-# The kernels, and the headers that they may include: each other's, Highway's, and headers of C++, whose names have no
-# suffix. The code that queries the processor, before anything else runs, calls the system.
+# The kernels, and the headers that they may include: each other's, Highway's, and C++ headers, whose names have no
+# suffix. The code that queries the processor before anything else runs also uses system headers.
 kernels='^kernels/([a-z]+/)?[^/]*\\.(h|cc)$'
 asks_processor='^kernels/vectors/required_instructions\\.cc$'
 kernel_includes='^(kernels/([a-z]+/)?[^/]*|hwy/.*|[a-z_]+)$'
@@ -36,7 +37,7 @@ thread_names() {
   git ls-files '*.h' '*.cc' | xargs -r grep -lE 'std::(thread|jthread|async)\b' | sed 's/$/ thread/'
 }
 
-# Reads "from to" lines; prints those that break the order.
+# Reads "from to" lines, and prints those that violate the order.
 offending() {
   awk -v grpc_folders="${grpc_folders}" -v thread_users="${thread_users}" \
     -v kernels="${kernels}" -v test_of_kernels="${test_of_kernels}" -v asks_processor="${asks_processor}" -v kernel_includes="${kernel_includes}" -v what="$1" '
@@ -60,9 +61,9 @@ offending() {
       from = folder($1)
       to = folder($2)
       if (!(from in ours)) next
-      # Expected results are data, which a test may read wherever it stands.
+      # Expected results are data, which a test may read from anywhere.
       if ($1 ~ /_test$/ && $2 ~ /^\/\/tests\/golden:[^:]*\.txt$/) next
-      # An example is text that the command line hands to people.
+      # The command line hands out examples as text.
       if (from == "cli" && $2 ~ /^\/\/examples:[^:]*\.textproto$/) next
       # Tests of kernels use the random numbers and the buffers of common.
       if (from == "kernels" && to == "common" && $1 ~ test_of_kernels) next
@@ -73,14 +74,14 @@ offending() {
     }'
 }
 
-found="$(edges | offending dependency)" # A query that fails ends the script here.
+found="$(edges | offending dependency)" # The script ends here if the query fails.
 found+="$({ includes && thread_names; } | offending include | sort -u)"
 if [[ -n "${found}" ]]; then
   printf 'These break the order of the folders (docs/architecture.md):\n%s\n' "${found}" >&2
   exit 1
 fi
 
-# No production folder depends on a folder that depends on it.
+# A production folder must not depend on a folder that depends on it.
 rooms() {
   includes | grep -vE '^(tests/|[^ ]*/testing/|[^ ]*_(test|benchmark)\.cc )' |
     sed -nE 's#^([^ ]+)/[^/ ]+ ([^ ]+)/[^/ ]+$#\1 \2#p' | grep -E ' (kernels|common|server|worker|train|cli|capi|python|examples)(/|$)' | awk '$1 != $2' | sort -u

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Checks that each link between the pages leads to a file, and to a heading if it names one. Prints those that do not.
+"""Checks that each link between the pages leads to a file, and to a heading if it names one. Prints broken links.
 
-Also counts the files on the path of a gradient: docs/architecture.md says how many its "Life of a step" links.
+Also counts the files on the path of a gradient: docs/architecture.md says how many files "Life of a step" links to.
 """
 
 import pathlib
@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-# The most files that following one gradient may take.
+# The maximum number of files on the path of a gradient.
 MOST_STEP_FILES = 88
 
 
@@ -19,14 +19,15 @@ def prose(page):
 
 
 def anchors(page):
-  """Returns the anchors of a page as GitHub makes them from its headings, and those that it names itself."""
+  """Returns the anchors of a page: those that GitHub makes from its headings, and those that the page itself
+  defines."""
   text = re.sub(r"\[([^]]*)\]\([^)]*\)", r"\1", prose(page))
   headings = (re.sub(r"[^\w\- ]", "", heading.strip().lower()) for heading in re.findall("(?m)^#+ (.*)$", text))
   return {heading.replace(" ", "-") for heading in headings} | set(re.findall('name="([^"]+)"', text))
 
 
 def step_files():
-  """Returns what is wrong with the number of files that the numbered list of "Life of a step" links."""
+  """Returns what is wrong with the number of files to which the numbered list in "Life of a step" links."""
   page = ROOT / "docs/architecture.md"
   section = re.search(r"(?ms)^## Life of a step$(.*?)^## ", page.read_text())[1]
   items = re.findall(r"(?m)^\d+\. .*\n(?:   .*\n)*", section)

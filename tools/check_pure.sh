@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Checks that the state machines of the heart stay pure: events and the time in, effects as values out. Each file on the
-# list, with all headers of ours that it includes and their sources, but for those of data, has no lock, clock, thread,
-# executor, callback, log, file or gRPC. Prints each offending chain of includes.
+# Checks that the core state machines stay pure: events and the time in, effects as values out. No file on the list may
+# use a lock, clock, thread, executor, callback, log, file or gRPC, and neither may the headers of ours that it includes
+# and their sources, except for data headers. Prints each offending chain of includes.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
-# Paths without suffix, as shell patterns; each stands for its .h and .cc.
+# Paths without a suffix, as shell patterns. Each stands for its .h and .cc.
 pure=(
   common/base/process/stop_requests
   server/sync/machine/contribution_checker
@@ -55,21 +55,21 @@ forbidden+='|^(chrono|c?time|time\.h|cstdio|stdio\.h|filesystem|fstream|iostream
 forbidden+='|^(pthread|semaphore|unistd|fcntl|poll|threads)\.h$|^sys/'
 forbidden+='|^absl/(functional|synchronization|log)/|^absl/time/clock\.h$'
 forbidden+='|^grpc'
-# Names that need none of these headers, or arrive through others. glog may be included for its CHECKs; its log goes to
-# a file.
+# Names that need none of these headers, or come from other headers. glog may be included for its CHECKs, but its log
+# goes to a file.
 calls='\b(ABSL_|SYS)?[DVP]{0,2}LOG(_[A-Z_]+)?[[:space:]]*\('
 calls+='|\babsl::(Now|SleepFor|GetCurrentTimeNanos)\b|\bstd::(chrono|filesystem|function|thread|random_device)\b'
 calls+='|\bstd::(remove|rename|tmpfile|fopen|printf|time|clock|system|getenv)[[:space:]]*\('
-# Headers of ours that hold data, whose classes happen to be used with locks elsewhere.
+# Headers of ours that contain data. Their classes happen to be used with locks elsewhere.
 data='^(lockstep/)?(common/tensor/|common/memory/aligned_buffer\.h|server/ps/|proto/)'
 
 includes() { sed -nE 's/^[[:space:]]*#[[:space:]]*include[[:space:]]*["<]([^">]+)[">].*/\1/p' "$1"; }
-# The file without comments to the end of a line.
+# Prints the file without its line comments.
 code() { sed -E 's|//.*||' "$1"; }
 
 found=""
 checked=0
-# check FILE CHAIN: appends what offends in FILE, reached through CHAIN.
+# check FILE CHAIN: appends what is forbidden in FILE, which was reached through CHAIN.
 declare -A seen
 check() {
   local file="$1" chain="$2" header path call

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Clang's check of the lock annotations (-Wthread-safety) over the sources whose classes hold a lock: those that include
-# common/base/mutex.h, themselves or through the header of the same name or its beginning. Only parses, so it takes seconds.
-# Needs the generated headers of an optimised build: bazel build //...
+# Runs Clang's check of the lock annotations (-Wthread-safety) on the sources whose classes hold a lock, i.e. those that
+# include common/base/mutex.h themselves, or through a header whose name theirs begins with. Only parses, so it takes
+# seconds. Needs the generated headers of an optimised build: bazel build //...
 set -euo pipefail
 cd "$(dirname "$(readlink -f "$0")")/.."
 
@@ -19,7 +19,7 @@ mapfile -t sources < <(
   git ls-files '*.h' '*.cc' | xargs -r grep -l '"lockstep/common/base/mutex.h"' |
     while read -r file; do
       if [[ "${file}" == *.h && -f "${file%.h}.cc" ]]; then
-        # A class may have several sources: sync_replicas.cc, sync_replicas_frames.cc
+        # A class may have several sources, e.g. sync_replicas.cc and sync_replicas_frames.cc.
         grep -l "\"lockstep/${file}\"" "${file%.h}".cc "${file%.h}"_*.cc 2>/dev/null | grep -v "_test.cc$" || true
       else
         echo "${file}"
@@ -27,7 +27,7 @@ mapfile -t sources < <(
     done | sort -u
 )
 [[ ${#sources[@]} -gt 0 ]] || { echo "no source includes common/base/mutex.h" >&2; exit 1; }
-# Other people's headers are read once.
+# Precompiles third-party headers, so that they are read only once.
 libraries="${include}/libraries.pch"
 clang++-14 -x c++-header "${flags[@]}" third_party/precompiled/libraries.h -o "${libraries}"
 printf '%s\0' "${sources[@]}" | xargs -0 -P "$(nproc)" -n 1 clang++-14 -include-pch "${libraries}" -x c++ -fsyntax-only "${flags[@]}"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by ./lockstep: the artefacts of a release. Reads ROOT, BIN and LOG and calls say, fail, open_log, to_log,
-# build_binaries and install_packages of the caller.
+# Sourced by ./lockstep: the artefacts of a release. Reads ROOT, BIN and LOG. Calls the caller's say, fail, open_log,
+# to_log, build_binaries and install_packages.
 
 dist_usage() {
   cat <<'USAGE'
@@ -30,7 +30,7 @@ stage_programs() {
   "${ROOT}/tools/write_release.py" man "$1/bin/lockstep_main" "${VERSION}" "${SOURCE_DATE_EPOCH}" >"$1/share/man/man1/lockstep.1"
 }
 
-# set_times FOLDER: gives everything in it the time of the release and the same modes on every machine.
+# set_times FOLDER: gives everything in the folder the time of the release, and the same modes on every machine.
 set_times() {
   chmod -R u=rwX,go=rX "$1"
   find "$1" -exec touch --no-dereference --date="@${SOURCE_DATE_EPOCH}" {} +
@@ -44,7 +44,7 @@ make_tarball() {
   tar -C "$1" --sort=name --owner=0 --group=0 --numeric-owner --format=gnu -c "${name}" | gzip -9n >"$2/${name}.tar.gz"
 }
 
-# make_deb WORK OUT: the package leaves the libraries to Debian.
+# make_deb WORK OUT: makes the Debian package, which takes its libraries from Debian.
 make_deb() {
   local tree="$1/deb" stage="$1/lockstep-${VERSION}-linux-x86_64" depends
   mkdir -p "${tree}/DEBIAN" "${tree}/usr/bin" "${tree}/usr/lib/lockstep" "${tree}/usr/share/doc/lockstep" \
@@ -89,7 +89,7 @@ make_image() {
     "${SOURCE_DATE_EPOCH}" "$2/lockstep-${VERSION}-image.tar"
 }
 
-# Makes everything in a folder of its own, so that a failure leaves the old artefacts.
+# Makes everything in a separate folder, so that a failure leaves the old artefacts intact.
 make_artefacts() {
   local work="$1" out="$1/out"
   mkdir "${out}"

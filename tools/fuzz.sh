@@ -1,11 +1,12 @@
 # shellcheck shell=bash
 # Sourced by ./lockstep: fuzzing with clang's libFuzzer (docs/testing.md).
-# Reads ROOT, CACHE and LOG and calls say, fail, open_log, to_log, logged, choose_cache and install_packages of the caller.
+# Reads ROOT, CACHE and LOG. Calls the caller's say, fail, open_log, to_log, logged, choose_cache and install_packages.
 
-# Found inputs stay here from run to run; what fails goes to tests/fuzz/corpus and is a test from then on.
+# Keeps found inputs from run to run. Inputs that fail go to tests/fuzz/corpus, where they become tests.
 FUZZ_CORPUS="${CACHE}/fuzz/corpus"
 
-# Memory that an input frees is still remembered at its end; more, and longer stacks, would take a third of the time.
+# Memory that an input frees is still quarantined at its end. More quarantine and longer stacks would take a third of
+# the time.
 FUZZ_ASAN=detect_leaks=1:quarantine_size_mb=1:thread_local_quarantine_size_kb=16:malloc_context_size=4
 
 fuzz_usage() {
@@ -25,8 +26,8 @@ Exit codes: 0 nothing was found; 1 something was, and is shown; 2 wrong argument
 USAGE
 }
 
-# build_fuzzers CONFIG TARGET: the compiler is another, so Bazel's output is in a place of its own; its server ends soon
-# after.
+# build_fuzzers CONFIG TARGET: builds with a different compiler, so Bazel's output is in a separate folder. Its server
+# ends soon afterwards.
 build_fuzzers() {
   local base
   base="${CACHE}/fuzz/$(printf '%s' "${ROOT}" | sha256sum | cut -c1-16)"
@@ -36,13 +37,13 @@ build_fuzzers() {
     build "--config=$1" "${BAZEL_FLAGS[@]}" "$2"
 }
 
-# fuzz_with PROGRAM [FLAGS OF LIBFUZZER]: for `name`, `found` and `corpus` of fuzz_one.
+# fuzz_with PROGRAM [FLAGS OF LIBFUZZER]: runs the program with `name`, `found` and `corpus` from fuzz_one.
 fuzz_with() {
   FUZZ_TARGET="${name}" ASAN_OPTIONS="${FUZZ_ASAN}" UBSAN_OPTIONS=print_stacktrace=1 "$1" -entropic=0 \
     -artifact_prefix="${found}/" -rss_limit_mb=2048 -malloc_limit_mb=512 -timeout=10 "${@:2}" "${corpus}" "${found}"
 }
 
-# fuzz_one NAME [FLAGS OF LIBFUZZER]: prints one line; what libFuzzer said, too, when it has found something.
+# fuzz_one NAME [FLAGS OF LIBFUZZER]: prints one line, and also libFuzzer's output if it has found something.
 fuzz_one() {
   local name="$1" found="${ROOT}/tests/fuzz/corpus/$1" corpus="${FUZZ_CORPUS}/$1" output began="${SECONDS}" status=0
   shift
@@ -66,7 +67,7 @@ fuzz_one() {
   return "${status}"
 }
 
-# fuzz_all [FLAGS OF LIBFUZZER]: every target, as many side by side as there are processors. Fails if one did.
+# fuzz_all [FLAGS OF LIBFUZZER]: runs every target, as many in parallel as there are processors. Fails if one failed.
 fuzz_all() {
   local failed=0 name
   for name in "${FUZZ_NAMES[@]}"; do
@@ -77,10 +78,10 @@ fuzz_all() {
   return "${failed}"
 }
 
-# By target, with --fast: the program without sanitizers.
+# With --fast: the program without sanitizers, by target.
 declare -A FAST_FUZZERS=()
 
-# Builds what fuzz_one runs; sets FUZZ_NAMES to all targets, with --fast FAST_FUZZERS as well.
+# Builds what fuzz_one runs. Sets FUZZ_NAMES to all targets and, with --fast, also FAST_FUZZERS.
 prepare_fuzzing() {
   install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
   open_log fuzz
@@ -98,7 +99,7 @@ prepare_fuzzing() {
   [[ ${#FAST_FUZZERS[@]} == "${#FUZZ_NAMES[@]}" ]] || fail 1 "${#FAST_FUZZERS[@]} targets without sanitizers, of ${#FUZZ_NAMES[@]}"
 }
 
-# The fuzzing of ./lockstep test --all and --long.
+# Fuzzes for ./lockstep test --all and --long.
 fuzz_briefly() {
   prepare_fuzzing
   fuzz_all -max_total_time=3
@@ -108,7 +109,7 @@ fuzz_for_long() {
   fuzz_all -runs=10000000
 }
 
-# count_in --FLAG=N: prints N. libFuzzer would take "1e6" for 1, and what is no number for none.
+# count_in --FLAG=N: prints N. libFuzzer would interpret "1e6" as 1, and anything that is not a number as no limit.
 count_in() {
   [[ "${1#*=}" =~ ^[1-9][0-9]*$ ]] || fail 2 "fuzz: ${1%%=*} takes a number from 1 on, not '${1#*=}'"
   printf '%s' "${1#*=}"

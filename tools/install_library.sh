@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Sourced by ./lockstep: installs the library for programs outside of this tree.
-# Reads OUTPUT and BIN and calls say, fail and build_targets of the caller.
+# Sourced by ./lockstep: installs the library for programs outside this tree.
+# Reads OUTPUT and BIN. Calls the caller's say, fail and build_targets.
 
 install_library_usage() {
   cat <<'USAGE'

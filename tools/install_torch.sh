@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # install_torch.sh FOLDER: creates a virtual environment with PyTorch, without CUDA.
 #
-# PyPI only has PyTorch for Linux with CUDA, whose libraries take 2 GB that are useless without a GPU. Installs only the
-# wheel itself and the two small ones that it loads. Replaces the other libraries by one library of our own that defines
+# On Linux, PyPI only has PyTorch with CUDA, whose libraries take 2 GB that are useless without a GPU. Installs only the
+# wheel itself and the two small ones that it loads. Replaces the other libraries with our own library, which defines
 # each of their symbols as a trap.
 set -euo pipefail
 

@@ -48,8 +48,8 @@ def _linked(library, extra):
             modules[module] = True
     return struct(objects = objects.keys(), modules = modules.keys(), flags = flags.keys())
 
-# Paths are relative to the file itself: the folder may be moved. A REGISTER_MODEL in an archive of its own counts only
-# if all of the archive is linked, and so it is here.
+# Paths are relative to the file itself, so that the folder may be moved. The archive is linked as a whole, because a
+# REGISTER_MODEL in it takes effect only then.
 _PKG_CONFIG = """prefix=${{pcfiledir}}/../..
 chief=${{prefix}}/libexec/lockstep/chief_main
 
@@ -62,8 +62,8 @@ Libs: -L${{prefix}}/lib -Wl,--whole-archive -llockstep -Wl,--no-whole-archive
 Libs.private: {flags}
 """
 
-# The system's libraries and the flags come from the pkg-config file, so that they are listed once. All of the archive is
-# linked, by one word, because CMake drops words that it has seen before.
+# The system's libraries and the flags come from the pkg-config file, so that they are listed only once. The archive is
+# linked as a whole with a single word, because CMake drops words that it has already seen.
 _CMAKE_PACKAGE = """# find_package(lockstep): the target lockstep::lockstep, and lockstep_CHIEF, the chief that `run` starts.
 get_filename_component(_lockstep_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 find_package(PkgConfig QUIET)

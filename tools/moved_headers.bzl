@@ -1,6 +1,6 @@
 """A stale include is an error that names the header's new path."""
 
-# Old path -> new path, both behind "lockstep/". CHANGELOG.md lists the public headers among them.
+# Old path -> new path, both relative to "lockstep/". CHANGELOG.md lists the public headers among them.
 MOVED_HEADERS = {
     "cli/checkpoint_argument.h": "cli/checkpoint/checkpoint_argument.h",
     "cli/commands.h": "cli/commands/commands.h",

@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# Sourced by ./lockstep: shows how far a command is that writes to the log.
-# Reads LOG and calls say of the caller.
+# Sourced by ./lockstep: shows the progress of a command that writes to the log.
+# Reads LOG. Calls the caller's say.
 
-# Prints how far apt is, given what it has logged: it fetches, unpacks and sets up each package.
+# Prints apt's progress, given its log: apt fetches, unpacks and sets up each package.
 apt_progress() {
   awk '
     /newly installed/ { for (i = 1; i < NF; i++) if ($i == "upgraded," || ($i == "newly" && $(i + 1) ~ /^installed/)) all += $(i - 1) }
@@ -17,7 +17,7 @@ apt_progress() {
     }'
 }
 
-# Prints how far Bazel is, given its log.
+# Prints Bazel's progress, given its log.
 bazel_progress() {
   sed -nE 's/^\[([0-9,]+) \/ ([0-9,]+)\] ([0-9,]+) \/ ([0-9,]+) tests.*/\3 of \4 tests, \1 of \2 actions/p
     t
@@ -27,17 +27,18 @@ bazel_progress() {
 # Prints no progress.
 no_progress() { cat >/dev/null; }
 
-# 75 to "1m15s".
+# Converts 75 to "1m15s".
 in_minutes() {
   if (($1 < 60)); then printf '%ds' "$1"; else printf '%dm%02ds' $(($1 / 60)) $(($1 % 60)); fi
 }
 
-# Shows WHAT, what SHOW says of the log from line FIRST on, and the time, until it is killed or the shell OWNER ends: on
-# a terminal in one line each second; otherwise in a line after 20 s, 60 s, 140 s, … and then every 160 s.
+# Shows WHAT, the progress that SHOW reads from the log starting at line FIRST, and the elapsed time, until it is killed
+# or the shell OWNER ends. On a terminal, updates one line each second. Otherwise, prints a line after 20 s, 60 s, 140
+# s, … and then every 160 s.
 watch_log() {
   local what="$1" show="$2" first="$3" owner="$4" began="${SECONDS}" pause=20 next text never
   next=$((began + pause))
-  exec {never}<> <(:) # A pause without a process of its own, which would outlive this one.
+  exec {never}<> <(:) # Allows pauses without a separate process, which would outlive this one.
   while kill -0 "${owner}" 2>/dev/null; do
     read -rt 1 -u "${never}" || true
     [[ -t 2 || "${SECONDS}" -ge "${next}" ]] || continue
@@ -53,7 +54,7 @@ watch_log() {
   done
 }
 
-# with_progress WHAT SHOW COMMAND...: runs a command that writes to the log, and shows how far it is. Its status.
+# with_progress WHAT SHOW COMMAND...: runs a command that writes to the log, and shows its progress. Returns its status.
 with_progress() {
   local what="$1" show="$2" watch status=0
   shift 2

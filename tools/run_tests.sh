@@ -1,22 +1,22 @@
 # shellcheck shell=bash
-# Sourced by ./lockstep: runs the tests, counts their cases, shows the logs of those that failed.
-# The last line is "N passed, N failed". A GoogleTest case, a script test and a check count one each.
-# Tags: "concurrent" tests also run under the thread sanitizer; "no_sanitizer" tests run under none; "long" ones, which
-# are "manual" as well so that //... leaves them out, only with --long.
+# Sourced by ./lockstep: runs the tests, counts their cases, and shows the logs of failed ones.
+# The last line is "N passed, N failed". A GoogleTest case, a script test and a check count as one each.
+# Tags: "concurrent" tests also run under the thread sanitizer; "no_sanitizer" tests run under no sanitizer; "long"
+# tests run only with --long, and are also tagged "manual", so that //... excludes them.
 
 PASSED=0
 FAILED=0
 SKIPPED=0
-TIMES="" # a file: seconds, what
+TIMES="" # a file with lines "SECONDS WHAT"
 
-# first N: prints that many lines, like `head`, but reads all, so that a command in front of it does not die of a closed
-# pipe.
+# first N: prints the first N lines, like `head`, but reads all of its input, so that a command before it in a pipe does
+# not die of SIGPIPE.
 first() { awk -v lines="$1" 'NR <= lines'; }
 
-# Counts the cases of one test.xml: prints "passed failed skipped".
+# Counts the cases in one test.xml. Prints "passed failed skipped".
 count_cases() {
   awk '
-    # The output of a script may look like anything.
+    # A script may print anything.
     in_output { if (!/<\/system-out>/) next; sub(/.*<\/system-out>/, ""); in_output = 0 }
     /<system-out>/ { in_output = !/<\/system-out>/; sub(/<system-out>.*/, "") }
     # So may the text of a failure.
@@ -29,7 +29,7 @@ count_cases() {
     END { print cases - failed - skipped, failed + 0, skipped + 0 }' "$@"
 }
 
-# count_target LABEL STATE FILE...: adds what one test target did, as test_events.py says.
+# count_target LABEL STATE FILE...: adds the results of one test target, as printed by test_events.py.
 count_target() {
   local label="$1" state="$2" passed=0 failed=0 skipped=0 file
   local -a reports=() logs=()
@@ -41,7 +41,7 @@ count_target() {
     esac
   done
   [[ ${#reports[@]} == 0 ]] || read -r passed failed skipped < <(count_cases "${reports[@]}")
-  # A report that cannot be read counts nothing.
+  # If a report cannot be read, the target counts as one case.
   [[ "${state}" != PASSED && "${failed:-0}" == 0 ]] && failed=1
   [[ "${state}" == PASSED && $((passed + failed + skipped)) == 0 ]] && passed=1
   PASSED=$((PASSED + passed))
@@ -52,7 +52,7 @@ count_target() {
   [[ ${#logs[@]} == 0 ]] || sed -s '1,3d' "${logs[@]}" | tail -n 120
 }
 
-# run_phase NAME ARGUMENTS...: one `bazel test`. Fails when it could not build everything.
+# run_phase NAME ARGUMENTS...: runs one `bazel test`. Fails if it could not build everything.
 run_phase() {
   local name="$1" status=0 lines events began targets=0 failed_before="${FAILED}"
   shift
@@ -69,10 +69,10 @@ run_phase() {
     printf '%s %s, %s\n' "${fields[2]}" "${fields[0]}" "${name}" >>"${TIMES}"
   done < <(python3 "${ROOT}/tools/test_events.py" "${events}")
   rm -f "${events}"
-  # Its objects are those of a build, its programs bear no revision.
+  # `bazel test` replaces the objects of the last build, and its programs have no revision.
   rm -f "${ROOT}/.bz/built"
   say "        ${targets} targets in $((SECONDS - began)) s"
-  # Never a success when what happened could not be read.
+  # It is not a success if the results could not be read.
   if [[ ("${status}" == 3 && "${FAILED}" == "${failed_before}") || ("${status}" == 0 && "${targets}" == 0) ]]; then
     printf -- '---- %s: bazel test ended with %d, and no result could be read\n' "${name}" "${status}"
     FAILED=$((FAILED + 1))
@@ -86,7 +86,7 @@ run_phase() {
   return 1
 }
 
-# run_check NAME COMMAND...: a script that counts as one test.
+# run_check NAME COMMAND...: runs a script that counts as one test.
 run_check() {
   local name="$1" began="${SECONDS}" output
   shift
@@ -100,7 +100,7 @@ run_check() {
   printf '%s %s\n' "$((SECONDS - began))" "${name}" >>"${TIMES}"
 }
 
-# The checks that build nothing: seconds.
+# The checks that build nothing. They take seconds.
 quick_checks() {
   run_check "order of the folders" "${ROOT}/tools/check_layering.sh"
   run_check "pure state machines" "${ROOT}/tools/check_pure.sh"
@@ -119,24 +119,25 @@ slow_checks() {
   run_check "bits of the kernels on ARM" "${ROOT}/tools/check_arm.sh"
 }
 
-# prepare_environments CHECKS: fetches what the tests in Python need while the function CHECKS computes.
+# prepare_environments CHECKS: fetches what the Python tests need while the function CHECKS runs.
 prepare_environments() {
   (prepare_venv && prepare_torch_venv && prepare_deploy_venv) &
   local fetching=$!
   "$1"
   wait "${fetching}"
-  # They are there, unless pip cannot get them: sets the variables.
+  # Sets the variables. The environments exist, unless pip cannot get the packages.
   prepare_venv
   prepare_torch_venv
   prepare_deploy_venv
 }
 
-# long_tests [TARGET...]: prints the targets of the tests that are too slow for CI, a line each; among these, or all.
+# long_tests [TARGET...]: prints those of the targets that are tests too slow for CI, one per line. The default is all
+# targets.
 long_tests() { (cd "${ROOT}" && bazel query "attr(tags, '[\[ ]long[,\]]', set(${*:-//...}))" 2>>"${LOG}"); }
 
-# Prints the targets that CI builds and runs optimised, a line each: every program, the tests that run under no
-# sanitizer, and those of bits, processes and speed. All others run once, under the address sanitizer: to compile each
-# test twice took a third of the time.
+# Prints the targets that CI builds and runs optimised, one per line: every program, the tests that run under no
+# sanitizer, and the tests of bits, processes and speed. All other tests run only once, under the address sanitizer,
+# because compiling each test twice took a third of the time.
 optimised_targets() {
   local bits="//common/tensor/... + //kernels/... + //server/optimizer/... + //server/ps/... + //worker/nn/..."
   (cd "${ROOT}" && bazel query "
@@ -145,8 +146,9 @@ optimised_targets() {
       except attr(tags, '[\\[ ]manual[,\\]]', //...)" 2>>"${LOG}")
 }
 
-# run_tests [--all | --long] [bazel test arguments]: without arguments the quick checks and every test but the long ones;
-# with --all or CI=true every check and the sanitizers as well; with --long the long ones alone, of the targets if any.
+# run_tests [--all | --long] [bazel test arguments]: without arguments, runs the quick checks and every test except the
+# long ones. With --all or CI=true, runs every check, and the sanitizers, too. With --long, runs only the long tests, of
+# the given targets if any.
 run_tests() {
   local all="" long=""
   case "${1:-}" in
@@ -181,7 +183,7 @@ run_tests() {
     prepare_environments quick_checks
     run_phase "every test" //... || true
   else
-    # Every test counted here was run now, not remembered.
+    # Ensures that every test counted here was run now, instead of taken from the cache.
     BAZEL_FLAGS+=(--nocache_test_results)
     prepare_environments slow_checks
     local -a optimised=()

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Reads the events that `bazel test --build_event_json_file=FILE` wrote: what each test target did in that command.
+"""Reads the events written by `bazel test --build_event_json_file=FILE`: what each test target did in that command.
 
-Prints a line for each target, its fields separated by tabs: the label; PASSED, FAILED, TIMEOUT, or BUILD when it was not
-run; seconds; and files, xml=PATH for every report of its cases and log=PATH for every run that failed.
+Prints a line for each target, with fields separated by tabs: the label; PASSED, FAILED, TIMEOUT, or BUILD if it did not
+run; seconds; and files: xml=PATH for every report of its cases, and log=PATH for every run that failed.
 """
 
 import json
@@ -16,7 +16,7 @@ class Target:
   def __init__(self):
     self.status = "BUILD"
     self.milliseconds = 0
-    # (run, shard) to the outputs of its last attempt, by name, and its status.
+    # Maps (run, shard) to the status of its last attempt, and the attempt's outputs by name.
     self.results = {}
 
   def files(self):
@@ -38,11 +38,11 @@ def read_targets(lines):
   for line in lines:
     try:
       event = json.loads(line)
-    except ValueError:  # Bazel was killed while it wrote the last line.
+    except ValueError:  # Bazel was killed while writing the last line.
       break
     names = event.get("id", {})
     if "targetConfigured" in names:
-      # "cc_test rule"; a target that cannot be built has no other event that says it is a test.
+      # The kind is e.g. "cc_test rule". No other event shows that a target that cannot be built is a test.
       if event.get("configured", {}).get("targetKind", "").endswith("_test rule"):
         targets.setdefault(names["targetConfigured"]["label"], Target())
     elif "testResult" in names:
@@ -59,7 +59,7 @@ def read_targets(lines):
   return targets
 
 
-# Bazel's words for ours; all others are a failure.
+# Maps Bazel's words to ours. All others are failures.
 STATES = {"PASSED": "PASSED", "FLAKY": "PASSED", "TIMEOUT": "TIMEOUT", "BUILD": "BUILD", "NO_STATUS": "BUILD",
           "FAILED_TO_BUILD": "BUILD"}
 

