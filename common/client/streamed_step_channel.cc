@@ -72,7 +72,7 @@ const std::vector<const float*>* InProcessValues::Take(const HandedOverValues& v
       variables_.push_back(version_->as<float>() + variable.flat_offset);
       continue;
     }
-    if (decoded_.size() == 0) decoded_ = AlignedBuffer(static_cast<size_t>(layout_.flat_elements()) * sizeof(float));
+    if (decoded_.size() == 0) decoded_ = AlignedBuffer(static_cast<size_t>(layout_.trained_elements()) * sizeof(float));
     float* const decoded = decoded_.as<float>() + variable.flat_offset;
     FloatChunks(values.type, values.encoded + variable.flat_offset, variable.elements)
         .CopyTo(0, variable.elements, decoded);

@@ -34,12 +34,25 @@ absl::StatusOr<int64_t> CheckedElements(const v1::VariableSpec& spec) {
 
 }  // namespace
 
+int64_t ParameterLayout::Padded(int64_t elements) {
+  return (elements + kFloatsPerAlignment - 1) / kFloatsPerAlignment * kFloatsPerAlignment;
+}
+
+void ParameterLayout::Place(Variable* variable) {
+  variable->flat_offset = flat_elements_;
+  flat_elements_ += Padded(variable->elements);
+  for (int i = variable->first_segment; i < variable->first_segment + variable->num_segments; ++i) {
+    segments_[i].flat_offset = variable->flat_offset + segments_[i].offset;
+  }
+}
+
 absl::StatusOr<ParameterLayout> ParameterLayout::Create(const v1::ModelSpec& model) {
   ParameterLayout layout;
   absl::flat_hash_map<std::string, int> index;
+  int64_t total = 0;  // elements so far, including padding
   for (const v1::VariableSpec& spec : model.variables()) {
     ASSIGN_OR_RETURN(const int64_t elements, CheckedElements(spec));
-    if (elements > kMaxElements - layout.flat_elements_) {
+    if (elements > kMaxElements - total) {
       return absl::InvalidArgumentError(absl::StrCat("with variable ", spec.name(), " of ", elements,
                                                      " elements the model has more than ", kMaxElements));
     }
@@ -49,18 +62,24 @@ absl::StatusOr<ParameterLayout> ParameterLayout::Create(const v1::ModelSpec& mod
     Variable variable;
     variable.spec = spec;
     variable.elements = elements;
-    variable.flat_offset = layout.flat_elements_;
+    total += Padded(elements);
     variable.first_segment = static_cast<int>(layout.segments_.size());
     for (int64_t offset = 0; offset < elements; offset += kSegmentElements) {
-      layout.segments_.push_back({static_cast<int>(layout.variables_.size()), offset, variable.flat_offset + offset,
+      layout.segments_.push_back({static_cast<int>(layout.variables_.size()), offset, /*flat_offset=*/0,
                                   std::min(kSegmentElements, elements - offset)});
     }
     variable.num_segments = static_cast<int>(layout.segments_.size()) - variable.first_segment;
     if (spec.trainable()) layout.num_trainable_segments_ += variable.num_segments;
-    layout.flat_elements_ += (elements + kFloatsPerAlignment - 1) / kFloatsPerAlignment * kFloatsPerAlignment;
     layout.variables_.push_back(std::move(variable));
   }
   if (layout.num_trainable_segments_ == 0) return absl::InvalidArgumentError("the model has no trainable variable");
+  for (Variable& variable : layout.variables_) {
+    if (variable.spec.trainable()) layout.Place(&variable);
+  }
+  layout.trained_elements_ = layout.flat_elements_;
+  for (Variable& variable : layout.variables_) {
+    if (!variable.spec.trainable()) layout.Place(&variable);
+  }
 
   for (const v1::UpdateOpSpec& spec : model.update_ops()) {
     const auto it = index.find(spec.variable());

@@ -9,9 +9,11 @@
 
 namespace lockstep {
 
-// The position of every variable of a model in one flat array of floats, and its division into segments. Every variable
-// starts at a multiple of kTensorAlignment bytes. A segment is a run of at most kSegmentElements elements of one
-// variable: the unit in which gradients are summed, updates are applied and values are sent (docs/glossary.md).
+// The position of every variable of a model in one flat array of floats, and its division into segments. The array
+// begins with the trained variables, in the model's order, so that whatever exists for these alone, such as gradients
+// and optimizer state, has the same positions in a shorter array. Every variable starts at a multiple of
+// kTensorAlignment bytes. A segment is a run of at most kSegmentElements elements of one variable: the unit in which
+// gradients are summed, updates are applied and values are sent (docs/glossary.md). Segments are in the model's order.
 // Immutable.
 class ParameterLayout {
  public:
@@ -50,15 +52,23 @@ class ParameterLayout {
   const std::vector<UpdateOp>& update_ops() const { return update_ops_; }
   // Number of segments of trainable variables.
   int num_trainable_segments() const { return num_trainable_segments_; }
+  // Elements that a variable takes in the flat array: up to the next multiple of kTensorAlignment bytes.
+  static int64_t Padded(int64_t elements);
   // Elements of the flat array, including padding.
   int64_t flat_elements() const { return flat_elements_; }
+  // Elements of its first part, which has the trained variables, including padding.
+  int64_t trained_elements() const { return trained_elements_; }
 
  private:
+  // Places a variable at the end of the flat array.
+  void Place(Variable* variable);
+
   std::vector<Variable> variables_;
   std::vector<Segment> segments_;
   std::vector<UpdateOp> update_ops_;
   int num_trainable_segments_ = 0;
   int64_t flat_elements_ = 0;
+  int64_t trained_elements_ = 0;
 };
 
 }  // namespace lockstep

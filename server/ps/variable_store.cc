@@ -57,7 +57,7 @@ absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const v1::M
   if (compression.top_k > 0) {
     max_partial_sums = MostPartialSums(replicas_to_aggregate);  // slots arrive in any order
   } else if (max_partial_sums == 0) {
-    const uint64_t bytes = static_cast<uint64_t>(layout.flat_elements()) * sizeof(float);
+    const uint64_t bytes = static_cast<uint64_t>(layout.trained_elements()) * sizeof(float);
     max_partial_sums = DefaultPartialSums(replicas_to_aggregate, bytes);
   }
   max_partial_sums = std::min(max_partial_sums, MostPartialSums(replicas_to_aggregate));
@@ -74,7 +74,7 @@ VariableStore::VariableStore(ParameterLayout layout, std::unique_ptr<OptimizerGr
       compression_(compression),
       max_partial_sums_(max_partial_sums),
       segment_pool_(ParameterLayout::kSegmentElements * sizeof(float),
-                    static_cast<size_t>(max_partial_sums - 1) * layout_->segments().size()),
+                    static_cast<size_t>(max_partial_sums - 1) * static_cast<size_t>(layout_->num_trainable_segments())),
       values_(layout_, compression.values, kSpareVersions, share_values),
       optimizer_state_(layout_, optimizers_->StatesOfVariables(), kSpareVersions),
       estimates_(layout_, compression.top_k > 0 ? replicas_to_aggregate : 0),
@@ -90,15 +90,18 @@ uint64_t VariableStore::gradient_bytes() const {
 
 uint64_t VariableStore::MemoryNeeded(const MemoryUse& use) const {
   const uint64_t versions = 2 + (use.saves ? 1 : 0) + (use.reads ? 1 : 0);
-  const uint64_t arrays = 1 + optimizer_state_.num_arrays() + static_cast<uint64_t>(estimates_.num_slots());
-  uint64_t bytes = versions * arrays * sizeof(float);
-  if (compression_.values != v1::DT_FLOAT) bytes += versions * sizeof(uint16_t);
+  // For each element of all values, and for each one that is trained.
+  const uint64_t value_bytes = versions * sizeof(float);
+  const uint64_t arrays = optimizer_state_.num_arrays() + static_cast<uint64_t>(estimates_.num_slots());
   const auto sums = static_cast<uint64_t>(max_partial_sums_ - 1);  // the first is in the next values' memory
-  uint64_t needed = 0, staged = 0;
+  uint64_t trained_bytes = (versions * arrays + sums) * sizeof(float);
+  if (compression_.values != v1::DT_FLOAT) trained_bytes += versions * sizeof(uint16_t);
+  uint64_t needed = 0, trained = 0, staged = 0;
   const bool too_many =
-      __builtin_mul_overflow(static_cast<uint64_t>(layout_->flat_elements()), bytes + sums * sizeof(float), &needed) ||
+      __builtin_mul_overflow(static_cast<uint64_t>(layout_->flat_elements()), value_bytes, &needed) ||
+      __builtin_mul_overflow(static_cast<uint64_t>(layout_->trained_elements()), trained_bytes, &trained) ||
       __builtin_mul_overflow(static_cast<uint64_t>(use.staged_contributions), gradient_bytes(), &staged) ||
-      __builtin_add_overflow(needed, staged, &needed);
+      __builtin_add_overflow(needed, trained, &needed) || __builtin_add_overflow(needed, staged, &needed);
   return too_many ? std::numeric_limits<uint64_t>::max() : needed;
 }
 

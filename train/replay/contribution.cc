@@ -101,7 +101,7 @@ absl::Status ContributionComputer::Compute(const v1::Token& token, std::shared_p
 }
 
 KeptContribution::KeptContribution(const ParameterLayout* layout, const AlignedBuffer* estimate)
-    : layout_(*layout), gradients_(static_cast<size_t>(layout->flat_elements())) {
+    : layout_(*layout), gradients_(static_cast<size_t>(layout->trained_elements())) {
   if (estimate != nullptr) std::copy_n(estimate->as<float>(), gradients_.size(), gradients_.begin());
 }
 

@@ -68,7 +68,7 @@ class KeptContribution : public StepSums {
  private:
   const ParameterLayout& layout_;
   v1::SlotReport report_;
-  std::vector<float> gradients_;  // flat
+  std::vector<float> gradients_;  // flat, of the trained variables
 };
 
 }  // namespace lockstep

@@ -24,7 +24,7 @@ class DigestSink : public GradientSink {
   DigestSink(const ParameterLayout* layout, const std::atomic<bool>* stop)
       : layout_(*layout),
         stop_(*stop),
-        buffer_(static_cast<size_t>(layout->flat_elements()) * sizeof(float)),
+        buffer_(static_cast<size_t>(layout->trained_elements()) * sizeof(float)),
         gradients_(layout->variables().size()),
         updates_(layout->update_ops().size()) {}
 

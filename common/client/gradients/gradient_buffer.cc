@@ -9,29 +9,13 @@
 namespace lockstep {
 namespace {
 
-// Provides the memory of the trainable variables' gradients now, because the first write would get small pages. A
-// frozen variable that fills huge pages may never need memory.
-void ProvideTrainable(const ParameterLayout& layout, AlignedBuffer* gradients) {
-  size_t begin = 0;
-  size_t end = 0;
-  for (const ParameterLayout::Variable& variable : layout.variables()) {
-    if (!variable.spec.trainable()) continue;
-    const size_t at = static_cast<size_t>(variable.flat_offset) * sizeof(float);
-    if (at > end + kHugePage) {
-      gradients->Populate(begin, end - begin);
-      begin = at;
-    }
-    end = at + static_cast<size_t>(variable.elements) * sizeof(float);
-  }
-  gradients->Populate(begin, end - begin);
-}
-
 // Returns a buffer without memory if the system cannot share any.
 SentBuffer NewShared(const ParameterLayout& layout) {
-  const size_t bytes = static_cast<size_t>(layout.flat_elements()) * sizeof(float);
+  const size_t bytes = static_cast<size_t>(layout.trained_elements()) * sizeof(float);
   auto gradients = std::make_shared<AlignedBuffer>(AlignedBuffer::Shared(bytes));
   if (gradients->handle() == nullptr) return SentBuffer();
-  if (bytes >= kHugeBuffer) ProvideTrainable(layout, gradients.get());
+  // The first write would get small pages.
+  if (bytes >= kHugeBuffer) gradients->Populate(0, bytes);
   return SentBuffer(std::move(gradients));
 }
 

@@ -20,7 +20,7 @@ bool HeldEstimates::Holds(int64_t step, int64_t slot) const {
 HeldEstimates::Estimate* HeldEstimates::Find(int64_t step, int64_t slot) {
   Estimate& estimate = estimates_[slot];
   if (estimate.flat.size() == 0) {
-    estimate.flat = AlignedBuffer(static_cast<size_t>(layout_.flat_elements()) * sizeof(float));
+    estimate.flat = AlignedBuffer(static_cast<size_t>(layout_.trained_elements()) * sizeof(float));
   }
   if (estimate.step != step) {
     estimate.step = step;
@@ -37,6 +37,10 @@ absl::Status HeldEstimates::Receive(int64_t step, const StepPiece& piece) {
     return absl::InvalidArgumentError(absl::StrCat("an estimate for variable number ", piece.variable));
   }
   const auto& variable = layout_.variables()[piece.variable];
+  if (!variable.spec.trainable()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("an estimate of the gradient of ", variable.spec.name(), ", which is not trained"));
+  }
   if (piece.content.type() != v1::DT_FLOAT || piece.content.bytes() % sizeof(float) != 0 ||
       piece.content.size() > variable.elements - piece.offset) {
     return absl::InvalidArgumentError(absl::StrCat("an estimate of the gradient of ", variable.spec.name(),
@@ -51,7 +55,7 @@ absl::Status HeldEstimates::Receive(int64_t step, const StepPiece& piece) {
 
 void HeldEstimates::Copy(int64_t step, int64_t slot, const AlignedBuffer& flat) {
   Estimate* const estimate = Find(step, slot);
-  std::memcpy(estimate->flat.data(), flat.data(), flat.size());
+  std::memcpy(estimate->flat.data(), flat.data(), estimate->flat.size());
   estimate->received_elements = total_elements_;
 }
 

@@ -22,8 +22,8 @@ class HeldEstimates {
   HeldEstimates(const ParameterLayout* layout, int64_t slots);
 
   bool Holds(int64_t step, int64_t slot) const;
-  // Stores a received part of the estimate of piece.slot at `step`. InvalidArgument if it lies outside its variable or
-  // the slot does not exist.
+  // Stores a received part of the estimate of piece.slot at `step`. InvalidArgument if it lies outside its variable,
+  // which must be trained, or the slot does not exist.
   absl::Status Receive(int64_t step, const StepPiece& piece);
   // Copies the whole estimate.
   void Copy(int64_t step, int64_t slot, const AlignedBuffer& flat);

@@ -89,9 +89,15 @@ TEST_F(HeldEstimatesTest, APartOfANewerStepIsNotTheWhole) {
   EXPECT_EQ(taken.status().message(), "a token for slot 2 of step 8 without the estimate of its gradient");
 }
 
+TEST_F(HeldEstimatesTest, RefusesAnEstimateOfAnUntrainedVariable) {
+  const absl::Status status = Receive(7, 2, 1, 0, {1});
+  EXPECT_TRUE(absl::IsInvalidArgument(status));
+  EXPECT_EQ(status.message(), "an estimate of the gradient of mean, which is not trained");
+}
+
 TEST_F(HeldEstimatesTest, CopiesHandedOverEstimates) {
-  AlignedBuffer flat(static_cast<size_t>(layout_.flat_elements()) * sizeof(float));
-  for (int64_t i = 0; i < layout_.flat_elements(); ++i) flat.as<float>()[i] = 9;
+  AlignedBuffer flat(static_cast<size_t>(layout_.trained_elements()) * sizeof(float));
+  for (int64_t i = 0; i < layout_.trained_elements(); ++i) flat.as<float>()[i] = 9;
   held_.Copy(3, 1, flat);
   flat.as<float>()[0] = 0;
   EXPECT_TRUE(held_.Holds(3, 1));

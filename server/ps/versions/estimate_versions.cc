@@ -15,7 +15,7 @@ namespace lockstep {
 EstimateVersions::EstimateVersions(std::shared_ptr<const ParameterLayout> layout, int64_t num_slots)
     : layout_(std::move(layout)),
       num_slots_(num_slots),
-      pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), static_cast<size_t>(num_slots)) {}
+      pool_(static_cast<size_t>(layout_->trained_elements()) * sizeof(float), static_cast<size_t>(num_slots)) {}
 
 void EstimateVersions::Clear() {
   current_ = nullptr;

@@ -37,7 +37,7 @@ OptimizerStateVersions::OptimizerStateVersions(std::shared_ptr<const ParameterLa
       states_(std::move(states)),
       arrays_(MostStates(states_)),
       names_(NamesOf(states_)),
-      pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), spare_versions * arrays_) {}
+      pool_(static_cast<size_t>(layout_->trained_elements()) * sizeof(float), spare_versions * arrays_) {}
 
 void OptimizerStateVersions::Renew() {
   current_.clear();
@@ -46,7 +46,7 @@ void OptimizerStateVersions::Renew() {
 
 void OptimizerStateVersions::Clear() {
   Renew();
-  for (const auto& array : current_) std::fill_n(array->as<float>(), layout_->flat_elements(), 0.0f);
+  for (const auto& array : current_) std::fill_n(array->as<float>(), layout_->trained_elements(), 0.0f);
   for (size_t i = 0; i < states_.size(); ++i) {
     const ParameterLayout::Variable& variable = layout_->variables()[i];
     for (size_t k = 0; k < states_[i].size(); ++k) {

@@ -16,15 +16,15 @@
 
 namespace lockstep {
 
-// The state arrays of the optimizers, each as long as the flat array of values: the version at the last committed step
-// and, during an update, the next one. There are as many arrays as a variable has states at most; state k of any
-// variable lies in array k. A snapshot of the current version copies nothing. Life cycle: Clear or Restore; then for
-// every step BeginUpdate and Commit. Thread-safety: Current, Next and AddTo may run on several threads. All other
-// methods are for one thread at a time, and not during those calls.
+// The state arrays of the optimizers, each as long as the trained part of the flat array: the version at the last
+// committed step and, during an update, the next one. There are as many arrays as a variable has states at most; state
+// k of any variable lies in array k. A snapshot of the current version copies nothing. Life cycle: Clear or Restore;
+// then for every step BeginUpdate and Commit. Thread-safety: Current, Next and AddTo may run on several threads. All
+// other methods are for one thread at a time, and not during those calls.
 class OptimizerStateVersions {
  public:
-  // Does not allocate memory yet. `states` has the states of each variable of the layout. At most `spare_versions`
-  // unused versions are kept.
+  // Does not allocate memory yet. `states` has the states of each variable of the layout, none if it is not trained. At
+  // most `spare_versions` unused versions are kept.
   OptimizerStateVersions(std::shared_ptr<const ParameterLayout> layout,
                          std::vector<std::vector<Optimizer::State>> states, size_t spare_versions);
 

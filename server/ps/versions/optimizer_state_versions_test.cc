@@ -66,10 +66,14 @@ TEST_F(OptimizerStateVersionsTest, AnUpdateIsInvisibleUntilCommitted) {
 }
 
 TEST_F(OptimizerStateVersionsTest, VariablesMayHaveDifferentStates) {
-  OptimizerStateVersions state(layout_, {{{"Adagrad", 0.5f}}, {{"Adam", 0}, {"Adam_1", 0.25f}}}, kSpare);
+  v1::ModelSpec model;
+  for (const auto& variable : layout_->variables()) *model.add_variables() = variable.spec;
+  model.mutable_variables(1)->set_trainable(true);
+  const auto layout = std::make_shared<ParameterLayout>(ParameterLayout::Create(model).value());
+  OptimizerStateVersions state(layout, {{{"Adagrad", 0.5f}}, {{"Adam", 0}, {"Adam_1", 0.25f}}}, kSpare);
   state.Clear();
   EXPECT_EQ(state.num_arrays(), 2);
-  const ParameterLayout::Segment& other = layout_->segments()[1];
+  const ParameterLayout::Segment& other = layout->segments()[1];
   ASSERT_EQ(state.Current(w()).size(), 1u);
   EXPECT_EQ(state.Current(w())[0][1], 0.5f);
   ASSERT_EQ(state.Current(other).size(), 2u);
@@ -78,6 +82,12 @@ TEST_F(OptimizerStateVersionsTest, VariablesMayHaveDifferentStates) {
   state.BeginUpdate();
   EXPECT_EQ(state.Next(w()).size(), 1u);
   EXPECT_EQ(state.Next(other).size(), 2u);
+}
+
+TEST_F(OptimizerStateVersionsTest, WhatIsNotTrainedTakesNoMemory) {
+  state_.Clear();
+  const size_t bytes = static_cast<size_t>(ParameterLayout::Padded(2)) * sizeof(float);
+  for (const auto& array : Snapshot().optimizer_state) EXPECT_EQ(array->size(), bytes) << "that of w alone";
 }
 
 TEST_F(OptimizerStateVersionsTest, ASnapshotCopiesNothing) {

@@ -56,7 +56,7 @@ ValueVersions::ValueVersions(std::shared_ptr<const ParameterLayout> layout, v1::
     : layout_(std::move(layout)),
       type_(type),
       pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), spare_versions, shared),
-      encoded_pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(uint16_t), spare_versions) {}
+      encoded_pool_(static_cast<size_t>(layout_->trained_elements()) * sizeof(uint16_t), spare_versions) {}
 
 std::shared_ptr<const PublishedValues> ValueVersions::Publish(std::shared_ptr<const AlignedBuffer> flat,
                                                               std::shared_ptr<AlignedBuffer>* encoded) {
@@ -75,12 +75,10 @@ void ValueVersions::Renew(ThreadPool* pool) {
   values_ = pool_.Get();
   if (values_->handle() != nullptr && values_->size() >= kHugeBuffer) Provide(values_.get(), pool);
   // Clears the gaps between variables, which no other code writes.
-  int64_t end = 0;
   for (const auto& variable : layout_->variables()) {
-    std::fill(Current(end), Current(variable.flat_offset), 0.0f);
-    end = variable.flat_offset + variable.elements;
+    std::fill(Current(variable.flat_offset + variable.elements),
+              Current(variable.flat_offset + ParameterLayout::Padded(variable.elements)), 0.0f);
   }
-  std::fill(Current(end), Current(layout_->flat_elements()), 0.0f);
 }
 
 void ValueVersions::PublishCurrent() {

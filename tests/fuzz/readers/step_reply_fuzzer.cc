@@ -86,7 +86,7 @@ bool Run(absl::string_view input) {
       Touch(assignment->values[i], layout.variables()[i].elements);
     }
     if (bits & 2) CHECK_EQ(assignment->estimates.size(), static_cast<size_t>(assignment->token.slot_count()));
-    for (const float* const estimate : assignment->estimates) Touch(estimate, layout.flat_elements());
+    for (const float* const estimate : assignment->estimates) Touch(estimate, layout.trained_elements());
     if (!(bits & 4)) continue;
     // The values of the token must stay unchanged whatever arrives meanwhile.
     std::vector<float> before(assignment->values[0], assignment->values[0] + layout.variables()[0].elements);

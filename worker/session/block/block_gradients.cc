@@ -102,7 +102,8 @@ absl::Status BlockGradients::Append(const v1::Summary& summary, std::string* fie
 
 float* BlockGradients::Partial(size_t depth, int variable) {
   if (depth == 0) return channel_->GradientBuffer(variable);
-  while (partial_.size() < depth) partial_.emplace_back(static_cast<size_t>(layout_.flat_elements()) * sizeof(float));
+  while (partial_.size() < depth)
+    partial_.emplace_back(static_cast<size_t>(layout_.trained_elements()) * sizeof(float));
   return partial_[depth - 1].as<float>() + layout_.variables()[variable].flat_offset;
 }
 
