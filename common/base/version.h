@@ -20,7 +20,7 @@ constexpr int kArithmeticVersion = 2;
 constexpr int kLayersVersion = 2;
 // Raised whenever an older worker cannot speak to a current chief, or the other way round. 2: the inputs of a worker's
 // computation, and its canary. 3: values that come once more, and settings that come with a token. 4: tokens that name
-// a batch of an input stream. 5: trained variables come first in shared memory.
+// a batch of an input stream. 5: constant variables are sent once, and have a shared memory of their own.
 constexpr int kWireVersion = 5;
 
 // Identifies the build of Lockstep that a program is.

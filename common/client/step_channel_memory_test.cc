@@ -18,6 +18,7 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kValuePiece = 2;
+constexpr int kConstant = 1;  // the variable "frozen"
 
 ParameterLayout Layout() {
   v1::ModelSpec model;
@@ -47,10 +48,10 @@ class Chance {
 
 // Sends values as a correct chief may: the values of the token's step before the token, in any order, and the next
 // step's values once the worker has begun to send its contribution or while it waits. Steps may complete without the
-// worker.
+// worker. The constant variable comes before the first token, and again when it is set, which happens between steps.
 class RandomStream : public StepStream {
  public:
-  RandomStream(const ParameterLayout* layout, Chance* chance) : layout_(*layout), chance_(*chance) {}
+  RandomStream(const ParameterLayout* layout, Chance* chance) : layout_(*layout), chance_(*chance) { SetConstant(); }
 
   FrameSizes sizes() const override {
     FrameSizes sizes;
@@ -78,12 +79,13 @@ class RandomStream : public StepStream {
     while (true) {
       LetGoOfSome();
       if (chance_.OneIn(3)) step_ += 1 + (chance_.OneIn(4) ? chance_.Below(3) : 0);
+      if (chance_.OneIn(8)) SetConstant();
       const bool there = complete_ == step_ || (coming_ == step_ && pieces_.empty());
       if (!there && coming_ < step_) Begin(step_);
       if (there && coming_ == step_ && chance_.OneIn(2)) Begin(step_ + 1);
       const absl::Status status = SendPieces(receiver);
       if (!status.ok()) return status;
-      if (!there || chance_.OneIn(2)) continue;
+      if (!there || !constant_pieces_.empty() || chance_.OneIn(2)) continue;
       StepReplyFrame reply;
       reply.token.emplace();
       reply.token->set_step(step_);
@@ -98,6 +100,11 @@ class RandomStream : public StepStream {
   absl::Status Close() override { return absl::UnavailableError("closed"); }
   void CancelWait() override {}
   void Cancel() override {}
+
+  // The element of a variable at a step.
+  float Expected(int64_t step, int variable, int64_t element) const {
+    return ValueAt(variable == kConstant ? edition_ : step, variable, element);
+  }
 
   // Checks that pieces still being sent are unchanged since they were handed over.
   void CheckHeld() const {
@@ -120,27 +127,38 @@ class RandomStream : public StepStream {
     held_.erase(std::remove_if(held_.begin(), held_.end(), [this](const Held&) { return chance_.OneIn(4); }),
                 held_.end());
   }
+  // Queues all pieces of a variable, in any order.
+  void Queue(int variable, std::vector<std::pair<int, int64_t>>* pieces) {
+    for (int64_t offset = 0; offset < layout_.variables()[variable].elements; offset += kValuePiece) {
+      pieces->insert(pieces->begin() + chance_.Below(static_cast<int64_t>(pieces->size()) + 1), {variable, offset});
+    }
+  }
+  void SetConstant() {
+    ++edition_;
+    constant_pieces_.clear();
+    Queue(kConstant, &constant_pieces_);
+  }
   // Queues all pieces of the values of `step`.
   void Begin(int64_t step) {
     if (pieces_.empty()) complete_ = coming_;
     coming_ = step;
     pieces_.clear();
     for (int variable = 0; variable < static_cast<int>(layout_.variables().size()); ++variable) {
-      for (int64_t offset = 0; offset < layout_.variables()[variable].elements; offset += kValuePiece) {
-        pieces_.insert(pieces_.begin() + chance_.Below(static_cast<int64_t>(pieces_.size()) + 1), {variable, offset});
-      }
+      if (variable != kConstant) Queue(variable, &pieces_);
     }
   }
   absl::Status SendPieces(Receiver* receiver) {
     StepReplyFrame reply;
     reply.values_step = coming_;
     std::deque<std::vector<float>> memory;
-    for (int64_t n = chance_.Below(5); n > 0 && !pieces_.empty(); --n) {
-      const auto [variable, offset] = pieces_.back();
-      pieces_.pop_back();
+    for (int64_t n = chance_.Below(5); n > 0 && !(pieces_.empty() && constant_pieces_.empty()); --n) {
+      const bool constant = !constant_pieces_.empty() && (pieces_.empty() || chance_.OneIn(2));
+      auto& pieces = constant ? constant_pieces_ : pieces_;
+      const auto [variable, offset] = pieces.back();
+      pieces.pop_back();
       memory.emplace_back();
       const int64_t end = std::min(offset + kValuePiece, layout_.variables()[variable].elements);
-      for (int64_t i = offset; i < end; ++i) memory.back().push_back(ValueAt(coming_, variable, i));
+      for (int64_t i = offset; i < end; ++i) memory.back().push_back(Expected(coming_, variable, i));
       StepPiece piece;
       piece.variable = variable;
       piece.offset = offset;
@@ -159,6 +177,8 @@ class RandomStream : public StepStream {
   int64_t complete_ = -1;
   int64_t coming_ = -1;
   std::vector<std::pair<int, int64_t>> pieces_;  // of coming_, that have not been sent
+  int64_t edition_ = 0;                          // of the constant variable
+  std::vector<std::pair<int, int64_t>> constant_pieces_;
 };
 
 TEST(StepChannelMemoryTest, NothingThatIsReadIsWritten) {
@@ -175,7 +195,7 @@ TEST(StepChannelMemoryTest, NothingThatIsReadIsWritten) {
       const auto check = [&] {
         for (int variable = 0; variable < static_cast<int>(layout.variables().size()); ++variable) {
           for (int64_t i = 0; i < layout.variables()[variable].elements; ++i) {
-            ASSERT_EQ(assignment->values[variable][i], ValueAt(assignment->token.step(), variable, i));
+            ASSERT_EQ(assignment->values[variable][i], stream->Expected(assignment->token.step(), variable, i));
           }
         }
         stream->CheckHeld();

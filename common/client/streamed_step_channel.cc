@@ -35,39 +35,72 @@ FrameBuilder::Options FrameOptions(const ChiefClient::StepOptions& options, cons
   return frames;
 }
 
+// Maps memory of the chief, which must hold `elements` floats. `what` is the name of its contents, for errors.
+absl::StatusOr<std::unique_ptr<SharedMemory>> MapFloats(const v1::SharedMemoryHandle& handle, absl::string_view what,
+                                                        int64_t elements) {
+  const uint64_t bytes = static_cast<uint64_t>(elements) * sizeof(float);
+  if (handle.bytes() != bytes) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the chief's memory has ", handle.bytes(), " bytes, the ", what, " ", bytes));
+  }
+  auto memory = SharedMemory::Map(handle);
+  // The chief's memory was reachable when the session began, so its process is gone.
+  if (absl::IsNotFound(memory.status())) return absl::UnavailableError(memory.status().message());
+  return memory;
+}
+
 }  // namespace
 
-absl::StatusOr<const std::vector<const float*>*> SharedValues::Find(const v1::SharedMemoryHandle& handle) {
+absl::StatusOr<SharedValues::Version*> SharedValues::FindVersion(const v1::SharedMemoryHandle& handle) {
   const auto known = std::find_if(versions_.begin(), versions_.end(), [&handle](const auto& version) {
     return IsSameMemory(version->memory->handle(), handle);
   });
   if (known != versions_.end()) {
     std::rotate(known, known + 1, versions_.end());
-    return &versions_.back()->variables;
-  }
-  const uint64_t bytes = static_cast<uint64_t>(layout_.flat_elements()) * sizeof(float);
-  if (handle.bytes() != bytes) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the chief's memory has ", handle.bytes(), " bytes, the values ", bytes));
+    return versions_.back().get();
   }
   auto version = std::make_unique<Version>();
-  auto memory = SharedMemory::Map(handle);
-  // The chief's memory was reachable when the session began, so its process is gone.
-  if (absl::IsNotFound(memory.status())) return absl::UnavailableError(memory.status().message());
-  RETURN_IF_ERROR(memory.status());
-  version->memory = *std::move(memory);
+  ASSIGN_OR_RETURN(version->memory, MapFloats(handle, "values", layout_.constants_offset()));
   const auto* const flat = reinterpret_cast<const float*>(version->memory->data());
-  for (const auto& variable : layout_.variables()) version->variables.push_back(flat + variable.flat_offset);
+  for (const auto& variable : layout_.variables()) {
+    version->variables.push_back(variable.constant ? nullptr : flat + variable.flat_offset);
+  }
   if (versions_.size() == kMaxVersions) versions_.erase(versions_.begin());
   versions_.push_back(std::move(version));
-  return &versions_.back()->variables;
+  return versions_.back().get();
+}
+
+absl::Status SharedValues::FindConstants(const v1::SharedMemoryHandle* handle) {
+  if (layout_.constant_elements() == 0) return absl::OkStatus();
+  if (handle == nullptr) return absl::InvalidArgumentError("the chief's memory lacks the constant variables");
+  if (constants_ != nullptr && IsSameMemory(constants_->handle(), *handle)) return absl::OkStatus();
+  ASSIGN_OR_RETURN(constants_, MapFloats(*handle, "constant variables", layout_.constant_elements()));
+  return absl::OkStatus();
+}
+
+absl::StatusOr<const std::vector<const float*>*> SharedValues::Find(const v1::SharedMemoryHandle& handle,
+                                                                    const v1::SharedMemoryHandle* constants) {
+  ASSIGN_OR_RETURN(Version* const version, FindVersion(handle));
+  RETURN_IF_ERROR(FindConstants(constants));
+  for (size_t i = 0; constants_ != nullptr && i < version->variables.size(); ++i) {
+    const ParameterLayout::Variable& variable = layout_.variables()[i];
+    if (!variable.constant) continue;
+    const auto* const flat = reinterpret_cast<const float*>(constants_->data());
+    version->variables[i] = flat + (variable.flat_offset - layout_.constants_offset());
+  }
+  return &version->variables;
 }
 
 const std::vector<const float*>* InProcessValues::Take(const HandedOverValues& values) {
-  if (values.flat == version_) return &variables_;
+  if (values.flat == version_ && values.constants == constants_) return &variables_;
   version_ = values.flat;
+  constants_ = values.constants;
   variables_.clear();
   for (const auto& variable : layout_.variables()) {
+    if (variable.constant) {
+      variables_.push_back(constants_->as<float>() + (variable.flat_offset - layout_.constants_offset()));
+      continue;
+    }
     if (values.encoded == nullptr || !variable.spec.trainable()) {
       variables_.push_back(version_->as<float>() + variable.flat_offset);
       continue;
@@ -96,7 +129,8 @@ absl::Status TokenValues::Take(const StepReplyFrame& reply) {
   if (reply.handed_over) {
     variables_ = in_process_.Take(*reply.handed_over);
   } else if (reply.values_memory) {
-    ASSIGN_OR_RETURN(variables_, shared_.Find(*reply.values_memory));
+    const v1::SharedMemoryHandle* const constants = reply.constants_memory ? &*reply.constants_memory : nullptr;
+    ASSIGN_OR_RETURN(variables_, shared_.Find(*reply.values_memory, constants));
     mapped_ = true;
   } else {
     const v1::Token& token = *reply.token;

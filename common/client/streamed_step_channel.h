@@ -32,20 +32,25 @@ class SharedValues {
   // `layout` must outlive this.
   explicit SharedValues(const ParameterLayout* layout) : layout_(*layout) {}
 
-  // Returns the address of each variable in the memory, which stays mapped until three other versions have been
-  // requested. Errors: InvalidArgument if the size does not match the model; Unavailable if the memory cannot be
-  // reached (any more).
-  absl::StatusOr<const std::vector<const float*>*> Find(const v1::SharedMemoryHandle& handle);
+  // Returns the address of each variable in the memory of a version, and of the constant variables in `constants`, null
+  // if there are none. They stay mapped until three other versions, or other constants, have been requested.
+  // Errors: InvalidArgument if a size does not match the model; Unavailable if the memory cannot be reached (any more).
+  absl::StatusOr<const std::vector<const float*>*> Find(const v1::SharedMemoryHandle& handle,
+                                                        const v1::SharedMemoryHandle* constants);
 
  private:
   struct Version {
     std::unique_ptr<SharedMemory> memory;
     std::vector<const float*> variables;
   };
+  absl::StatusOr<Version*> FindVersion(const v1::SharedMemoryHandle& handle);
+  // Makes constants_ the mapping of this memory, if there are constant variables.
+  absl::Status FindConstants(const v1::SharedMemoryHandle* handle);
 
   const ParameterLayout& layout_;
   // Most recently requested version last.
   std::vector<std::unique_ptr<Version>> versions_;
+  std::unique_ptr<SharedMemory> constants_;
 };
 
 // The values of a chief in the same process, read from the chief's memory. Values rounded to 16 bits are decoded into
@@ -61,6 +66,7 @@ class InProcessValues {
  private:
   const ParameterLayout& layout_;
   std::shared_ptr<const AlignedBuffer> version_;
+  std::shared_ptr<const AlignedBuffer> constants_;
   AlignedBuffer decoded_;  // flat
   std::vector<const float*> variables_;
 };

@@ -34,6 +34,12 @@ StepReplyFrame TokenOf(int64_t step) {
   return reply;
 }
 
+std::unique_ptr<SharedMemory> MemoryOf(int64_t elements, float first) {
+  auto memory = SharedMemory::Create(static_cast<size_t>(elements) * sizeof(float)).value();
+  *reinterpret_cast<float*>(memory->data()) = first;
+  return memory;
+}
+
 class TokenValuesTest : public ::testing::Test {
  protected:
   // All values of a step, owned by the fixture: a = {step, 1}, b = {2}.
@@ -47,13 +53,16 @@ class TokenValuesTest : public ::testing::Test {
     reply.values[1].content = FloatChunks(numbers_.back()->data() + 2, 1);
     return reply;
   }
-  HandedOverValues HandOver(float a, float b) {
-    auto flat = std::make_shared<AlignedBuffer>(static_cast<size_t>(layout_.flat_elements()) * sizeof(float));
+  static std::shared_ptr<const AlignedBuffer> FlatOf(int64_t elements, float first) {
+    auto flat = std::make_shared<AlignedBuffer>(static_cast<size_t>(elements) * sizeof(float));
     std::memset(flat->data(), 0, flat->size());
-    flat->as<float>()[0] = a;
-    flat->as<float>()[layout_.variables()[1].flat_offset] = b;
+    flat->as<float>()[0] = first;
+    return flat;
+  }
+  HandedOverValues HandOver(float a, float b) {
     HandedOverValues values;
-    values.flat = flat;
+    values.flat = FlatOf(layout_.constants_offset(), a);
+    values.constants = FlatOf(layout_.constant_elements(), b);
     return values;
   }
 
@@ -111,13 +120,15 @@ TEST_F(TokenValuesTest, RefusesPiecesOutsideTheModel) {
 }
 
 TEST_F(TokenValuesTest, LieInMemoryOfTheChief) {
-  const auto memory = SharedMemory::Create(static_cast<size_t>(layout_.flat_elements()) * sizeof(float)).value();
-  reinterpret_cast<float*>(memory->data())[0] = 5;
+  const auto memory = MemoryOf(layout_.constants_offset(), 5), constants = MemoryOf(layout_.constant_elements(), 6);
   TokenValues values(&layout_, v1::DT_FLOAT, &buffers_);
   StepReplyFrame reply = TokenOf(3);
   reply.values_memory = memory->handle();
+  EXPECT_TRUE(absl::IsInvalidArgument(values.OnReply(reply))) << "the constant ones are in no memory";
+  reply.constants_memory = constants->handle();
   ASSERT_TRUE(values.OnReply(reply).ok());
   EXPECT_EQ(values.values()[0][0], 5);
+  EXPECT_EQ(values.values()[1][0], 6);
   EXPECT_TRUE(values.mapped());
   // The next values may travel as bytes, if the system gave the chief no memory for this version.
   ASSERT_TRUE(values.OnReply(Values(4)).ok());
@@ -158,6 +169,25 @@ TEST_F(TokenValuesTest, DecodesInProcessSixteenBitsOnce) {
   EXPECT_EQ(values.values()[0][0], 0);
 }
 
+TEST_F(TokenValuesTest, FollowConstantsThatAreSet) {
+  TokenValues mapped(&layout_, v1::DT_FLOAT, &buffers_), in_process(&layout_, v1::DT_FLOAT, &buffers_);
+  const auto memory = MemoryOf(layout_.constants_offset(), 5);
+  StepReplyFrame named = TokenOf(3), handed_over = TokenOf(3);
+  named.values_memory = memory->handle();
+  handed_over.handed_over = HandOver(5, 0);
+  for (const float value : {6.0f, 7.0f, 8.0f}) {
+    const auto constants = MemoryOf(layout_.constant_elements(), value);
+    named.constants_memory = constants->handle();
+    ASSERT_TRUE(mapped.OnReply(named).ok());
+    EXPECT_EQ(mapped.values()[0][0], 5);
+    EXPECT_EQ(mapped.values()[1][0], value);
+    handed_over.handed_over->constants = FlatOf(layout_.constant_elements(), value);
+    ASSERT_TRUE(in_process.OnReply(handed_over).ok());
+    EXPECT_EQ(in_process.values()[0][0], 5);
+    EXPECT_EQ(in_process.values()[1][0], value);
+  }
+}
+
 ParameterLayout TwoVariables() {
   v1::ModelSpec model;
   for (const char* const name : {"a", "b"}) {
@@ -182,7 +212,7 @@ TEST(SharedValuesTest, FindsTheVariablesOfAVersion) {
   const ParameterLayout layout = TwoVariables();
   const auto memory = NewVersion(layout, 5);
   SharedValues values(&layout);
-  const auto found = values.Find(memory->handle());
+  const auto found = values.Find(memory->handle(), nullptr);
   ASSERT_TRUE(found.ok()) << found.status();
   ASSERT_EQ((*found)->size(), 2u);
   EXPECT_EQ((**found)[0][0], 5);
@@ -195,11 +225,11 @@ TEST(SharedValuesTest, VersionsThatComeInTurnAreMappedOnce) {
   for (int i = 0; i < 4; ++i) versions.push_back(NewVersion(layout, static_cast<float>(i)));
   SharedValues values(&layout);
   std::vector<const float*> first;
-  for (const auto& version : versions) first.push_back((**values.Find(version->handle()))[0]);
+  for (const auto& version : versions) first.push_back((**values.Find(version->handle(), nullptr))[0]);
   for (size_t i = 0; i < versions.size(); ++i) {
     const v1::SharedMemoryHandle handle = versions[i]->handle();
     versions[i].reset();  // it could not be mapped again
-    const auto found = values.Find(handle);
+    const auto found = values.Find(handle, nullptr);
     ASSERT_TRUE(found.ok()) << found.status();
     EXPECT_EQ((**found)[0], first[i]);
     EXPECT_EQ((**found)[0][0], static_cast<float>(i));
@@ -214,18 +244,18 @@ TEST(SharedValuesTest, TheOneAskedForLongestAgoGoes) {
   for (int i = 0; i < 5; ++i) {
     const auto version = NewVersion(layout, 2);
     if (i == 0) oldest = version->handle();
-    ASSERT_TRUE(values.Find(version->handle()).ok());
-    ASSERT_TRUE(values.Find(first->handle()).ok());
+    ASSERT_TRUE(values.Find(version->handle(), nullptr).ok());
+    ASSERT_TRUE(values.Find(first->handle(), nullptr).ok());
   }
-  EXPECT_TRUE(absl::IsUnavailable(values.Find(oldest).status())) << "its creator has let go of it too";
-  EXPECT_EQ((*values.Find(first->handle()).value())[0][0], 1);
+  EXPECT_TRUE(absl::IsUnavailable(values.Find(oldest, nullptr).status())) << "its creator has let go of it too";
+  EXPECT_EQ((*values.Find(first->handle(), nullptr).value())[0][0], 1);
 }
 
 TEST(SharedValuesTest, MemoryOfAnotherSizeIsRefused) {
   const ParameterLayout layout = TwoVariables();
   const auto memory = SharedMemory::Create(64).value();
   SharedValues values(&layout);
-  EXPECT_TRUE(absl::IsInvalidArgument(values.Find(memory->handle()).status()));
+  EXPECT_TRUE(absl::IsInvalidArgument(values.Find(memory->handle(), nullptr).status()));
 }
 
 }  // namespace

@@ -85,8 +85,11 @@ struct StepFrameLimits {
 
 // The values that a chief in the same process hands over with a token instead of sending them.
 struct HandedOverValues {
-  // All values at the token's step, flat (ParameterLayout). Identifies the version and also keeps `encoded` alive.
+  // All values at the token's step except the constant variables, flat (ParameterLayout). Identifies the version of
+  // these values, and also keeps `encoded` alive.
   std::shared_ptr<const AlignedBuffer> flat;
+  // The values of the constant variables, from ParameterLayout::constants_offset() on; null if there are none.
+  std::shared_ptr<const AlignedBuffer> constants;
   // The trainable values rounded to `type`, a 16-bit type, at the same element offsets; null if workers get float32.
   const uint16_t* encoded = nullptr;
   v1::DataType type = v1::DT_FLOAT;
@@ -117,6 +120,7 @@ struct StepReplyFrame {
   std::vector<StepPiece> estimates;
   std::shared_ptr<const void> estimates_owner;
   absl::optional<v1::SharedMemoryHandle> values_memory;
+  absl::optional<v1::SharedMemoryHandle> constants_memory;
   // The reply to StepFrame::ring; a size of 0 bytes means no ring.
   absl::optional<v1::SharedMemoryHandle> ring;
   // Set only in process.

@@ -38,11 +38,22 @@ int64_t ParameterLayout::Padded(int64_t elements) {
   return (elements + kFloatsPerAlignment - 1) / kFloatsPerAlignment * kFloatsPerAlignment;
 }
 
-void ParameterLayout::Place(Variable* variable) {
-  variable->flat_offset = flat_elements_;
-  flat_elements_ += Padded(variable->elements);
-  for (int i = variable->first_segment; i < variable->first_segment + variable->num_segments; ++i) {
-    segments_[i].flat_offset = variable->flat_offset + segments_[i].offset;
+void ParameterLayout::PlaceAll() {
+  PlaceIf([](const Variable& variable) { return variable.spec.trainable(); });
+  trained_elements_ = flat_elements_;
+  PlaceIf([](const Variable& variable) { return !variable.spec.trainable() && !variable.constant; });
+  constants_offset_ = flat_elements_;
+  PlaceIf([](const Variable& variable) { return variable.constant; });
+}
+
+void ParameterLayout::PlaceIf(absl::FunctionRef<bool(const Variable&)> matches) {
+  for (Variable& variable : variables_) {
+    if (!matches(variable)) continue;
+    variable.flat_offset = flat_elements_;
+    flat_elements_ += Padded(variable.elements);
+    for (int i = variable.first_segment; i < variable.first_segment + variable.num_segments; ++i) {
+      segments_[i].flat_offset = variable.flat_offset + segments_[i].offset;
+    }
   }
 }
 
@@ -61,6 +72,7 @@ absl::StatusOr<ParameterLayout> ParameterLayout::Create(const v1::ModelSpec& mod
     }
     Variable variable;
     variable.spec = spec;
+    variable.constant = !spec.trainable();  // unless an update op names it
     variable.elements = elements;
     total += Padded(elements);
     variable.first_segment = static_cast<int>(layout.segments_.size());
@@ -73,14 +85,6 @@ absl::StatusOr<ParameterLayout> ParameterLayout::Create(const v1::ModelSpec& mod
     layout.variables_.push_back(std::move(variable));
   }
   if (layout.num_trainable_segments_ == 0) return absl::InvalidArgumentError("the model has no trainable variable");
-  for (Variable& variable : layout.variables_) {
-    if (variable.spec.trainable()) layout.Place(&variable);
-  }
-  layout.trained_elements_ = layout.flat_elements_;
-  for (Variable& variable : layout.variables_) {
-    if (!variable.spec.trainable()) layout.Place(&variable);
-  }
-
   for (const v1::UpdateOpSpec& spec : model.update_ops()) {
     const auto it = index.find(spec.variable());
     if (it == index.end()) {
@@ -99,7 +103,9 @@ absl::StatusOr<ParameterLayout> ParameterLayout::Create(const v1::ModelSpec& mod
           absl::StrCat("the moving average of ", spec.variable(), " has decay ", spec.decay(), ", not in [0, 1]"));
     }
     layout.update_ops_.push_back({spec, it->second});
+    layout.variables_[it->second].constant = false;
   }
+  layout.PlaceAll();
   return layout;
 }
 

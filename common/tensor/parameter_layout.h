@@ -4,17 +4,18 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "lockstep/v1/variable.pb.h"
 
 namespace lockstep {
 
 // The position of every variable of a model in one flat array of floats, and its division into segments. The array
-// begins with the trained variables, in the model's order, so that whatever exists for these alone, such as gradients
-// and optimizer state, has the same positions in a shorter array. Every variable starts at a multiple of
-// kTensorAlignment bytes. A segment is a run of at most kSegmentElements elements of one variable: the unit in which
-// gradients are summed, updates are applied and values are sent (docs/glossary.md). Segments are in the model's order.
-// Immutable.
+// has first the trained variables, then those that update ops write, then the constant ones, each in the model's order.
+// An array that has only some of these, such as gradients or a version of the values, uses the same positions. Every
+// variable starts at a multiple of kTensorAlignment bytes. A segment is a run of at most kSegmentElements elements of
+// one variable: the unit in which gradients are summed, updates are applied and values are sent (docs/glossary.md).
+// Segments are in the model's order. Immutable.
 class ParameterLayout {
  public:
   // 256 KiB of floats: small enough to be summed in cache, large enough that bookkeeping costs nothing.
@@ -24,6 +25,8 @@ class ParameterLayout {
 
   struct Variable {
     v1::VariableSpec spec;
+    // True if the variable is neither trained nor written by an update op: only an Assign changes it.
+    bool constant = false;
     int64_t elements = 0;
     // Offset in the flat array, in floats.
     int64_t flat_offset = 0;
@@ -58,10 +61,15 @@ class ParameterLayout {
   int64_t flat_elements() const { return flat_elements_; }
   // Elements of its first part, which has the trained variables, including padding.
   int64_t trained_elements() const { return trained_elements_; }
+  // Elements of its last part, which has the constant variables, and the offset of that part.
+  int64_t constant_elements() const { return flat_elements_ - constants_offset_; }
+  int64_t constants_offset() const { return constants_offset_; }
 
  private:
-  // Places a variable at the end of the flat array.
-  void Place(Variable* variable);
+  // Gives every variable and segment its position in the flat array.
+  void PlaceAll();
+  // Places the variables that match at the end of the flat array.
+  void PlaceIf(absl::FunctionRef<bool(const Variable&)> matches);
 
   std::vector<Variable> variables_;
   std::vector<Segment> segments_;
@@ -69,6 +77,7 @@ class ParameterLayout {
   int num_trainable_segments_ = 0;
   int64_t flat_elements_ = 0;
   int64_t trained_elements_ = 0;
+  int64_t constants_offset_ = 0;
 };
 
 }  // namespace lockstep

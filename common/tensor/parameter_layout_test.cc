@@ -30,13 +30,19 @@ TEST(ParameterLayoutTest, EveryVariableStartsAligned) {
   AddVariable("b", {}, false, &model);
   AddVariable("c", {16}, true, &model);
   AddVariable("d", {17}, true, &model);
+  AddVariable("e", {2}, false, &model);
+  model.add_update_ops()->set_variable("e");
   const auto layout = *ParameterLayout::Create(model);
   std::vector<int64_t> offsets;
   for (const auto& variable : layout.variables()) offsets.push_back(variable.flat_offset);
-  EXPECT_THAT(offsets, ElementsAre(0, 64, 16, 32)) << "the trained ones come first";
+  EXPECT_THAT(offsets, ElementsAre(0, 80, 16, 32, 64)) << "trained ones, written ones, constants";
   EXPECT_EQ(layout.trained_elements(), 64);
+  EXPECT_EQ(layout.constants_offset(), 80);
+  EXPECT_EQ(layout.constant_elements(), 16);
+  EXPECT_TRUE(layout.variables()[1].constant);
+  EXPECT_FALSE(layout.variables()[0].constant || layout.variables()[4].constant);
   EXPECT_EQ(layout.variables()[1].elements, 1) << "a scalar";
-  EXPECT_EQ(layout.flat_elements(), 16 + 16 + 16 + 32);
+  EXPECT_EQ(layout.flat_elements(), 16 + 16 + 16 + 32 + 16);
   EXPECT_EQ(layout.num_trainable_segments(), 3);
 }
 

@@ -108,6 +108,7 @@ void LocalStepStream::HandOver(StepReplyFrame* reply) const {
   const std::shared_ptr<const PublishedValues> published = connection_->values();
   HandedOverValues& values = reply->handed_over.emplace();
   values.flat = published->flat;
+  values.constants = published->constants->flat;
   values.type = published->type;
   if (published->encoded != nullptr) {
     // `values.flat` keeps the whole version alive, not only its flat part.

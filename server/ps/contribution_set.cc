@@ -101,12 +101,15 @@ ContributionSet::ContributionSet(VariableStore* store, int64_t slots, const Opti
   segments_.reserve(layout_.segments().size());
   for (size_t i = 0; i < layout_.segments().size(); ++i) {
     const auto& segment = layout_.segments()[i];
-    const bool trainable = layout_.variables()[segment.variable].spec.trainable();
+    if (!layout_.variables()[segment.variable].spec.trainable()) {
+      segments_.push_back(nullptr);
+      continue;
+    }
     SlotTree::Memory memory;
     memory.home = store->NextValues(static_cast<int>(i));
     if (segment.elements == kSegmentElements) memory.pool = store->segment_pool();
     const v1::DataType type = store->compression().gradients;
-    segments_.push_back(trainable ? std::make_unique<Segment>(slots, segment.elements, memory, type) : nullptr);
+    segments_.push_back(std::make_unique<Segment>(slots, segment.elements, memory, type));
   }
   finished_.reserve(segments_.size());
 }

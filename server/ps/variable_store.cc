@@ -25,6 +25,9 @@ namespace {
 // training more than the save.
 constexpr size_t kSpareVersions = 2;
 
+// All versions share the constant variables, which are copied when one of them is set.
+constexpr uint64_t kConstantVersions = 2;
+
 // Checks type and shape before it allocates memory, because a damaged checkpoint may claim any size.
 template <typename T>
 absl::StatusOr<T> ReadScalar(const BundleReader& reader, absl::string_view key) {
@@ -90,18 +93,21 @@ uint64_t VariableStore::gradient_bytes() const {
 
 uint64_t VariableStore::MemoryNeeded(const MemoryUse& use) const {
   const uint64_t versions = 2 + (use.saves ? 1 : 0) + (use.reads ? 1 : 0);
-  // For each element of all values, and for each one that is trained.
+  // Bytes of each element that changes, and of each trained element in addition.
   const uint64_t value_bytes = versions * sizeof(float);
   const uint64_t arrays = optimizer_state_.num_arrays() + static_cast<uint64_t>(estimates_.num_slots());
   const auto sums = static_cast<uint64_t>(max_partial_sums_ - 1);  // the first is in the next values' memory
   uint64_t trained_bytes = (versions * arrays + sums) * sizeof(float);
   if (compression_.values != v1::DT_FLOAT) trained_bytes += versions * sizeof(uint16_t);
-  uint64_t needed = 0, trained = 0, staged = 0;
+  uint64_t needed = 0, constant = 0, trained = 0, staged = 0;
   const bool too_many =
-      __builtin_mul_overflow(static_cast<uint64_t>(layout_->flat_elements()), value_bytes, &needed) ||
+      __builtin_mul_overflow(static_cast<uint64_t>(layout_->constants_offset()), value_bytes, &needed) ||
+      __builtin_mul_overflow(static_cast<uint64_t>(layout_->constant_elements()), kConstantVersions * sizeof(float),
+                             &constant) ||
       __builtin_mul_overflow(static_cast<uint64_t>(layout_->trained_elements()), trained_bytes, &trained) ||
       __builtin_mul_overflow(static_cast<uint64_t>(use.staged_contributions), gradient_bytes(), &staged) ||
-      __builtin_add_overflow(needed, trained, &needed) || __builtin_add_overflow(needed, staged, &needed);
+      __builtin_add_overflow(needed, constant, &needed) || __builtin_add_overflow(needed, trained, &needed) ||
+      __builtin_add_overflow(needed, staged, &needed);
   return too_many ? std::numeric_limits<uint64_t>::max() : needed;
 }
 
@@ -205,16 +211,17 @@ absl::StatusOr<VariableStore::Place> VariableStore::FindAssigned(const AssignedV
   Place place;
   for (size_t i = 0; i < layout_->variables().size(); ++i) {
     const ParameterLayout::Variable& variable = layout_->variables()[i];
-    if (variable.spec.name() == value.key) place = {&variable, absl::nullopt};
-    const auto& states = optimizer_state_.states_of(static_cast<int>(i));
+    const int index = static_cast<int>(i);
+    if (variable.spec.name() == value.key) place = {index, absl::nullopt};
+    const auto& states = optimizer_state_.states_of(index);
     for (size_t k = 0; k < states.size(); ++k) {
-      if (OptimizerStateKey(variable.spec.name(), states[k].name) == value.key) place = {&variable, k};
+      if (OptimizerStateKey(variable.spec.name(), states[k].name) == value.key) place = {index, k};
     }
   }
-  if (place.variable == nullptr) {
+  if (place.variable < 0) {
     return absl::InvalidArgumentError(absl::StrCat("there is no variable or optimizer state ", value.key));
   }
-  const Shape shape = ShapeOf(place.variable->spec);
+  const Shape shape = ShapeOf(layout_->variables()[place.variable].spec);
   if (value.value.dtype() == v1::DT_FLOAT && value.value.shape() == shape) return place;
   return absl::InvalidArgumentError(absl::StrCat(value.key, " is float32", shape.ToString(), "; the value is ",
                                                  NameOf(value.value.dtype()), value.value.shape().ToString()));
@@ -240,12 +247,21 @@ absl::Status VariableStore::Assign(absl::Span<const AssignedValue> values) {
     ASSIGN_OR_RETURN(Place place, FindAssigned(value));
     places.push_back(std::move(place));
   }
-  values_.CopyCurrent();
+  bool sets_values = false;
+  std::vector<int> constants;
+  for (const Place& place : places) {
+    if (place.state) continue;
+    const bool constant = layout_->variables()[place.variable].constant;
+    if (constant) constants.push_back(place.variable);
+    sets_values |= !constant;
+  }
+  if (sets_values) values_.CopyCurrent();
+  if (!constants.empty()) values_.CopyConstants(constants);
   for (size_t i = 0; i < values.size(); ++i) {
-    const ParameterLayout::Variable& variable = *places[i].variable;
-    float* const flat = places[i].state ? optimizer_state_.CopyCurrent(*places[i].state) : values_.Current(0);
+    const int64_t at = layout_->variables()[places[i].variable].flat_offset;
+    float* const out = places[i].state ? optimizer_state_.CopyCurrent(*places[i].state) + at : values_.Current(at);
     const absl::Span<const float> elements = values[i].value.flat<float>();
-    std::copy(elements.begin(), elements.end(), flat + variable.flat_offset);
+    std::copy(elements.begin(), elements.end(), out);
   }
   values_.PublishCurrent();
   return absl::OkStatus();
@@ -350,6 +366,7 @@ VariableStore::Snapshot VariableStore::TakeSnapshot() const {
   snapshot.step = step_;
   snapshot.layout = layout_;
   snapshot.values = values_.current();
+  snapshot.constants = values_.constants()->flat;
   optimizer_state_.AddTo(&snapshot);
   snapshot.scalars = optimizers_->scalars();
   snapshot.estimates = estimates_.current();

@@ -134,7 +134,7 @@ class VariableStore {
   // The limit for the code that admits contributions to a step's sums (SumAdmission). The store does not enforce it.
   int64_t max_partial_sums() const { return max_partial_sums_; }
   const Compression& compression() const { return compression_; }
-  // The flat array of the current version.
+  // The flat array of the current version, without the constant variables.
   std::shared_ptr<const AlignedBuffer> values() const { return values_.current(); }
   // The current version as sent to workers.
   std::shared_ptr<const PublishedValues> published() const { return values_.published(); }
@@ -157,9 +157,9 @@ class VariableStore {
   VariableStore(ParameterLayout layout, std::unique_ptr<OptimizerGroups> optimizers, const Compression& compression,
                 int64_t replicas_to_aggregate, bool share_values, int64_t max_partial_sums);
 
-  // A destination of Assign: the variable, and the number of its optimizer state, or none for its value.
+  // A destination of Assign: the numbers of the variable and of its optimizer state, or none for its value.
   struct Place {
-    const ParameterLayout::Variable* variable = nullptr;
+    int variable = -1;
     absl::optional<size_t> state;
   };
   absl::StatusOr<Place> FindAssigned(const AssignedValue& value) const;

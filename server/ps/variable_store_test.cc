@@ -140,7 +140,7 @@ void ExpectRounded(const VariableStore& store, const PublishedValues& published)
     EXPECT_EQ(chunks.type(), trainable ? v1::DT_BFLOAT16 : v1::DT_FLOAT);
     std::vector<float> values(segment.elements), expected(segment.elements);
     chunks.CopyTo(0, segment.elements, values.data());
-    const float* flat = published.flat->as<float>() + segment.flat_offset;
+    const float* const flat = published.flat->as<float>() + segment.flat_offset;
     expected.assign(flat, flat + segment.elements);
     if (trainable) RoundTo(v1::DT_BFLOAT16, segment.elements, expected.data());
     EXPECT_EQ(values, expected) << "variable " << segment.variable << " from " << segment.offset;
@@ -404,6 +404,100 @@ TEST_F(VariableStoreTest, ARestoredStoreContinuesWithSameBits) {
     RunStep(restored.get());
     EXPECT_EQ(Bytes(restored->TakeSnapshot()), Bytes(store->TakeSnapshot())) << optimizer;
   }
+}
+
+class ConstantVariablesTest : public VariableStoreTest {
+ protected:
+  static v1::ModelSpec ModelWithBase() {
+    v1::ModelSpec model = Model();
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"pb(name: "base"
+                                                                   dtype: DT_FLOAT
+                                                                   shape: 3
+                                                                   initializer { constant { value: 2 } })pb",
+                                                              model.add_variables()));
+    return model;
+  }
+  static std::unique_ptr<VariableStore> NewStore() {
+    auto store = VariableStore::Create(ModelWithBase(), Optimizer(kAdam)).value();
+    store->Initialize(7);
+    return store;
+  }
+  static std::vector<float> Base(const VariableStore& store) {
+    const auto& layout = store.layout();
+    const FloatChunks chunks =
+        store.published()->Segment(layout, layout.segments()[layout.variables()[4].first_segment]);
+    return std::vector<float>(chunks.Contiguous(0, 3), chunks.Contiguous(0, 3) + 3);
+  }
+};
+
+TEST_F(ConstantVariablesTest, HaveNoStateAndAreSaved) {
+  const auto store = NewStore();
+  RunStep(store.get());
+  ASSERT_TRUE(Save(store->TakeSnapshot(), "d/model.ckpt-1").ok());
+  const auto reader = BundleReader::Open(&fs_, "d/model.ckpt-1").value();
+  EXPECT_FALSE(reader->Contains("base/Adam"));
+  EXPECT_EQ(reader->Read("base").value().flat<float>()[2], 2);
+  auto restored = VariableStore::Create(ModelWithBase(), Optimizer(kAdam)).value();
+  ASSERT_TRUE(restored->Restore(*reader).ok());
+  RunStep(store.get());
+  RunStep(restored.get());
+  EXPECT_EQ(Bytes(restored->TakeSnapshot()), Bytes(store->TakeSnapshot()));
+}
+
+TEST_F(ConstantVariablesTest, IgnoreStateInACheckpoint) {
+  const auto store = NewStore();
+  ASSERT_TRUE(Save(store->TakeSnapshot(), "d/model.ckpt-0").ok());
+  const auto whole = BundleReader::Open(&fs_, "d/model.ckpt-0").value();
+  auto writer = BundleWriter::Create(&fs_, "d/with_state").value();
+  for (const std::string& name : whole->names()) {
+    const auto tensor = whole->Read(name).value();
+    ASSERT_TRUE(writer->Add(name, tensor.dtype(), tensor.shape(), tensor.bytes()).ok());
+    if (name != "base") continue;
+    ASSERT_TRUE(writer->Add("base/Adam", v1::DT_FLOAT, Shape({3}), std::string(3 * sizeof(float), '\0')).ok());
+  }
+  ASSERT_TRUE(writer->Finish().ok());
+  const auto restored = NewStore();
+  ASSERT_TRUE(restored->Restore(*BundleReader::Open(&fs_, "d/with_state").value()).ok());
+  EXPECT_EQ(Bytes(restored->TakeSnapshot()), Bytes(store->TakeSnapshot()));
+}
+
+TEST_F(ConstantVariablesTest, AreSetWithoutACopyOfTheRest) {
+  const auto store = NewStore();
+  const VariableStore::Snapshot before = store->TakeSnapshot();
+  const std::string bytes = Bytes(before);
+  ASSERT_TRUE(store->Assign({{"base", Tensor::FromValues<float>({3}, {5, 6, 7})}}).ok());
+  EXPECT_EQ(store->values(), before.values);
+  EXPECT_THAT(Base(*store), ElementsAre(5, 6, 7));
+  EXPECT_EQ(Bytes(before), bytes) << "a snapshot keeps the values of its time";
+  const auto constants = store->TakeSnapshot().constants;
+  ASSERT_TRUE(store->Assign({{"w", Tensor::FromValues<float>({2, 3}, {1, 2, 3, 4, 5, 6})}}).ok());
+  RunStep(store.get());
+  EXPECT_EQ(store->TakeSnapshot().constants, constants);
+  EXPECT_THAT(Base(*store), ElementsAre(5, 6, 7));
+  ASSERT_TRUE(Save(store->TakeSnapshot(), "d/set").ok());
+  EXPECT_EQ(BundleReader::Open(&fs_, "d/set").value()->Read("base").value().flat<float>()[2], 7);
+}
+
+TEST_F(ConstantVariablesTest, AWarmStartLoadsThem) {
+  const std::vector<float> body = {1, 2, 3};
+  auto writer = BundleWriter::Create(&fs_, "d/body").value();
+  ASSERT_TRUE(writer->Add("base", v1::DT_FLOAT, {3}, {reinterpret_cast<const char*>(body.data()), 12}).ok());
+  ASSERT_TRUE(writer->Finish().ok());
+  const auto store = NewStore();
+  WarmStartPlan plan;
+  plan.loads.push_back({4, "base"});
+  ASSERT_TRUE(store->WarmStart(*BundleReader::Open(&fs_, "d/body").value(), plan).ok());
+  EXPECT_THAT(Base(*store), ElementsAre(1, 2, 3));
+  RunStep(store.get());
+  EXPECT_THAT(Base(*store), ElementsAre(1, 2, 3));
+}
+
+TEST_F(ConstantVariablesTest, TakeTheMemoryOfTwoVersions) {
+  const auto with = NewStore();
+  const auto without = VariableStoreTest::NewStore();
+  const VariableStore::MemoryUse use = {/*saves=*/true, /*reads=*/true};
+  const auto bytes = static_cast<uint64_t>(with->layout().constant_elements()) * sizeof(float);
+  EXPECT_EQ(with->MemoryNeeded(use), without->MemoryNeeded(use) + 2 * bytes);
 }
 
 TEST_F(VariableStoreTest, RestoreNamesTheMismatch) {

@@ -234,9 +234,12 @@ absl::Status SyncReplicas::Assign(absl::Span<const AssignedValue> values, Change
   {
     MutexLock lock(&mutex_);
     RETURN_IF_ERROR(CheckHeldLocked());
+    const std::shared_ptr<const PublishedValues> before = shard_->values();
     RETURN_IF_ERROR(shard_->Assign(values));
+    const std::shared_ptr<const PublishedValues> after = shard_->values();
+    if (after->constants != before->constants) pins_.OnConstantsReplaced();
+    if (after->flat != before->flat || after->encoded != before->encoded) pins_.OnCurrentReplaced();
     if (options_.log != nullptr) options_.log->CountAssignment(by);  // a snapshot has both or none
-    pins_.OnCurrentReplaced();
     const std::vector<int> segments = SegmentsOf(values, shard_->layout());
     for (const auto& [session, connection] : connections_) {
       connection->AssertHeld();

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
@@ -229,9 +230,10 @@ void ProtoOnlyWorker::TakeValues(const v1::StepReply& reply) {
   if (reply.value().empty()) return;
   auto& values = values_[reply.values_step()];
   if (values.empty()) values = SlotResult(model(), 0).gradients;
+  if (constants_.empty()) constants_ = SlotResult(model(), 0).gradients;
   for (const v1::TensorPiece& piece : reply.value()) {
     ASSERT_LT(piece.variable(), values.size());
-    AlignedBuffer& variable = values[piece.variable()];
+    AlignedBuffer& variable = IsConstant(piece.variable()) ? constants_[piece.variable()] : values[piece.variable()];
     ASSERT_EQ(piece.offset() % session_.piece_elements(), 0u);
     const std::string content = piece.dtype() == v1::DT_BFLOAT16 ? DecodeBfloat16(piece.content()) : piece.content();
     ASSERT_LE(piece.offset() * sizeof(float) + content.size(), variable.size());
@@ -239,9 +241,20 @@ void ProtoOnlyWorker::TakeValues(const v1::StepReply& reply) {
   }
 }
 
+bool ProtoOnlyWorker::IsConstant(uint32_t variable) const {
+  const v1::VariableSpec& spec = model().variables(static_cast<int>(variable));
+  return !spec.trainable() && absl::c_none_of(model().update_ops(), [&spec](const v1::UpdateOpSpec& op) {
+    return op.variable() == spec.name();
+  });
+}
+
+const AlignedBuffer& ProtoOnlyWorker::ValueOf(int64_t step, uint32_t variable) const {
+  return IsConstant(variable) ? constants_[variable] : values_.at(step)[variable];
+}
+
 v1::StepRequest ProtoOnlyWorker::Compute(const v1::Token& token) {
   std::vector<const float*> values;
-  for (const AlignedBuffer& variable : values_.at(token.step())) values.push_back(variable.as<float>());
+  for (uint32_t v = 0; v < constants_.size(); ++v) values.push_back(ValueOf(token.step(), v).as<float>());
   v1::StepRequest request = NewRequest(token);
   std::vector<SlotResult> slots;
   for (int64_t slot = token.first_slot(); slot < token.first_slot() + token.slot_count(); ++slot) {
@@ -335,7 +348,7 @@ void ProtoOnlyWorker::ReadVariables(int64_t step) {
   EXPECT_EQ(reply.step(), step);
   EXPECT_EQ(read["global_step"], std::string(reinterpret_cast<const char*>(&step), sizeof(step)));
   for (int v = 0; v < model().variables_size(); ++v) {
-    const AlignedBuffer& variable = values_.at(step)[v];
+    const AlignedBuffer& variable = ValueOf(step, static_cast<uint32_t>(v));
     const std::string& content = read[model().variables(v).name()];
     ASSERT_EQ(content.size(), variable.size());
     // The values that workers receive may be rounded.

@@ -56,6 +56,9 @@ class ProtoOnlyWorker {
   // Computes the canary: the batch of (0, 0) with the chief's values for it.
   void ComputeCanary();
   void TakeValues(const v1::StepReply& reply);
+  // Returns true if the variable is neither trainable nor named by an update op.
+  bool IsConstant(uint32_t variable) const;
+  const AlignedBuffer& ValueOf(int64_t step, uint32_t variable) const;
   void CallTheRest(int64_t step);
   // Reads all variables, in addition to the stream. If this is the only worker, compares them with its values of this
   // step.
@@ -69,6 +72,8 @@ class ProtoOnlyWorker {
   v1::StepReply reply_;
   // By step. Values of the next step may arrive before a token of this step.
   std::map<int64_t, std::vector<AlignedBuffer>> values_;
+  // The values of the constant variables, which belong to all steps.
+  std::vector<AlignedBuffer> constants_;
   std::map<v1::ContributionResult, int> results_;
   bool alone_ = true;
 };

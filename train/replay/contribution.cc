@@ -84,6 +84,7 @@ absl::Status ContributionComputer::Compute(const v1::Token& token, std::shared_p
   HandedOverValues& handed_over = reply.handed_over.emplace();
   // `flat` keeps the whole version alive.
   handed_over.flat = std::shared_ptr<const AlignedBuffer>(values, values->flat.get());
+  handed_over.constants = values->constants->flat;
   handed_over.type = values->type;
   if (values->encoded != nullptr) handed_over.encoded = values->encoded->as<uint16_t>();
   ChiefClient::StepOptions options;

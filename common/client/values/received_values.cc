@@ -59,7 +59,10 @@ void VariableBuffers::Put(int64_t variable, SentBuffer buffer) { variables_[vari
 
 ReceivedValues::ReceivedValues(const ParameterLayout* layout, v1::DataType type, VariableBuffers* buffers)
     : layout_(*layout), type_(type), buffers_(*buffers) {
-  for (const auto& variable : layout_.variables()) total_elements_ += variable.elements;
+  for (const auto& variable : layout_.variables()) {
+    if (!variable.constant) total_elements_ += variable.elements;
+  }
+  constants_.resize(layout_.variables().size());
   for (Version& version : versions_) {
     version.memory.resize(layout_.variables().size());
     version.variables.resize(layout_.variables().size());
@@ -83,12 +86,14 @@ void ReceivedValues::Flip() {
   // A chief may have sent one piece twice and no piece of another variable.
   const auto variables = static_cast<int64_t>(layout_.variables().size());
   for (int64_t i = 0; i < variables; ++i) {
-    if (!back().memory[i].has_memory()) Place(i, 0, layout_.variables()[i].elements);
+    if (!layout_.variables()[i].constant && !back().memory[i].has_memory())
+      Place(i, 0, layout_.variables()[i].elements);
   }
   front_ = 1 - front_;
   back().step = -1;
   back().received_elements = 0;
   for (int64_t i = 0; i < variables; ++i) {
+    if (layout_.variables()[i].constant) continue;
     SentBuffer old = std::exchange(back().memory[i], SentBuffer());
     if (old.has_memory()) buffers_.Put(i, std::move(old));
     back().variables[i] = nullptr;
@@ -113,8 +118,35 @@ absl::Status ReceivedValues::CheckPiece(const StepPiece& piece) const {
   return absl::OkStatus();
 }
 
+absl::Status ReceivedValues::ReceiveConstant(const StepPiece& piece) {
+  const auto& variable = layout_.variables()[piece.variable];
+  if (taken_) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a value of ", variable.spec.name(), ", which is constant, while the worker computes with it"));
+  }
+  Constant& constant = constants_[piece.variable];
+  if (constant.memory.size() == 0) {
+    constant.memory = AlignedBuffer(static_cast<size_t>(variable.elements) * sizeof(float));
+    for (Version& version : versions_) version.variables[piece.variable] = constant.memory.as<float>();
+  }
+  piece.content.CopyTo(0, piece.content.size(), constant.memory.as<float>() + piece.offset);
+  constant.received_elements += piece.content.size();
+  return absl::OkStatus();
+}
+
+bool ReceivedValues::HoldsConstants() {
+  if (holds_constants_) return true;
+  for (size_t i = 0; i < constants_.size(); ++i) {
+    const ParameterLayout::Variable& variable = layout_.variables()[i];
+    if (variable.constant && constants_[i].received_elements < variable.elements) return false;
+  }
+  holds_constants_ = true;
+  return true;
+}
+
 absl::Status ReceivedValues::Receive(int64_t step, const StepPiece& piece) {
   RETURN_IF_ERROR(CheckPiece(piece));
+  if (layout_.variables()[piece.variable].constant) return ReceiveConstant(piece);
   if (back().step != step) {
     // A waiting worker may still get a token for the newest complete version while a newer one arrives.
     if (!taken_ && complete(back()) && back().step > versions_[front_].step) Flip();
@@ -129,7 +161,7 @@ absl::Status ReceivedValues::Receive(int64_t step, const StepPiece& piece) {
 
 absl::StatusOr<const std::vector<const float*>*> ReceivedValues::Take(int64_t step) {
   if (back().step == step && complete(back())) Flip();
-  if (step < 0 || back().step == step || versions_[front_].step != step) {
+  if (step < 0 || back().step == step || versions_[front_].step != step || !HoldsConstants()) {
     return absl::InvalidArgumentError(absl::StrCat("a token for step ", step, " without all values of that step"));
   }
   taken_ = true;

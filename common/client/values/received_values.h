@@ -84,18 +84,20 @@ class VariableBuffers {
 
 // The variables' values as a worker receives them, in pieces: the newest complete version and the one that is arriving
 // (proto/lockstep/v1/chief.proto, StepReply.value). Allocates memory per variable when its first piece arrives, and
-// holds none for a replaced version. Not thread-safe.
+// holds none for a replaced version. The constant variables belong to all versions: they are received once, and again
+// after they were set. Not thread-safe.
 class ReceivedValues {
  public:
   // `layout` and `buffers`, whose elements are floats, must outlive this. Values of trainable variables travel as
   // `type`, all others as float32.
   ReceivedValues(const ParameterLayout* layout, v1::DataType type, VariableBuffers* buffers);
 
-  // Stores a part of the version of `step`. InvalidArgument if it does not fit the model.
+  // Stores a part of the version of `step`, or of a constant variable. InvalidArgument if it does not fit the model, or
+  // if it is a part of a constant variable and values are taken.
   absl::Status Receive(int64_t step, const StepPiece& piece);
 
   // Returns the address of each variable of the version of `step`, unchanged until Release or the next Take.
-  // InvalidArgument if the version is incomplete or a newer one has replaced it.
+  // InvalidArgument if the version or a constant variable is incomplete, or a newer version has replaced it.
   absl::StatusOr<const std::vector<const float*>*> Take(int64_t step);
   // Releases the values that Take returned.
   void Release() { taken_ = false; }
@@ -109,6 +111,14 @@ class ReceivedValues {
     int64_t received_elements = 0;
   };
 
+  // A variable that no version changes.
+  struct Constant {
+    AlignedBuffer memory;  // empty before the first piece
+    int64_t received_elements = 0;
+  };
+
+  absl::Status ReceiveConstant(const StepPiece& piece);
+  bool HoldsConstants();
   absl::Status CheckPiece(const StepPiece& piece) const;
   // A piece whose variable was set since it was sent arrives once more.
   bool complete(const Version& version) const { return version.received_elements >= total_elements_; }
@@ -121,7 +131,11 @@ class ReceivedValues {
   const ParameterLayout& layout_;
   const v1::DataType type_;
   VariableBuffers& buffers_;
+  // Elements of a version, without the constant variables.
   int64_t total_elements_ = 0;
+  std::vector<Constant> constants_;  // by variable
+  // True once every element of every constant variable has been received.
+  bool holds_constants_ = false;
   Version versions_[2];
   // Index of the complete version; the other one is arriving.
   int front_ = 0;

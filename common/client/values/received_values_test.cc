@@ -111,6 +111,46 @@ TEST_F(ReceivedValuesTest, WaitingKeepsTheNewestCompleteVersion) {
   ExpectTaken(9);
 }
 
+TEST(ConstantValuesTest, ConstantsOutliveVersions) {
+  v1::ModelSpec model;
+  const ParameterLayout trained = TestLayout();
+  for (const auto& variable : trained.variables()) *model.add_variables() = variable.spec;
+  model.mutable_variables(0)->set_trainable(false);
+  const ParameterLayout layout = ParameterLayout::Create(model).value();
+  VariableBuffers buffers(layout, sizeof(float));
+  ReceivedValues values(&layout, v1::DT_FLOAT, &buffers);
+  const auto receive = [&](int64_t step, int64_t variable, int64_t offset, std::vector<float> content) {
+    StepPiece piece;
+    piece.variable = variable;
+    piece.offset = offset;
+    piece.content = FloatChunks(content.data(), static_cast<int64_t>(content.size()));
+    return values.Receive(step, piece);
+  };
+  ASSERT_TRUE(receive(3, 0, 0, {1}).ok());
+  ASSERT_TRUE(receive(3, 1, 0, {3}).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(values.Take(3).status())) << "a part of the constant variable is missing";
+  ASSERT_TRUE(receive(3, 0, 1, {2}).ok());
+  for (const float step : {3.0f, 4.0f, 5.0f}) {
+    if (step > 3) {
+      ASSERT_TRUE(receive(static_cast<int64_t>(step), 1, 0, {step}).ok());
+    }
+    const auto taken = values.Take(static_cast<int64_t>(step));
+    ASSERT_TRUE(taken.ok()) << taken.status();
+    EXPECT_EQ((**taken)[0][0], 1);
+    EXPECT_EQ((**taken)[0][1], 2);
+    EXPECT_EQ((**taken)[1][0], step);
+    EXPECT_TRUE(absl::IsInvalidArgument(receive(6, 0, 0, {9}))) << "the worker computes with it";
+    EXPECT_EQ((**taken)[0][0], 1);
+    values.Release();
+  }
+  // The chief's program sets it; the version stays as it is.
+  ASSERT_TRUE(receive(5, 0, 1, {7}).ok());
+  const auto taken = values.Take(5);
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_EQ((**taken)[0][1], 7);
+  EXPECT_EQ((**taken)[1][0], 5);
+}
+
 TEST_F(ReceivedValuesTest, AVersionThatIsReplacedMakesRoom) {
   ReceiveAll(3);
   const float* const third = (**values_.Take(3))[0];

@@ -214,6 +214,7 @@ grpc::ByteBuffer EncodeStepReply(const StepReplyFrame& frame) {
   if (!frame.finish_message.empty()) writer.AddBytes(Reply::kFinishMessageFieldNumber, frame.finish_message);
   writer.AddNumber(Reply::kEstimatesStepFieldNumber, frame.estimates_step);
   if (frame.values_memory) writer.AddMessage(Reply::kValuesMemoryFieldNumber, *frame.values_memory);
+  if (frame.constants_memory) writer.AddMessage(Reply::kConstantsMemoryFieldNumber, *frame.constants_memory);
   if (frame.ring) writer.AddMessage(Reply::kRingFieldNumber, *frame.ring);
   if (frame.settings) writer.AddMessage(Reply::kSettingsFieldNumber, *frame.settings);
   for (const StepPiece& piece : frame.values) {
@@ -282,6 +283,7 @@ absl::Status DecodeStepReply(const grpc::ByteBuffer& buffer, Decoded<StepReplyFr
   frame.finish_message = small.finish_message();
   frame.estimates_step = small.estimates_step();
   if (small.has_values_memory()) frame.values_memory = std::move(*small.mutable_values_memory());
+  if (small.has_constants_memory()) frame.constants_memory = std::move(*small.mutable_constants_memory());
   if (small.has_ring()) frame.ring = std::move(*small.mutable_ring());
   if (small.has_settings()) frame.settings = std::move(*small.mutable_settings());
   return absl::OkStatus();

@@ -106,6 +106,7 @@ v1::StepReply ToProto(const StepReplyFrame& frame) {
   reply.set_finished(frame.finished);
   reply.set_finish_message(frame.finish_message);
   if (frame.values_memory) *reply.mutable_values_memory() = *frame.values_memory;
+  if (frame.constants_memory) *reply.mutable_constants_memory() = *frame.constants_memory;
   if (frame.ring) *reply.mutable_ring() = *frame.ring;
   if (frame.settings) *reply.mutable_settings() = *frame.settings;
   return reply;
@@ -191,6 +192,7 @@ class FrameMaker {
     frame.finished = random_.Coin();
     frame.finish_message = random_.Ascii(random_.Below(20));
     if (random_.Coin()) frame.values_memory = Memory();
+    if (random_.Coin()) frame.constants_memory = Memory();
     if (random_.Coin()) frame.ring = Memory();
     if (random_.Coin()) frame.settings.emplace().set_batch_size(random_.Number());
     return frame;

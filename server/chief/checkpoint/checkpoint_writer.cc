@@ -11,6 +11,7 @@ namespace {
 
 uint64_t BytesOf(const VariableStore::Snapshot& snapshot) {
   uint64_t bytes = snapshot.values->size();
+  if (snapshot.constants != nullptr) bytes += snapshot.constants->size();
   for (const auto& slot : snapshot.optimizer_state) bytes += slot->size();
   for (const auto& estimate : *snapshot.estimates) bytes += estimate->size();
   return bytes;

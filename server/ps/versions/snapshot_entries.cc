@@ -51,7 +51,8 @@ std::vector<SnapshotEntry> EntriesOf(const VariableSnapshot& snapshot) {
     const ParameterLayout::Variable& variable = snapshot.layout->variables()[i];
     const std::vector<std::string>& state_names = (*snapshot.state_names)[i];
     const std::string& name = variable.spec.name();
-    entries.push_back(EntryOf(name, variable, Source::kValues, 0));
+    entries.push_back(EntryOf(name, variable, variable.constant ? Source::kConstants : Source::kValues, 0));
+    if (variable.constant) entries.back().flat_offset -= snapshot.layout->constants_offset();
     if (!variable.spec.trainable()) continue;
     for (size_t k = 0; k < state_names.size(); ++k) {
       entries.push_back(EntryOf(OptimizerStateKey(name, state_names[k]), variable, Source::kOptimizerState, k));
@@ -72,6 +73,8 @@ absl::string_view BytesOf(const VariableSnapshot& snapshot, const SnapshotEntry&
   switch (entry.source) {
     case Source::kValues:
       return BytesOfArray(*snapshot.values, entry);
+    case Source::kConstants:
+      return BytesOfArray(*snapshot.constants, entry);
     case Source::kOptimizerState:
       return BytesOfArray(*snapshot.optimizer_state[entry.index], entry);
     case Source::kEstimates:

@@ -15,7 +15,7 @@ namespace lockstep {
 
 // A tensor of a snapshot, as stored in a checkpoint and returned to readers. A value type.
 struct SnapshotEntry {
-  enum class Source { kValues, kOptimizerState, kEstimates, kScalar, kGlobalStep };
+  enum class Source { kValues, kConstants, kOptimizerState, kEstimates, kScalar, kGlobalStep };
 
   // The key in a checkpoint (checkpoint_keys.h).
   std::string key;
@@ -25,7 +25,7 @@ struct SnapshotEntry {
   Source source = Source::kValues;
   // Index of the array within the source, or of the scalar.
   size_t index = 0;
-  // Offset in the array, in elements.
+  // Offset in the array of the source, in elements.
   int64_t flat_offset = 0;
 };
 

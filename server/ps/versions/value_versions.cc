@@ -45,7 +45,12 @@ void Provide(AlignedBuffer* buffer, ThreadPool* pool) {
 }  // namespace
 
 FloatChunks PublishedValues::Segment(const ParameterLayout& layout, const ParameterLayout::Segment& segment) const {
-  if (encoded == nullptr || !layout.variables()[segment.variable].spec.trainable()) {
+  const ParameterLayout::Variable& variable = layout.variables()[segment.variable];
+  if (variable.constant) {
+    return FloatChunks(constants->flat->as<float>() + (segment.flat_offset - layout.constants_offset()),
+                       segment.elements);
+  }
+  if (encoded == nullptr || !variable.spec.trainable()) {
     return FloatChunks(flat->as<float>() + segment.flat_offset, segment.elements);
   }
   return FloatChunks(type, encoded->as<uint16_t>() + segment.flat_offset, segment.elements);
@@ -55,29 +60,54 @@ ValueVersions::ValueVersions(std::shared_ptr<const ParameterLayout> layout, v1::
                              bool shared)
     : layout_(std::move(layout)),
       type_(type),
-      pool_(static_cast<size_t>(layout_->flat_elements()) * sizeof(float), spare_versions, shared),
-      encoded_pool_(static_cast<size_t>(layout_->trained_elements()) * sizeof(uint16_t), spare_versions) {}
+      pool_(static_cast<size_t>(layout_->constants_offset()) * sizeof(float), spare_versions, shared),
+      encoded_pool_(static_cast<size_t>(layout_->trained_elements()) * sizeof(uint16_t), spare_versions),
+      shared_(shared) {}
 
 std::shared_ptr<const PublishedValues> ValueVersions::Publish(std::shared_ptr<const AlignedBuffer> flat,
                                                               std::shared_ptr<AlignedBuffer>* encoded) {
   if (type_ != v1::DT_FLOAT) *encoded = encoded_pool_.Get();
   auto published = std::make_shared<PublishedValues>();
   published->flat = std::move(flat);
+  published->constants = constants_;
   published->encoded = *encoded;
   published->type = type_;
   return published;
 }
 
+std::shared_ptr<ConstantValues> ValueVersions::NewConstants(std::vector<int64_t> editions) const {
+  auto constants = std::make_shared<ConstantValues>();
+  constants->editions = std::move(editions);
+  const size_t bytes = static_cast<size_t>(layout_->constant_elements()) * sizeof(float);
+  if (bytes > 0) {
+    constants->flat = std::make_shared<AlignedBuffer>(shared_ ? AlignedBuffer::Shared(bytes) : AlignedBuffer(bytes));
+  }
+  return constants;
+}
+
+float* ValueVersions::Current(int64_t flat_offset) {
+  const int64_t constant = flat_offset - layout_->constants_offset();
+  return constant < 0 || constants_->flat == nullptr ? values_->as<float>() + flat_offset
+                                                     : constants_->flat->as<float>() + constant;
+}
+
 void ValueVersions::Renew(ThreadPool* pool) {
+  std::vector<int64_t> editions(layout_->variables().size());
+  if (constants_ != nullptr) editions = constants_->editions;
+  for (int64_t& edition : editions) ++edition;
   // Releases the old buffers first, so that the pool can reuse them unless another thread holds them.
   published_ = nullptr;
   values_ = nullptr;
+  constants_ = nullptr;
   values_ = pool_.Get();
-  if (values_->handle() != nullptr && values_->size() >= kHugeBuffer) Provide(values_.get(), pool);
+  constants_ = NewConstants(std::move(editions));
+  for (AlignedBuffer* const buffer : {values_.get(), constants_->flat.get()}) {
+    if (buffer != nullptr && buffer->handle() != nullptr && buffer->size() >= kHugeBuffer) Provide(buffer, pool);
+  }
   // Clears the gaps between variables, which no other code writes.
   for (const auto& variable : layout_->variables()) {
-    std::fill(Current(variable.flat_offset + variable.elements),
-              Current(variable.flat_offset + ParameterLayout::Padded(variable.elements)), 0.0f);
+    std::fill_n(Current(variable.flat_offset) + variable.elements,
+                ParameterLayout::Padded(variable.elements) - variable.elements, 0.0f);
   }
 }
 
@@ -98,6 +128,15 @@ void ValueVersions::CopyCurrent() {
   values_ = std::move(copy);
 }
 
+void ValueVersions::CopyConstants(absl::Span<const int> variables) {
+  CHECK(next_values_ == nullptr) << "an update is in progress";
+  std::vector<int64_t> editions = constants_->editions;
+  for (const int variable : variables) ++editions[variable];
+  std::shared_ptr<ConstantValues> copy = NewConstants(std::move(editions));
+  std::memcpy(copy->flat->data(), constants_->flat->data(), constants_->flat->size());
+  constants_ = std::move(copy);
+}
+
 void ValueVersions::BeginUpdate() {
   CHECK(next_values_ == nullptr) << "an update is in progress";
   next_values_ = pool_.Get();
@@ -111,7 +150,7 @@ void ValueVersions::EncodeNext(const ParameterLayout::Segment& segment) {
 
 void ValueVersions::FoldUpdates(absl::Span<const std::vector<std::vector<float>>> updates) {
   for (const auto& variable : layout_->variables()) {
-    if (variable.spec.trainable()) continue;
+    if (variable.spec.trainable() || variable.constant) continue;
     std::memcpy(Next(variable.flat_offset), Current(variable.flat_offset),
                 static_cast<size_t>(variable.elements) * sizeof(float));
   }

@@ -15,10 +15,19 @@
 
 namespace lockstep {
 
+// The values of the constant variables, which all versions share until one of them is set. Immutable.
+struct ConstantValues {
+  // Flat float32 values, from ParameterLayout::constants_offset() on. Null if the model has no constant variable.
+  std::shared_ptr<AlignedBuffer> flat;
+  // A number for each variable, which grows whenever the variable is set.
+  std::vector<int64_t> editions;
+};
+
 // A version of all values, as sent to workers. Shared by all readers; immutable once the version is current.
 struct PublishedValues {
-  // Flat float32 values, which the chief updates and saves.
+  // Flat float32 values of all variables except the constant ones. The chief updates and saves these.
   std::shared_ptr<const AlignedBuffer> flat;
+  std::shared_ptr<const ConstantValues> constants;
   // The trainable variables rounded to `type`, a 16-bit type, at the same element offsets. Null if workers get float32.
   std::shared_ptr<const AlignedBuffer> encoded;
   v1::DataType type = v1::DT_FLOAT;
@@ -28,10 +37,11 @@ struct PublishedValues {
 };
 
 // The values of all variables: the current version and, during an update, the next one. An update writes a new buffer
-// while the current one, shared by threads that send or save it, stays unchanged. Life cycle: Renew, write the values
-// to Current(), PublishCurrent; then for every step BeginUpdate, EncodeNext for every trainable segment, FoldUpdates,
-// Commit. Thread-safety: Current, Next and EncodeNext may run on several threads for different segments. All other
-// methods, except const ones, are for one thread at a time, and not during those calls.
+// while the current one, shared by threads that send or save it, stays unchanged; versions share the constant
+// variables. Life cycle: Renew, write the values to Current(), PublishCurrent; then for every step BeginUpdate,
+// EncodeNext for every trainable segment, FoldUpdates, Commit. Thread-safety: Current, Next and EncodeNext may run on
+// several threads for different segments. All other methods, except const ones, are for one thread at a time, and not
+// during those calls.
 class ValueVersions {
  public:
   // Does not allocate memory yet. Workers get the values as `type`, a float type. At most `spare_versions` unused
@@ -43,19 +53,23 @@ class ValueVersions {
   void Renew(ThreadPool* pool);
   // The elements of the current version from `flat_offset` on. Only values that do not come from an update may be
   // written here; call PublishCurrent afterwards.
-  float* Current(int64_t flat_offset) { return values_->as<float>() + flat_offset; }
+  float* Current(int64_t flat_offset);
   void PublishCurrent();
-  // Replaces the current version by a copy of itself, for writing; call PublishCurrent afterwards. Call it between
-  // updates.
+  // Replaces the current version of all variables except the constant ones by a copy of itself, for writing; call
+  // PublishCurrent afterwards. Call it between updates.
   void CopyCurrent();
+  // Replaces the constant variables by a copy in the same way, for writing. The variables whose numbers are in
+  // `variables` get a new edition.
+  void CopyConstants(absl::Span<const int> variables);
 
   // Allocates the next version, not initialized.
   void BeginUpdate();
+  // Returns the elements of the next version from `flat_offset` on. They must not be in a constant variable.
   float* Next(int64_t flat_offset) { return next_values_->as<float>() + flat_offset; }
   // Rounds a final trainable segment of the next version for the workers.
   void EncodeNext(const ParameterLayout::Segment& segment);
-  // Writes the non-trainable variables of the next version: the current ones with `updates` folded in (one value for
-  // each update op, for each slot in slot order).
+  // Writes the variables of the next version that update ops name: the current ones with `updates` folded in (one value
+  // for each update op, for each slot in slot order).
   void FoldUpdates(absl::Span<const std::vector<std::vector<float>>> updates);
   // Makes the next version the current one.
   void Commit();
@@ -65,14 +79,17 @@ class ValueVersions {
   // Allocates the spare versions in advance, and adds them to `taken`.
   void TakeSpare(BufferPool::Buffers* taken);
 
-  // The flat array of the current version.
+  // The flat array of the current version, without the constant variables; and the constant variables.
   std::shared_ptr<const AlignedBuffer> current() const { return values_; }
+  std::shared_ptr<const ConstantValues> constants() const { return constants_; }
   // The current version as sent to workers.
   std::shared_ptr<const PublishedValues> published() const { return published_; }
   // The version that the update in progress writes. Null if there is none.
   std::shared_ptr<const PublishedValues> next_published() const { return next_published_; }
 
  private:
+  // Returns constant variables of these editions, not initialized.
+  std::shared_ptr<ConstantValues> NewConstants(std::vector<int64_t> editions) const;
   // Publishes `flat`, with memory for the encoded values, not initialized.
   std::shared_ptr<const PublishedValues> Publish(std::shared_ptr<const AlignedBuffer> flat,
                                                  std::shared_ptr<AlignedBuffer>* encoded);
@@ -81,7 +98,9 @@ class ValueVersions {
   const v1::DataType type_;
   BufferPool pool_;
   BufferPool encoded_pool_;
+  const bool shared_;
   std::shared_ptr<AlignedBuffer> values_;
+  std::shared_ptr<const ConstantValues> constants_;
   std::shared_ptr<const PublishedValues> published_;
   // The next version, during an update.
   std::shared_ptr<AlignedBuffer> next_values_;

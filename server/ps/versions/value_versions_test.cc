@@ -120,6 +120,40 @@ TEST_F(ValueVersionsTest, WorkersGetTrainableSegmentsRounded) {
   expect(0.3f);
 }
 
+TEST_F(ValueVersionsTest, VersionsShareConstants) {
+  v1::ModelSpec model;
+  for (const auto& variable : layout_->variables()) *model.add_variables() = variable.spec;
+  model.add_update_ops()->set_variable("count");
+  const auto layout = std::make_shared<ParameterLayout>(ParameterLayout::Create(model).value());
+  const ParameterLayout::Variable& mean = layout->variables()[1];
+  ASSERT_TRUE(mean.constant);
+  ValueVersions values(layout, v1::DT_FLOAT, kSpare, false);
+  values.Renew(/*pool=*/nullptr);
+  for (const auto& variable : layout->variables()) {
+    std::fill_n(values.Current(variable.flat_offset), variable.elements, 0.1f);
+  }
+  values.PublishCurrent();
+  const auto before = values.published();
+  EXPECT_EQ(before->flat->size(), static_cast<size_t>(layout->constants_offset()) * sizeof(float));
+  Update(&values, 3);
+  const auto after = values.published();
+  EXPECT_NE(after->flat, before->flat);
+  EXPECT_EQ(after->constants, before->constants) << "an update copies nothing of them";
+  values.CopyConstants({1});
+  values.Current(mean.flat_offset)[1] = 7;
+  values.PublishCurrent();
+  const auto set = values.published();
+  EXPECT_EQ(set->flat, after->flat);
+  EXPECT_GT(set->constants->editions[1], after->constants->editions[1]);
+  const ParameterLayout::Segment& segment = layout->segments()[mean.first_segment];
+  EXPECT_EQ(set->Segment(*layout, segment).Contiguous(1, 1)[0], 7);
+  EXPECT_EQ(before->Segment(*layout, segment).Contiguous(1, 1)[0], 0.1f);
+  Update(&values, 4);
+  EXPECT_EQ(values.published()->constants, set->constants);
+  values.Renew(/*pool=*/nullptr);
+  EXPECT_GT(values.constants()->editions[1], set->constants->editions[1]) << "a number stands for one value";
+}
+
 TEST_F(ValueVersionsTest, TakeTurnsInTwoBuffers) {
   ValueVersions values(layout_, v1::DT_BFLOAT16, kSpare, false);
   Start(&values);

@@ -29,7 +29,9 @@ struct VariableSnapshot {
   // The names of each variable's states; state k of any variable lies in optimizer_state[k], as values do.
   std::shared_ptr<const std::vector<std::vector<std::string>>> state_names;
   std::vector<OptimizerScalar> scalars;
+  // The values of all variables except the constant ones, and the constant variables (ConstantValues).
   std::shared_ptr<const AlignedBuffer> values;
+  std::shared_ptr<const AlignedBuffer> constants;
   std::vector<std::shared_ptr<const AlignedBuffer>> optimizer_state;
   std::shared_ptr<const GradientEstimates> estimates;
   // A serialized v1::SessionState; empty if no program keeps state.

@@ -12,6 +12,13 @@ namespace {
 // Values in one reply frame: large enough to cost few writes, small enough that the first arrives early.
 constexpr int64_t kFrameElements = 1 << 20;
 
+// Pins `memory`, which keeps the values of `step` and the constant variables alive.
+std::shared_ptr<const void> PinVersion(int64_t step, const StepShard& shard, const PinHolder& stream,
+                                       std::shared_ptr<const void> memory, VersionPins* pins) {
+  if (shard.layout().constant_elements() > 0) memory = pins->PinConstants(stream, std::move(memory));
+  return pins->Pin(step, stream, std::move(memory));
+}
+
 // A worker in the chief's process reads the values where they are.
 class InProcessDelivery : public ValueDelivery {
  public:
@@ -57,6 +64,8 @@ class StreamedDelivery : public ValueDelivery {
     std::vector<int> order;
   };
   Version PresentVersion() const { return {shard_.step(), shard_.values(), shard_.segment_order()}; }
+  // Adds what the worker lacks of the version that a token gets to the reply, or of the next version if `is_ahead`.
+  void FillVersion(bool is_ahead, StepReplyFrame* reply);
   bool FillEstimates(const StepToken& token, StepReplyFrame* reply);
 
   const PinHolder stream_;
@@ -89,17 +98,32 @@ absl::optional<int64_t> StreamedDelivery::Fill(const absl::optional<StepToken>& 
   const int64_t step = begun_ ? begun_->step : shard_.step();
   // A worker that has a token needs nothing of the next version before it has sent its contribution.
   const bool may_run_ahead = !token && shard_.num_finished_segments() > 0;
-  if (values_.Advance(step, may_run_ahead) == step) {
-    begun_ ? values_.Fill(begun_->order, begun_->values, reply)
-           : values_.Fill(shard_.segment_order(), shard_.values(), reply);
+  const bool is_ahead = values_.Advance(step, may_run_ahead) != step;
+  if (!token) {
+    FillVersion(is_ahead, reply);
+    return absl::nullopt;
+  }
+  const std::shared_ptr<const PublishedValues> values = begun_ ? begun_->values : shard_.values();
+  // Without a token, no constant variables are sent: the worker may still compute with those that it has.
+  if (values_.FillConstants(*values, reply)) {
+    reply->values_owner = pins_->PinConstants(stream_, std::move(reply->values_owner));
+  } else {
+    FillVersion(is_ahead, reply);
+  }
+  if (!values_.holds(step) || !values_.HoldsConstants(*values)) return absl::nullopt;
+  return FillEstimates(*token, reply) ? absl::make_optional(step) : absl::nullopt;
+}
+
+void StreamedDelivery::FillVersion(bool is_ahead, StepReplyFrame* reply) {
+  if (begun_ && !is_ahead) {
+    values_.Fill(begun_->order, begun_->values, reply);
+  } else if (!is_ahead) {
+    values_.Fill(shard_.segment_order(), shard_.values(), reply);
   } else if (auto next = shard_.next_values(); next != nullptr && !begun_) {
     values_.Fill(shard_.finished_segments(), std::move(next), reply);
   }
-  if (!reply->values.empty()) {
-    reply->values_owner = pins_->Pin(reply->values_step, stream_, std::move(reply->values_owner));
-  }
-  if (!token || !values_.holds(step) || !FillEstimates(*token, reply)) return absl::nullopt;
-  return step;
+  if (reply->values.empty()) return;
+  reply->values_owner = PinVersion(reply->values_step, shard_, stream_, std::move(reply->values_owner), pins_);
 }
 
 bool StreamedDelivery::HasEarlyValues() const {
@@ -151,12 +175,24 @@ absl::optional<int64_t> MappedDelivery::Fill(const absl::optional<StepToken>& to
 void MappedDelivery::Attach(const StepToken& token, StepReplyFrame* reply) {
   if (streams()) return streamed_.Attach(token, reply);
   reply->values_memory = *shard_.values_memory();
+  if (shard_.constants_memory() != nullptr) reply->constants_memory = *shard_.constants_memory();
   auto values = shard_.values();
   const PublishedValues* const pinned = values.get();
-  values_ = {pins_->Pin(shard_.step(), stream_, std::move(values)), pinned};
+  values_ = {PinVersion(shard_.step(), shard_, stream_, std::move(values), pins_), pinned};
 }
 
 }  // namespace
+
+ValueSender::ValueSender(const ParameterLayout* layout) : layout_(*layout) {
+  for (size_t i = 0; i < layout_.variables().size(); ++i) {
+    const ParameterLayout::Variable& variable = layout_.variables()[i];
+    if (variable.constant) {
+      constants_.push_back({static_cast<int>(i)});
+    } else {
+      num_changing_segments_ += static_cast<size_t>(variable.num_segments);
+    }
+  }
+}
 
 int64_t ValueSender::Advance(int64_t step, bool may_run_ahead) {
   const int64_t wanted = Wanted(step, may_run_ahead);
@@ -174,7 +210,7 @@ bool ValueSender::HasNext(int64_t step, bool may_run_ahead, size_t num_final) co
   const int64_t version = std::max(wanted, step_);
   if (version == step_ && !again_.empty()) return true;
   const size_t sent = version == step_ ? cursor_ : 0;
-  return sent < (version == step ? layout_.segments().size() : num_final);
+  return sent < (version == step ? num_changing_segments_ : num_final);
 }
 
 void ValueSender::SendAgain(int64_t step, absl::Span<const int> order, absl::Span<const int> segments) {
@@ -194,6 +230,27 @@ bool ValueSender::Add(int segment, const PublishedValues& values, int64_t* eleme
   piece.content = values.Segment(layout_, place);
   reply->values.push_back(std::move(piece));
   return true;
+}
+
+bool ValueSender::HoldsConstants(const PublishedValues& values) const {
+  return constants_.empty() || held_constants_.lock() == values.constants;
+}
+
+bool ValueSender::FillConstants(const PublishedValues& values, StepReplyFrame* reply) {
+  if (HoldsConstants(values)) return false;
+  reply->values_step = step_;
+  reply->values_owner = values.constants;
+  int64_t elements = 0;
+  for (Constant& constant : constants_) {
+    const ParameterLayout::Variable& variable = layout_.variables()[constant.variable];
+    const int64_t edition = values.constants->editions[constant.variable];
+    if (constant.edition != edition) constant = {constant.variable, edition};
+    for (; constant.segments < variable.num_segments; ++constant.segments) {
+      if (!Add(variable.first_segment + constant.segments, values, &elements, reply)) return true;
+    }
+  }
+  held_constants_ = values.constants;
+  return elements > 0;
 }
 
 void ValueSender::Fill(absl::Span<const int> final_segments, std::shared_ptr<const PublishedValues> values,
@@ -220,10 +277,12 @@ std::unique_ptr<ValueDelivery> NewValueDelivery(ValuePath path, const PinHolder&
 
 size_t MaxOldVersions(const StepShard& shard, int64_t bytes, int64_t slots) {
   const Compression& compression = shard.compression();
-  int64_t element_bytes = sizeof(float);
-  if (compression.values != v1::DT_FLOAT) element_bytes += sizeof(uint16_t);
-  if (compression.top_k > 0) element_bytes += slots * static_cast<int64_t>(sizeof(float));
-  const int64_t version_bytes = std::max<int64_t>(1, shard.layout().flat_elements() * element_bytes);
+  const ParameterLayout& layout = shard.layout();
+  int64_t trained_bytes = 0;  // for each trained element, in addition to its value
+  if (compression.values != v1::DT_FLOAT) trained_bytes += sizeof(uint16_t);
+  if (compression.top_k > 0) trained_bytes += slots * static_cast<int64_t>(sizeof(float));
+  const int64_t version_bytes =
+      layout.constants_offset() * static_cast<int64_t>(sizeof(float)) + layout.trained_elements() * trained_bytes;
   return static_cast<size_t>(std::max(kMinOldVersions, bytes / version_bytes));
 }
 

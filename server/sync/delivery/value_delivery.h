@@ -20,11 +20,12 @@ namespace lockstep {
 
 // Sends the variables' values to one worker, version by version, one version for each step. Each segment of a version
 // is sent once, in the order in which the segments became final; those of the next version are sent while it is still
-// being made. A worker keeps the newest complete version while a later one arrives (ReceivedValues). Not thread-safe.
+// being made. A worker keeps the newest complete version while a later one arrives (ReceivedValues). The constant
+// variables belong to no version: each is sent once, and again after it was set. Not thread-safe.
 class ValueSender {
  public:
   // `layout` must outlive this.
-  explicit ValueSender(const ParameterLayout* layout) : layout_(*layout) {}
+  explicit ValueSender(const ParameterLayout* layout);
 
   // Returns the version to send from now on at global step `step`: that of `step` until it is complete, then, if
   // `may_run_ahead`, that of step + 1.
@@ -38,20 +39,38 @@ class ValueSender {
   // order in which they became final.
   void Fill(absl::Span<const int> final_segments, std::shared_ptr<const PublishedValues> values, StepReplyFrame* reply);
 
+  // Adds the constant variables of `values` that the worker lacks to a reply, up to one frame. Returns false if none is
+  // missing. The frame keeps no version alive, because a slow link may take the constant variables while many steps are
+  // committed.
+  bool FillConstants(const PublishedValues& values, StepReplyFrame* reply);
+
   // Makes Fill send segments again, because the version of `step`, whose segments became final in this order, now has
   // other values in `segments`. Affects only those that were already sent.
   void SendAgain(int64_t step, absl::Span<const int> order, absl::Span<const int> segments);
 
-  // Returns true if the worker has all values of the version of `step`.
+  // Returns true if the worker has all values of the version of `step`, except perhaps the constant variables.
   bool holds(int64_t step) const { return step == held_step_ || (step == step_ && complete()); }
+  // Returns true if the worker has the constant variables of `values`.
+  bool HoldsConstants(const PublishedValues& values) const;
 
  private:
-  bool complete() const { return cursor_ == layout_.segments().size() && again_.empty(); }
+  // The part of a constant variable that was sent.
+  struct Constant {
+    int variable = 0;
+    int64_t edition = -1;  // ConstantValues::editions
+    int segments = 0;
+  };
+
+  bool complete() const { return cursor_ == num_changing_segments_ && again_.empty(); }
   // Adds the segment to the reply, which has `elements`, unless it is full.
   bool Add(int segment, const PublishedValues& values, int64_t* elements, StepReplyFrame* reply) const;
   int64_t Wanted(int64_t step, bool may_run_ahead) const { return may_run_ahead && holds(step) ? step + 1 : step; }
 
   const ParameterLayout& layout_;
+  size_t num_changing_segments_ = 0;
+  std::vector<Constant> constants_;
+  // The constant variables' values that were sent completely.
+  std::weak_ptr<const ConstantValues> held_constants_;
   // The version that is being sent, and the number of its segments that were sent.
   int64_t step_ = -1;
   size_t cursor_ = 0;

@@ -1,10 +1,12 @@
 #include "lockstep/server/sync/delivery/value_delivery.h"
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/memory/shared_memory.h"
 #include "lockstep/server/ps/variable_store.h"
 #include "lockstep/server/sync/shard/local_shard.h"
 
@@ -25,6 +27,9 @@ class ValueDeliveryTest : public ::testing::Test {
     )",
                                                               &model));
     model.mutable_variables(0)->set_shape(0, elements);
+    v1::ModelSpec constants;
+    ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(constants_, &constants));
+    model.MergeFrom(constants);
     zeros_.resize(elements);
     ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {} learning_rate { initial: 1 }", &optimizer));
     Compression compression;
@@ -50,6 +55,7 @@ class ValueDeliveryTest : public ::testing::Test {
   }
   static StepToken TokenOf(int64_t step) { return {step, {0, 1}}; }
 
+  std::string constants_;  // more variables
   std::vector<float> zeros_;
   std::unique_ptr<VariableStore> store_;
   std::unique_ptr<LocalShard> shard_;
@@ -174,6 +180,94 @@ TEST_F(ValueDeliveryTest, AVersionWithoutSharedMemoryIsStreamed) {
   EXPECT_FALSE(reply.values_memory);
   Sum(0);
   EXPECT_TRUE(delivery_->HasEarlyValues());
+}
+
+class ConstantDeliveryTest : public ValueDeliveryTest {
+ protected:
+  ConstantDeliveryTest() { constants_ = R"pb(variables { name: "base" dtype: DT_FLOAT shape: 4 })pb"; }
+  // Sets "base" between two steps.
+  void Assign(float value, ValueDelivery* delivery) {
+    shard_->Abort();
+    store_->DropUpdate();
+    ASSERT_TRUE(store_->Assign({{"base", Tensor::FromValues<float>({4}, {value, 0, 0, 0})}}).ok());
+    delivery->OnValuesSet({shard_->layout().variables()[2].first_segment});
+    sums_ = shard_->Begin(shard_->step());
+    sums_->AddReports({v1::SlotReport()});
+  }
+};
+
+TEST_F(ConstantDeliveryTest, ATokenWaitsForConstantsThatWereSet) {
+  Start(ValuePath::kStreamed);
+  StepReplyFrame first;
+  EXPECT_FALSE(delivery_->Fill(TokenOf(0), &first));
+  EXPECT_EQ(first.values.size(), 1u) << "the constant variable, alone";
+  EXPECT_EQ(first.values_owner.get(), store_->published()->constants.get()) << "it keeps no version";
+  StepReplyFrame rest;
+  ASSERT_TRUE(delivery_->Fill(TokenOf(0), &rest));
+  EXPECT_EQ(rest.values.size(), 2u);
+  delivery_->Attach(TokenOf(0), &rest);
+  for (const int64_t variable : {0, 1}) Sum(variable);
+  Commit();
+  StepReplyFrame second;
+  ASSERT_TRUE(delivery_->Fill(TokenOf(1), &second));
+  EXPECT_EQ(second.values.size(), 2u) << "without the constant variable";
+  Assign(5, delivery_.get());
+  StepReplyFrame again;
+  ASSERT_TRUE(delivery_->Fill(TokenOf(1), &again));
+  ASSERT_EQ(again.values.size(), 1u);
+  EXPECT_EQ(again.values[0].variable, 2);
+  EXPECT_EQ(again.values[0].content.Contiguous(0, 1)[0], 5);
+}
+
+TEST_F(ConstantDeliveryTest, NoConstantsComeWithoutAToken) {
+  Start(ValuePath::kStreamed);
+  StepReplyFrame constants, values, early, again;
+  EXPECT_FALSE(delivery_->Fill(TokenOf(0), &constants));
+  ASSERT_TRUE(delivery_->Fill(TokenOf(0), &values));
+  delivery_->Attach(TokenOf(0), &values);
+  Assign(5, delivery_.get());
+  Sum(1);
+  EXPECT_TRUE(delivery_->HasEarlyValues());
+  EXPECT_FALSE(delivery_->Fill(absl::nullopt, &early));
+  ASSERT_EQ(early.values.size(), 1u);
+  EXPECT_EQ(early.values[0].variable, 1) << "the worker computes with the constant variable";
+  ASSERT_TRUE(delivery_->Fill(TokenOf(0), &again));
+  ASSERT_EQ(again.values.size(), 1u);
+  EXPECT_EQ(again.values[0].variable, 2);
+}
+
+TEST_F(ConstantDeliveryTest, AVersionThatIsFinishedKeepsItsConstants) {
+  Start(ValuePath::kStreamed, /*share_values=*/false, /*top_k=*/0, /*elements=*/(1 << 20) + 1);
+  const auto finishes = NewValueDelivery(ValuePath::kStreamed, {kSession, {}}, shard_.get(), &pins_,
+                                         /*finishes_versions=*/true);
+  StepReplyFrame constants, part, rest, next;
+  EXPECT_FALSE(finishes->Fill(TokenOf(0), &constants));
+  EXPECT_FALSE(finishes->Fill(TokenOf(0), &part)) << "more than a frame takes";
+  for (const int64_t variable : {0, 1}) Sum(variable);
+  Commit();
+  Assign(5, finishes.get());
+  EXPECT_EQ(finishes->Fill(TokenOf(0), &rest), 0);
+  for (const StepPiece& piece : rest.values) EXPECT_NE(piece.variable, 2);
+  finishes->Attach(TokenOf(0), &rest);
+  EXPECT_FALSE(finishes->Fill(TokenOf(1), &next));
+  ASSERT_EQ(next.values.size(), 1u);
+  EXPECT_EQ(next.values[0].content.Contiguous(0, 1)[0], 5);
+}
+
+TEST_F(ConstantDeliveryTest, MappedConstantsHaveTheirOwnMemory) {
+  Start(ValuePath::kShared, /*share_values=*/true);
+  StepReplyFrame first, second, third;
+  ASSERT_TRUE(delivery_->Fill(TokenOf(0), &first));
+  delivery_->Attach(TokenOf(0), &first);
+  ASSERT_TRUE(first.constants_memory);
+  for (const int64_t variable : {0, 1}) Sum(variable);
+  Commit();
+  delivery_->Attach(TokenOf(1), &second);
+  EXPECT_FALSE(IsSameMemory(*second.values_memory, *first.values_memory));
+  EXPECT_TRUE(IsSameMemory(*second.constants_memory, *first.constants_memory));
+  Assign(5, delivery_.get());
+  delivery_->Attach(TokenOf(1), &third);
+  EXPECT_FALSE(IsSameMemory(*third.constants_memory, *first.constants_memory));
 }
 
 TEST_F(ValueDeliveryTest, KeepsAtLeastTwoOldVersions) {

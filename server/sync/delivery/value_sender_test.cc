@@ -129,6 +129,109 @@ TEST_F(ValueSenderTest, StartsAgainWhenAVersionIsOverBeforeItWasSent) {
   EXPECT_TRUE(feed_.holds(9));
 }
 
+// "w" is trained, "base" has two segments and "scale" one; both are constant.
+class ConstantSenderTest : public ::testing::Test {
+ protected:
+  ConstantSenderTest() {
+    v1::ModelSpec model;
+    EXPECT_TRUE(
+        google::protobuf::TextFormat::ParseFromString(R"pb(
+                                                        variables { name: "base" dtype: DT_FLOAT shape: 65537 }
+                                                        variables { name: "w" dtype: DT_FLOAT shape: 2 trainable: true }
+                                                        variables { name: "scale" dtype: DT_FLOAT })pb",
+                                                      &model));
+    layout_ = ParameterLayout::Create(model).value();
+  }
+  // A version whose constant variables have these editions.
+  std::shared_ptr<const PublishedValues> Version(int64_t base, int64_t scale) const {
+    auto constants = std::make_shared<ConstantValues>();
+    constants->flat = std::make_shared<AlignedBuffer>(static_cast<size_t>(layout_.constant_elements()) * sizeof(float));
+    constants->editions = {base, 0, scale};
+    auto values = std::make_shared<PublishedValues>();
+    values->flat = std::make_shared<AlignedBuffer>(static_cast<size_t>(layout_.constants_offset()) * sizeof(float));
+    values->constants = constants;
+    return values;
+  }
+  // Sends what is missing of a version. Returns the variables of the pieces.
+  static std::vector<int64_t> Fill(ValueSender* sender, const std::shared_ptr<const PublishedValues>& values) {
+    std::vector<int64_t> variables;
+    for (size_t before = 1; variables.size() != before;) {
+      before = variables.size();
+      StepReplyFrame reply;
+      const bool constants = sender->FillConstants(*values, &reply);
+      if (!constants) sender->Fill({2}, values, &reply);
+      for (const StepPiece& piece : reply.values) {
+        EXPECT_EQ(constants, piece.variable != 1) << "frames of their own";
+        variables.push_back(piece.variable);
+      }
+    }
+    return variables;
+  }
+
+  ParameterLayout layout_;
+};
+
+TEST_F(ConstantSenderTest, SendsConstantsOnce) {
+  ValueSender sender(&layout_);
+  const auto first = Version(0, 0);
+  sender.Advance(7, false);
+  EXPECT_FALSE(sender.HoldsConstants(*first));
+  EXPECT_THAT(Fill(&sender, first), ElementsAre(0, 0, 2, 1));
+  EXPECT_TRUE(sender.HoldsConstants(*first));
+  for (const int64_t step : {8, 9}) {
+    auto later = std::make_shared<PublishedValues>(*first);
+    later->flat = Version(0, 0)->flat;
+    sender.Advance(step, false);
+    EXPECT_TRUE(sender.HoldsConstants(*later));
+    EXPECT_THAT(Fill(&sender, later), ElementsAre(1));
+  }
+}
+
+TEST_F(ConstantSenderTest, SendsAConstantThatWasSet) {
+  ValueSender sender(&layout_);
+  sender.Advance(7, false);
+  Fill(&sender, Version(0, 0));
+  const auto set = Version(0, 1);
+  EXPECT_FALSE(sender.HoldsConstants(*set));
+  EXPECT_TRUE(sender.holds(7)) << "the rest of the version is the same";
+  EXPECT_THAT(Fill(&sender, set), ElementsAre(2));
+  EXPECT_TRUE(sender.HoldsConstants(*set));
+  EXPECT_THAT(Fill(&sender, Version(5, 1)), ElementsAre(0, 0));
+}
+
+// A token of an older version needs the constants of its time.
+TEST_F(ConstantSenderTest, SendsTheConstantsOfTheVersion) {
+  ValueSender sender(&layout_);
+  const auto before = Version(0, 0), after = Version(1, 0);
+  sender.Advance(7, false);
+  Fill(&sender, after);
+  EXPECT_FALSE(sender.HoldsConstants(*before));
+  EXPECT_THAT(Fill(&sender, before), ElementsAre(0, 0));
+  EXPECT_FALSE(sender.HoldsConstants(*after));
+}
+
+TEST_F(ConstantSenderTest, KeepsConstantsOfAnOvertakenVersion) {
+  v1::ModelSpec model;
+  *model.add_variables() = layout_.variables()[0].spec;
+  *model.add_variables() = layout_.variables()[1].spec;
+  model.mutable_variables(0)->set_shape(0, 20 * kSegment);
+  layout_ = ParameterLayout::Create(model).value();
+  ValueSender sender(&layout_);
+  const auto values = Version(0, 0);
+  StepReplyFrame first, second, third;
+  sender.Advance(7, false);
+  EXPECT_TRUE(sender.FillConstants(*values, &first));
+  EXPECT_EQ(ElementsOf(first), 16 * kSegment);
+  EXPECT_EQ(first.values_owner.get(), values->constants.get()) << "it keeps no version";
+  sender.Advance(9, false);
+  EXPECT_TRUE(sender.FillConstants(*values, &second));
+  EXPECT_EQ(ElementsOf(second), 4 * kSegment);
+  EXPECT_FALSE(sender.FillConstants(*values, &third));
+  sender.Fill({20}, values, &third);
+  EXPECT_EQ(ElementsOf(third), 2);
+  EXPECT_TRUE(sender.holds(9) && sender.HoldsConstants(*values));
+}
+
 TEST(ValueSenderFrameTest, CutsLargeVersionsIntoFrames) {
   const ParameterLayout layout = LayoutOf(20 * kSegment);
   ValueSender feed(&layout);

@@ -2,13 +2,10 @@
 
 #include <algorithm>
 #include <iterator>
-#include <set>
-#include <utility>
 
 namespace lockstep {
 
-std::shared_ptr<const void> VersionPins::Pin(int64_t version, const PinHolder& holder,
-                                             std::shared_ptr<const void> memory) {
+std::shared_ptr<const void> PinList::Pin(int64_t version, const PinHolder& holder, std::shared_ptr<const void> memory) {
   if (records_.size() >= drop_at_) {
     DropExpired();
     drop_at_ = std::max<size_t>(64, 2 * records_.size());
@@ -20,28 +17,30 @@ std::shared_ptr<const void> VersionPins::Pin(int64_t version, const PinHolder& h
   return pin;
 }
 
-void VersionPins::DropExpired() {
+void PinList::DropExpired() {
   const auto expired = [](const Record& record) { return record.pin.expired(); };
   records_.erase(std::remove_if(records_.begin(), records_.end(), expired), records_.end());
 }
 
-std::vector<PinHolder> VersionPins::FindExcess(int64_t current) {
+void PinList::FindExcess(int64_t current, PinHolders* excess) {
   DropExpired();
   const int64_t newest = current + replaced_;
   std::set<int64_t> old;
   for (const Record& record : records_) {
     if (record.version < newest) old.insert(record.version);
   }
-  if (old.size() <= max_old_) return {};
+  if (old.size() <= max_old_) return;
   const int64_t first_kept = max_old_ == 0 ? newest : *std::prev(old.end(), static_cast<std::ptrdiff_t>(max_old_));
-  const auto before = [](const PinHolder& a, const PinHolder& b) {
-    return a.session != b.session ? a.session < b.session : a.stream.owner_before(b.stream);
-  };
-  std::set<PinHolder, decltype(before)> holders(before);
   for (const Record& record : records_) {
-    if (record.version < first_kept) holders.insert(record.holder);
+    if (record.version < first_kept) excess->insert(record.holder);
   }
-  return {holders.begin(), holders.end()};
+}
+
+std::vector<PinHolder> VersionPins::FindExcess(int64_t current) {
+  PinHolders excess;
+  values_.FindExcess(current, &excess);
+  constants_.FindExcess(/*current=*/0, &excess);
+  return {excess.begin(), excess.end()};
 }
 
 }  // namespace lockstep

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 namespace lockstep {
@@ -16,24 +18,26 @@ struct PinHolder {
   std::weak_ptr<StepListener> stream;
 };
 
-// Records the streams that keep versions of the values alive, by unread replies or because their workers compute with
-// the chief's memory. Finds the streams that must end to limit the number of old versions. A pin lives until the last
-// copy of the pointer that Pin returned is gone, even if its stream has ended. Not thread-safe; pins may be dropped on
-// any thread, and may outlive this.
-class VersionPins {
+// Orders the holders of pins by session, then by stream.
+struct PinHolderOrder {
+  bool operator()(const PinHolder& a, const PinHolder& b) const {
+    return a.session != b.session ? a.session < b.session : a.stream.owner_before(b.stream);
+  }
+};
+using PinHolders = std::set<PinHolder, PinHolderOrder>;
+
+// Records the pins of one kind of memory, which has versions. Not thread-safe.
+class PinList {
  public:
   // `max_old` is the number of old versions that may be kept, by any number of streams each.
-  explicit VersionPins(size_t max_old) : max_old_(max_old) {}
+  explicit PinList(size_t max_old) : max_old_(max_old) {}
 
   // Keeps `memory`, which belongs to `version`, alive for a stream.
   std::shared_ptr<const void> Pin(int64_t version, const PinHolder& holder, std::shared_ptr<const void> memory);
-
   // Notes that the current version has new memory from now on: earlier pins of it count as an older version.
   void OnCurrentReplaced() { ++replaced_; }
-
-  // Returns the streams that keep a version older than `current` and older than the newest `max_old` old versions. Each
-  // appears once, ordered by session.
-  std::vector<PinHolder> FindExcess(int64_t current);
+  // Adds the streams that keep a version older than `current` and older than the newest `max_old` old versions.
+  void FindExcess(int64_t current, PinHolders* excess);
 
  private:
   struct Record {
@@ -49,6 +53,40 @@ class VersionPins {
   std::vector<Record> records_;
   // Size of records_ at which expired records are dropped.
   size_t drop_at_ = 64;
+};
+
+// Records the streams that keep versions of the values alive, by unread replies or because their workers compute with
+// the chief's memory. Finds the streams that must end to limit the number of old versions. A pin lives until the last
+// copy of the pointer that Pin returned is gone, even if its stream has ended. Not thread-safe; pins may be dropped on
+// any thread, and may outlive this.
+class VersionPins {
+ public:
+  // `max_old` is the number of old versions of the values that may be kept, by any number of streams each.
+  explicit VersionPins(size_t max_old) : values_(max_old) {}
+
+  // Keeps `memory`, which belongs to `version`, alive for a stream.
+  std::shared_ptr<const void> Pin(int64_t version, const PinHolder& holder, std::shared_ptr<const void> memory) {
+    return values_.Pin(version, holder, std::move(memory));
+  }
+  // Keeps `memory`, which has the current values of the constant variables, alive for a stream. These values belong to
+  // no version: they are old once they are replaced, and kMaxOldConstants old ones may be kept.
+  std::shared_ptr<const void> PinConstants(const PinHolder& holder, std::shared_ptr<const void> memory) {
+    return constants_.Pin(/*version=*/0, holder, std::move(memory));
+  }
+  static constexpr size_t kMaxOldConstants = 2;
+
+  // Notes that the current version has new memory from now on: earlier pins of it count as an older version.
+  void OnCurrentReplaced() { values_.OnCurrentReplaced(); }
+  // Notes that the constant variables have new memory from now on: earlier pins of them count as old.
+  void OnConstantsReplaced() { constants_.OnCurrentReplaced(); }
+
+  // Returns the streams that keep a version older than `current` and older than the newest `max_old` old versions, or
+  // constant variables older than the newest kMaxOldConstants old ones. Each appears once, ordered by session.
+  std::vector<PinHolder> FindExcess(int64_t current);
+
+ private:
+  PinList values_;
+  PinList constants_{kMaxOldConstants};
 };
 
 }  // namespace lockstep

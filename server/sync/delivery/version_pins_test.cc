@@ -46,6 +46,18 @@ TEST(VersionPinsTest, TheSessionsThatKeepTheOldestVersionsAreFound) {
   EXPECT_THAT(Excess(&pins, 4), ElementsAre(1, 2)) << "of 0 to 3 the newest two may be kept";
 }
 
+TEST(VersionPinsTest, ConstantsAreOldOnceTheyAreReplaced) {
+  VersionPins pins(0);
+  const auto memory = std::make_shared<int>();
+  std::vector<std::shared_ptr<const void>> kept;
+  for (uint64_t session = 1; session <= 4; ++session) {
+    kept.push_back(pins.PinConstants({session, {}}, memory));
+    EXPECT_EQ(Excess(&pins, /*current=*/1000).size(), session == 4 ? 1 : 0) << "steps do not matter";
+    pins.OnConstantsReplaced();
+  }
+  EXPECT_THAT(Excess(&pins, 1000), ElementsAre(1, 2)) << "of four replaced ones the newest two may be kept";
+}
+
 TEST(VersionPinsTest, WhoHasLetGoOfAVersionDoesNotAnswerForOthers) {
   VersionPins pins(1);
   const auto memory = std::make_shared<int>();

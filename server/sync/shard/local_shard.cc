@@ -45,7 +45,12 @@ struct LocalShard::FreeList {
 
 LocalShard::LocalShard(VariableStore* store, int64_t slots, const LocalShardOptions& options)
     : store_(store), slots_(slots), options_(options), free_list_(std::make_shared<FreeList>()) {
-  for (size_t i = 0; i < layout().segments().size(); ++i) segment_order_.push_back(static_cast<int>(i));
+  for (size_t i = 0; i < layout().segments().size(); ++i) {
+    const ParameterLayout::Variable& variable = layout().variables()[layout().segments()[i].variable];
+    if (variable.constant) continue;
+    segment_order_.push_back(static_cast<int>(i));
+    if (!variable.spec.trainable()) updated_segments_.push_back(static_cast<int>(i));
+  }
 }
 
 std::shared_ptr<LocalShard::Sums> LocalShard::NewSums() {
@@ -95,10 +100,7 @@ StepShard::Committed LocalShard::Commit() {
   committed.summaries = set.TakeSummaries();
   committed.metrics = set.TakeMetrics();
   set.TakeFinishedSegments(&segment_order_);
-  for (size_t i = 0; i < layout().segments().size(); ++i) {
-    const bool trainable = layout().variables()[layout().segments()[i].variable].spec.trainable();
-    if (!trainable) segment_order_.push_back(static_cast<int>(i));
-  }
+  segment_order_.insert(segment_order_.end(), updated_segments_.begin(), updated_segments_.end());
   if (options_.skips_non_finite) committed.skipped = sums_->FindNonFinite({0, slots_});
   if (committed.skipped) {
     store_->SkipUpdate();
@@ -112,6 +114,16 @@ StepShard::Committed LocalShard::Commit() {
 void LocalShard::GiveUp() {
   sums_.reset();
   store_->DropUpdate();
+}
+
+const v1::SharedMemoryHandle* LocalShard::values_memory() const {
+  const bool has_constants = layout().constant_elements() > 0;
+  return has_constants && constants_memory() == nullptr ? nullptr : store_->values()->handle();
+}
+
+const v1::SharedMemoryHandle* LocalShard::constants_memory() const {
+  const AlignedBuffer* const constants = store_->published()->constants->flat.get();
+  return constants == nullptr ? nullptr : constants->handle();
 }
 
 std::shared_ptr<const PublishedValues> LocalShard::next_values() const {

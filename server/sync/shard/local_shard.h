@@ -46,7 +46,8 @@ class LocalShard : public StepShard {
   VariableSnapshot TakeSnapshot() const override { return store_->TakeSnapshot(); }
   std::shared_ptr<const PublishedValues> values() const override { return store_->published(); }
   const std::vector<int>& segment_order() const override { return segment_order_; }
-  const v1::SharedMemoryHandle* values_memory() const override { return store_->values()->handle(); }
+  const v1::SharedMemoryHandle* values_memory() const override;
+  const v1::SharedMemoryHandle* constants_memory() const override;
   std::shared_ptr<const GradientEstimates> estimates() const override { return store_->estimates(); }
   std::shared_ptr<const PublishedValues> next_values() const override;
   std::vector<int> finished_segments() const override;
@@ -64,6 +65,7 @@ class LocalShard : public StepShard {
   const LocalShardOptions options_;
   const std::shared_ptr<FreeList> free_list_;
   std::vector<int> segment_order_;
+  std::vector<int> updated_segments_;  // of the variables that update ops name
   // The sums of the update in progress; null if there is none.
   std::shared_ptr<Sums> sums_;
 };

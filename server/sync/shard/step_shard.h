@@ -98,11 +98,15 @@ class StepShard {
   // Returns the state at step(), also while an update is in progress.
   virtual VariableSnapshot TakeSnapshot() const = 0;
 
-  // Return the values at step() as workers get them, and their segments in the order in which they became final.
+  // Return the values at step() as workers get them, and the segments of all but the constant variables in the order in
+  // which they became final.
   virtual std::shared_ptr<const PublishedValues> values() const = 0;
   virtual const std::vector<int>& segment_order() const = 0;
-  // Returns the memory where other processes may map the values; null if they cannot.
+  // Return the memory where other processes may map the values: the values of all but the constant variables, and the
+  // constant variables. Both are null if other processes cannot map them. The second is also null if there are no
+  // constant variables.
   virtual const v1::SharedMemoryHandle* values_memory() const = 0;
+  virtual const v1::SharedMemoryHandle* constants_memory() const = 0;
   // Returns, with top-k compression, the estimates of the slots' gradients at step(), zeros at step 0. Otherwise empty.
   virtual std::shared_ptr<const GradientEstimates> estimates() const = 0;
   // Return the values that the update in progress writes, null if there is none, and those of their segments that are

@@ -51,7 +51,9 @@ const v1::ModelSpec& Model() {
     CHECK(google::protobuf::TextFormat::ParseFromString(
         R"pb(variables { name: "a" dtype: DT_FLOAT shape: 3 trainable: true }
              variables { name: "mean" dtype: DT_FLOAT shape: 2 }
-             variables { name: "b" dtype: DT_FLOAT trainable: true })pb",
+             variables { name: "b" dtype: DT_FLOAT trainable: true }
+             variables { name: "fixed" dtype: DT_FLOAT shape: 2 }
+             update_ops { variable: "mean" })pb",
         parsed));
     return parsed;
   }();
@@ -89,10 +91,15 @@ bool Run(absl::string_view input) {
     for (const float* const estimate : assignment->estimates) Touch(estimate, layout.trained_elements());
     if (!(bits & 4)) continue;
     // The values of the token must stay unchanged whatever arrives meanwhile.
-    std::vector<float> before(assignment->values[0], assignment->values[0] + layout.variables()[0].elements);
-    std::memset(channel.GradientBuffer(0), 0xff, before.size() * sizeof(float));
+    std::vector<std::vector<float>> before;
+    for (size_t i = 0; i < assignment->values.size(); ++i) {
+      before.emplace_back(assignment->values[i], assignment->values[i] + layout.variables()[i].elements);
+    }
+    std::memset(channel.GradientBuffer(0), 0xff, before[0].size() * sizeof(float));
     const absl::Status sent = channel.SendGradient(0);
-    CHECK(std::memcmp(before.data(), assignment->values[0], before.size() * sizeof(float)) == 0);
+    for (size_t i = 0; i < before.size(); ++i) {
+      CHECK(std::memcmp(before[i].data(), assignment->values[i], before[i].size() * sizeof(float)) == 0);
+    }
     if (!sent.ok()) return false;
   }
 }
@@ -116,7 +123,7 @@ std::vector<std::string> Seeds() {
   };
   StepReplyFrame values;
   values.values_step = 4;
-  values.values = {piece(0, {numbers, 3}), piece(1, {numbers, 2}), piece(2, {numbers, 1})};
+  values.values = {piece(0, {numbers, 3}), piece(1, {numbers, 2}), piece(2, {numbers, 1}), piece(3, {numbers, 2})};
   StepReplyFrame rounded_values = values;
   rounded_values.values[0].content = FloatChunks(v1::DT_BFLOAT16, rounded, 3);
   rounded_values.values[2].content = FloatChunks(v1::DT_BFLOAT16, rounded, 1);
@@ -147,6 +154,7 @@ std::vector<std::string> Seeds() {
   };
   StepReplyFrame next_values = values, next_token = token;
   next_values.values_step = 5;
+  next_values.values.pop_back();  // a worker has the constant variable
   next_token.token->set_step(5);
   return {joined('\4', {values, token, next_values, next_token, finished}), joined('\0', {values, token, finished}),
           joined('\1', {rounded_values, token, token}), joined('\2', {values, estimates, token, finished}),
