@@ -121,7 +121,11 @@ void Judge::OnFrame(const std::shared_ptr<Call>& stream, const StepFrame& frame)
 void Judge::OnReply(Process* chief, const std::shared_ptr<Call>& stream, const StepReplyFrame& reply) {
   CheckStaleness();
   if (staleness_ != nullptr) staleness_->OnReply(stream, reply, world_->now());
-  if (reply.values_owner != nullptr) lent_.push_back({chief, reply.values_step, reply.values_owner});
+  // A frame with constant variables keeps no version alive.
+  const bool has_version = reply.values.empty() || !IsConstant(reply.values.front().variable);
+  if (reply.values_owner != nullptr && has_version) {
+    lent_.push_back({chief, reply.values_step, reply.values_owner});
+  }
   if (!reply.token) return;
   int64_t* const step = &serving_[chief];
   if (reply.token->step() >= ledger_.recorded_end() && !taken_over_ && !continued_) {

@@ -35,14 +35,19 @@ train::NamedTensor Assigned(const std::string& name) {
   return train::NamedFloats(name, {static_cast<int64_t>(values.size())}, values).value();
 }
 
-// Draws two variables, or one and its optimizer state. A reader that sees one of them must see the other.
+// Draws two variables, or one and its optimizer state, constant ones among them. A reader that sees one of them must
+// see the other.
 std::vector<train::NamedTensor> DrawAssignment(const config::v1::RunSpec& config, uint64_t draw) {
   const std::string state = StateNames(config.optimizer()).back();
-  switch (draw % 3) {
+  switch (draw % 5) {
     case 0:
       return {Assigned("a"), Assigned("a" + state)};
     case 1:
       return {Assigned("b"), Assigned("counter")};
+    case 2:
+      return {Assigned("fixed")};
+    case 3:
+      return {Assigned("scale"), Assigned("c")};
     default:
       return {Assigned("c" + state), Assigned("b")};
   }

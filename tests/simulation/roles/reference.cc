@@ -26,10 +26,13 @@ namespace {
 
 constexpr int kTrainable = 3;
 constexpr int kCounter = 3;
-// The second variable is larger than a message copies, so it is sent without a copy.
-constexpr int kElements[] = {5, 140, 2, 2};
-constexpr const char* kNames[] = {"a", "b", "c", "counter"};
-constexpr float kInitial[] = {0.5f, 0, -0.25f, 0};
+// The first of two constant variables, on which all gradients depend. Only an assignment changes them.
+constexpr int kConstant = 4;
+constexpr int kVariables = 6;
+// The second variable and the first constant are larger than a message copies, so they are sent without a copy.
+constexpr int kElements[] = {5, 140, 2, 2, 130, 1};
+constexpr const char* kNames[] = {"a", "b", "c", "counter", "fixed", "scale"};
+constexpr float kInitial[] = {0.5f, 0, -0.25f, 0, 0.125f, 1};
 constexpr const char* kPowers[] = {"beta1_power", "beta2_power"};
 // The size of the configured data, which no worker reads.
 constexpr int64_t kExamples = 4096;
@@ -45,7 +48,8 @@ float Noise(const SlotKey& key, int variable, int element) {
 float GradientAt(const SlotKey& key, VariableValues values, int64_t batch_size, int variable, int element) {
   const float own = values[variable][element];
   const float other = values[(variable + 1) % kTrainable][0];
-  return own * 0.3f - other * 0.1f + Noise(key, variable, element) * static_cast<float>(batch_size);
+  const float fixed = values[kConstant][element % kElements[kConstant]] * values[kConstant + 1][0];
+  return own * 0.3f - other * 0.1f + fixed * 0.01f + Noise(key, variable, element) * static_cast<float>(batch_size);
 }
 
 // Returns the small integer that a slot adds; a float holds the sum exactly.
@@ -128,7 +132,7 @@ uint64_t BitsOf(double loss) {
 const v1::ModelSpec& TinyModelSpec() {
   static const v1::ModelSpec* const spec = [] {
     auto* model = new v1::ModelSpec;
-    for (int i = 0; i <= kCounter; ++i) {
+    for (int i = 0; i < kVariables; ++i) {
       v1::VariableSpec* const variable = model->add_variables();
       variable->set_name(kNames[i]);
       variable->set_dtype(v1::DT_FLOAT);
@@ -143,6 +147,8 @@ const v1::ModelSpec& TinyModelSpec() {
   }();
   return *spec;
 }
+
+bool IsConstant(int64_t variable) { return variable >= kConstant; }
 
 std::string RunRules::Describe() const {
   std::string text;
@@ -217,7 +223,7 @@ Workload NewTinyWorkload(const config::v1::RunSpec& config, const RunRules& rule
 
 std::vector<float> AssignedValues(const std::string& name) {
   std::vector<float> values;
-  for (int v = 0; v <= kCounter; ++v) {
+  for (int v = 0; v < kVariables; ++v) {
     const absl::string_view variable = absl::string_view(name).substr(0, name.find('/'));
     if (variable != kNames[v]) continue;
     for (int i = 0; i < kElements[v]; ++i) values.push_back(static_cast<float>(name.size()) - 0.125f * i);
@@ -258,7 +264,7 @@ Reference::Reference(const config::v1::RunSpec& config, const RunRules& rules, R
 
 Reference::State Reference::First() const {
   State first;
-  for (int i = 0; i <= kCounter; ++i) first.values.emplace_back(kElements[i], kInitial[i]);
+  for (int i = 0; i < kVariables; ++i) first.values.emplace_back(kElements[i], kInitial[i]);
   first.slots.resize(state_names_.size());
   for (Values& slot : first.slots) {
     for (int i = 0; i < kTrainable; ++i) slot.emplace_back(kElements[i], 0.0f);
@@ -311,7 +317,7 @@ void Reference::Assign(int64_t step, State* state) const {
   for (const RunChanges::Assignment& assignment : changes_.assignments) {
     if (assignment.step != step) continue;
     for (const std::string& name : assignment.variables) {
-      for (int v = 0; v <= kCounter; ++v) {
+      for (int v = 0; v < kVariables; ++v) {
         if (name == kNames[v]) state->values[v] = AssignedValues(name);
         for (size_t k = 0; k < state_names_.size() && v < kTrainable; ++k) {
           if (name == absl::StrCat(kNames[v], state_names_[k])) state->slots[k][v] = AssignedValues(name);
@@ -418,7 +424,7 @@ absl::Status Reference::CheckValues(int64_t step, VariableValues values) const {
 }
 
 absl::Status Reference::CheckValues(const State& state, int64_t step, VariableValues values) const {
-  for (int v = 0; v <= kCounter; ++v) {
+  for (int v = 0; v < kVariables; ++v) {
     RETURN_IF_ERROR(Compare(step, kNames[v], values[v], state.values[v]));
   }
   return absl::OkStatus();
@@ -441,7 +447,7 @@ absl::Status Reference::CheckNamed(const State& state, int64_t step,
                                               ", in the undisturbed run ", state.powers[i]));
     }
     const size_t slash = named.name.find('/');
-    for (int v = 0; v <= kCounter; ++v) {
+    for (int v = 0; v < kVariables; ++v) {
       if (absl::string_view(named.name).substr(0, slash) != kNames[v]) continue;
       const Values* wanted = slash == std::string::npos ? &state.values : nullptr;
       for (size_t k = 0; k < state_names_.size() && wanted == nullptr; ++k) {
@@ -454,7 +460,7 @@ absl::Status Reference::CheckNamed(const State& state, int64_t step,
 }
 
 bool Reference::AreCanaryValues(VariableValues values) const {
-  for (int v = 0; v <= kCounter; ++v) {
+  for (int v = 0; v < kVariables; ++v) {
     if (!IsSame(values[v], canary_[v])) return false;
   }
   return true;
@@ -484,7 +490,7 @@ absl::Status Reference::CheckSessionState(int64_t step, const v1::SessionState& 
 absl::StatusOr<std::vector<train::NamedTensor>> Reference::ReadNamed(const BundleReader& reader) const {
   RETURN_IF_ERROR(reader.Verify());
   std::vector<train::NamedTensor> values;
-  for (int v = -1; v <= kCounter; ++v) {
+  for (int v = -1; v < kVariables; ++v) {
     const std::string name = v < 0 ? "global_step" : kNames[v];
     ASSIGN_OR_RETURN(Tensor value, reader.Read(name));
     values.push_back({name, std::move(value)});

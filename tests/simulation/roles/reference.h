@@ -90,8 +90,11 @@ RunChanges ChangesOf(const config::v1::RunSpec& config);
 RunChanges ChangesOf(const v1::RunRecord& record);
 
 // The model of a life. It has a few numbers whose gradient depends on the step, the slot, each other and chance, so
-// that any contribution that is lost, doubled or mixed up changes them, and a counter to which every slot adds.
+// that any contribution that is lost, doubled or mixed up changes them, a counter to which every slot adds, and
+// constant variables.
 const v1::ModelSpec& TinyModelSpec();
+// Returns true if the variable is constant.
+bool IsConstant(int64_t variable);
 
 // Callbacks of the worker that computes the model.
 struct ComputeHooks {
