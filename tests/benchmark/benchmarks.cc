@@ -58,8 +58,8 @@ struct Flags {
 
 // The groups, in the order in which they are measured. Some fork processes; after "stragglers", which starts many
 // threads, none does.
-const std::vector<std::string> kGroups = {"step",      "training", "saving",   "start",   "memory",
-                                          "chief_cpu", "tls",      "recovery", "kernels", "stragglers"};
+const std::vector<std::string> kGroups = {"step",      "frozen", "training", "saving",  "start",     "memory",
+                                          "chief_cpu", "tls",    "recovery", "kernels", "stragglers"};
 const std::vector<std::string> kPeerGroups = {"peers", "models", "products"};
 
 bool ParseNumbers(const std::string& text, std::vector<int64_t>* out) {
@@ -184,6 +184,7 @@ absl::Status MeasureGroup(const std::string& group, const Flags& flags, const st
     return MeasureStragglers(stragglers, report);
   }
   step.sizes = {4096, 2678824};
+  if (group == "frozen") return MeasureFrozen(step, report);
   if (group == "tls") return MeasureTls(step, report);
   step.workers = {1, 2, 4, 8, 16};
   return MeasureChiefCpu(step, report);
@@ -249,7 +250,7 @@ void Declare(Flags* declared, CommandLine* parser) {
   command_line.AddFlag("tls", "", "measure the cost of TLS, as with --only=tls", &flags.tls);
   command_line.AddFlag("json", "FILE", "also write the results as JSON", &flags.json);
   command_line.AddFlag("plot", "FILE",
-                       "also draw the results (SVG), except saving, start, memory and recovery; needs "
+                       "also draw the results (SVG), except frozen, saving, start, memory and recovery; needs "
                        "python3-matplotlib",
                        &flags.plot);
   command_line.AddFlag("plot_with", "FILE,...", "JSON files of other runs for the same picture", &flags.plot_with);

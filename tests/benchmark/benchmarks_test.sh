@@ -37,7 +37,7 @@ expect() {
   }
 }
 
-for group in step training saving start memory "chief CPU" TLS recovery kernels stragglers; do
+for group in step frozen training saving start memory "chief CPU" TLS recovery kernels stragglers; do
   expect "^${group} " "${table}"
   expect "\"group\": \"${group}\"" "${report}"
 done
@@ -53,6 +53,7 @@ for policy in ASYNC FIRST_ARRIVALS; do
 done
 expect "16 workers" "${table}"
 expect '<= .* (met|MISSED)' "${table}"
+expect "^frozen  *2.68 MB and 100 MB frozen, tcp .*bytes .*<= .* (met|MISSED)" "${table}"
 for what in "one of 2 workers killed" "one of 2 workers halted" "chief killed, and started again"; do
   expect "^recovery  *${what} .*<= .* (met|MISSED)" "${table}"
 done

@@ -68,6 +68,7 @@ absl::Status Contest::TakeTurns(double seconds) {
       turn.milliseconds = timing->seconds_per_step * 1e3;
       turn.server_cpu_milliseconds = timing->server_cpu_per_step * 1e3;
       turn.cpu_milliseconds = (timing->server_cpu_per_step + contestant.workers * timing->worker_cpu_per_step) * 1e3;
+      turn.bytes = timing->bytes_per_step;
       contestant.turns.push_back(turn);
     }
   }

@@ -20,6 +20,8 @@ struct Turn {
   // Processor time of all processes together, and of the server.
   double cpu_milliseconds = 0;
   double server_cpu_milliseconds = 0;
+  // Bytes that the workers received, if ExchangeSpec::counts_bytes.
+  double bytes = 0;
 };
 
 // Compares ways of doing a step. They take turns, in another order in each round, so that all of them run under the

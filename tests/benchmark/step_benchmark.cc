@@ -28,6 +28,11 @@ constexpr double kLargeRawBar = 1.2;
 constexpr double kRoundTripBar = 1.3;
 // TLS costs about 0.5 ns for each byte at each end.
 constexpr double kTlsCpuBar = 3.2;
+// Constant variables travel once, so they cost nothing in a step. The rest is noise.
+constexpr int64_t kFrozenBytes = 100 * kMegabyte;
+constexpr double kFrozenBar = 1.1;
+// Applies to large models. The number of frames in a step varies, and a frame's header is 0.1 % of a small model.
+constexpr double kFrozenBytesBar = 1.001;
 
 void AddVariable(const std::string& name, std::vector<int64_t> shape, v1::ModelSpec* model) {
   v1::VariableSpec* const variable = model->add_variables();
@@ -54,6 +59,7 @@ v1::ModelSpec ModelOfSize(int64_t bytes) {
 double Milliseconds(const Turn& turn) { return turn.milliseconds; }
 double CpuMilliseconds(const Turn& turn) { return turn.cpu_milliseconds; }
 double ServerCpuMilliseconds(const Turn& turn) { return turn.server_cpu_milliseconds; }
+double Bytes(const Turn& turn) { return turn.bytes; }
 
 void SetBar(int64_t bytes, const std::string& against, int workers, Row* row) {
   if (against == "raw sockets" && bytes >= kMegabyte)
@@ -112,6 +118,39 @@ absl::Status MeasureOne(const StepBenchmarkOptions& options, int64_t bytes, int 
   return absl::OkStatus();
 }
 
+absl::Status MeasureOneFrozen(const StepBenchmarkOptions& options, int64_t bytes, Wire wire, Report* report) {
+  ExchangeSpec without;
+  without.model = ModelOfSize(bytes);
+  without.unix_socket = wire == Wire::kUnix;
+  without.share_memory = wire == Wire::kSharedMemory;
+  without.one_processor = bytes < kMegabyte;
+  without.counts_bytes = !without.share_memory;  // values in shared memory do not travel
+  without.directory = options.directory;
+  without.step_threads = options.step_threads;
+  ExchangeSpec with = without;
+  AddVariable("frozen", {kFrozenBytes / static_cast<int64_t>(sizeof(float))}, &with.model);
+  with.model.mutable_variables(with.model.variables_size() - 1)->set_trainable(false);
+  Contest contest(kTurnSeconds);
+  RETURN_IF_ERROR(contest.Enter("with 100 MB frozen", LockstepExchange(), with));
+  RETURN_IF_ERROR(contest.Enter("without", LockstepExchange(), without));
+  RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
+  const auto add_row = [&](const char* unit, Contest::Quantity quantity) {
+    Row* const row = report->add_row();
+    row->set_group("frozen");
+    row->set_what(absl::StrCat(BytesText(bytes), " and 100 MB frozen, ", NameOf(wire)));
+    row->set_unit(unit);
+    row->set_against(contest.name(1));
+    contest.Fill({0}, {1}, quantity, row);
+    return row;
+  };
+  add_row("ms", Milliseconds)->set_at_most(kFrozenBar);
+  add_row("chief's CPU ms", ServerCpuMilliseconds)->set_at_most(kFrozenBar);
+  if (!without.counts_bytes) return absl::OkStatus();
+  Row* const sent = add_row("bytes", Bytes);
+  if (bytes >= kMegabyte) sent->set_at_most(kFrozenBytesBar);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status MeasureSteps(const StepBenchmarkOptions& options, Report* report) {
@@ -144,6 +183,13 @@ absl::Status MeasureTls(const StepBenchmarkOptions& options, Report* report) {
       if (measure == &CpuMilliseconds && bytes >= kMegabyte) row->set_at_most(kTlsCpuBar);
       contest.Fill({0}, {1}, measure, row);
     }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MeasureFrozen(const StepBenchmarkOptions& options, Report* report) {
+  for (const Wire wire : options.wires) {
+    for (const int64_t bytes : options.sizes) RETURN_IF_ERROR(MeasureOneFrozen(options, bytes, wire, report));
   }
   return absl::OkStatus();
 }

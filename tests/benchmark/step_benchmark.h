@@ -37,6 +37,11 @@ absl::Status MeasureSteps(const StepBenchmarkOptions& options, Report* report);
 // Compares the exchange over TCP with TLS to the exchange without, in time and in processor time.
 absl::Status MeasureTls(const StepBenchmarkOptions& options, Report* report);
 
+// Compares the exchange of a model that has constant variables of 100 MB in addition, such as the frozen body of a
+// network, to the exchange of the model without them: in time, in the chief's processor time, and, unless they share
+// memory, in the bytes that the worker receives.
+absl::Status MeasureFrozen(const StepBenchmarkOptions& options, Report* report);
+
 // Measures the processor time of the chief per step and worker, at `sizes`, for each number of `workers`.
 absl::Status MeasureChiefCpu(const StepBenchmarkOptions& options, Report* report);
 

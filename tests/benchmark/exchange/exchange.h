@@ -1,6 +1,7 @@
 #ifndef LOCKSTEP_TESTS_BENCHMARK_EXCHANGE_EXCHANGE_H_
 #define LOCKSTEP_TESTS_BENCHMARK_EXCHANGE_EXCHANGE_H_
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -27,6 +28,8 @@ struct ExchangeSpec {
   // If true, all processes run on one processor. For exchanges whose processes do not run at the same time: the time
   // then does not depend on whether the scheduler puts both ends on the same processor.
   bool one_processor = false;
+  // If true, workers count the bytes that they receive.
+  bool counts_bytes = false;
   // The number of the chief's step threads.
   int step_threads = 2;
   // An existing folder for the unix socket.
@@ -55,6 +58,9 @@ class ExchangeWorker {
   virtual absl::Status Step(int n) = 0;
   // Helps another worker that is late, after this worker's own steps. Does nothing by default.
   virtual absl::Status HelpOthers() { return absl::OkStatus(); }
+  // Returns the bytes that were sent to all workers so far, or 0 if they are not known. Only for
+  // ExchangeSpec::counts_bytes, because it costs a call.
+  virtual absl::StatusOr<int64_t> BytesSent() { return int64_t{0}; }
 };
 
 // An implementation of the exchange.

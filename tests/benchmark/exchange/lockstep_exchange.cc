@@ -25,8 +25,10 @@ class LockstepWorker : public ExchangeWorker {
     client.credentials = Credentials(spec.worker_tls_dir);
     ASSIGN_OR_RETURN(worker->session_, LockstepSession::Open(NewGrpcChiefClient(address, client), spec.model, index));
     ASSIGN_OR_RETURN(const ParameterLayout layout, ParameterLayout::Create(spec.model));
-    for (const auto& variable : layout.variables()) {
-      worker->gradients_.push_back({{}, static_cast<size_t>(variable.elements) * sizeof(float)});
+    for (size_t i = 0; i < layout.variables().size(); ++i) {
+      const auto& variable = layout.variables()[i];
+      if (!variable.spec.trainable()) continue;
+      worker->gradients_.push_back({static_cast<int>(i), {}, static_cast<size_t>(variable.elements) * sizeof(float)});
     }
     LockstepWorker* const self = worker.get();
     worker->compute_ = [self](const StepChannel::Assignment& assignment) { return self->Send(assignment.token); };
@@ -38,6 +40,7 @@ class LockstepWorker : public ExchangeWorker {
 
   absl::Status Step(int n) override { return session_->Step(n, compute_); }
   absl::Status HelpOthers() override { return session_->TakePendingStep(compute_); }
+  absl::StatusOr<int64_t> BytesSent() override { return session_->BytesSent(); }
 
  private:
   absl::Status Send(const v1::Token& token) {
@@ -48,18 +51,19 @@ class LockstepWorker : public ExchangeWorker {
       reports_[i].set_loss(1.0f);
     }
     RETURN_IF_ERROR(session_->channel()->SendReports(reports_));
-    for (int i = static_cast<int>(gradients_.size()) - 1; i >= 0; --i) {
-      Gradient& gradient = gradients_[static_cast<size_t>(i)];
-      float* const buffer = session_->channel()->GradientBuffer(i);
+    for (size_t i = gradients_.size(); i-- > 0;) {
+      Gradient& gradient = gradients_[i];
+      float* const buffer = session_->channel()->GradientBuffer(gradient.variable);
       // Gradients and values are all zeros. Replies in this buffer are zeros too, so it is cleared only once, and
       // Lockstep writes no more than the other systems.
       if (gradient.buffers.insert(buffer).second) std::memset(buffer, 0, gradient.bytes);
-      RETURN_IF_ERROR(session_->channel()->SendGradient(i));
+      RETURN_IF_ERROR(session_->channel()->SendGradient(gradient.variable));
     }
     return absl::OkStatus();
   }
 
   struct Gradient {
+    int variable = 0;
     std::set<const float*> buffers;  // buffers that have been cleared
     size_t bytes = 0;
   };
@@ -67,7 +71,7 @@ class LockstepWorker : public ExchangeWorker {
   absl::Duration stagger_;
   std::unique_ptr<LockstepSession> session_;
   LockstepSession::Compute compute_;
-  std::vector<Gradient> gradients_;  // by variable
+  std::vector<Gradient> gradients_;  // of the trainable variables
   std::vector<v1::SlotReport> reports_;
 };
 

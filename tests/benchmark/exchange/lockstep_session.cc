@@ -151,6 +151,13 @@ absl::Status LockstepSession::TakePendingStep(const Compute& compute) {
   return Step(1, compute);
 }
 
+absl::StatusOr<int64_t> LockstepSession::BytesSent() const {
+  ASSIGN_OR_RETURN(const v1::RunStatus status, client_->GetStatus());
+  int64_t bytes = 0;
+  for (const v1::WorkerStatus& worker : status.worker()) bytes += worker.bytes_sent();
+  return bytes;
+}
+
 absl::Status LockstepSession::Step(int n, const Compute& compute) {
   target_ += n;
   while (assignment_.token.step() < target_) {

@@ -53,6 +53,8 @@ class LockstepSession {
   // Computes the step of the current token. Workers that have finished a turn keep their slots of the next step, and a
   // slow or late worker waits for these slots.
   absl::Status TakePendingStep(const Compute& compute);
+  // Returns the bytes that the chief has sent to all connected workers in their Step streams.
+  absl::StatusOr<int64_t> BytesSent() const;
 
  private:
   LockstepSession() = default;

@@ -37,6 +37,7 @@ struct Answer {
   double begin = 0;
   double end = 0;
   double cpu = 0;
+  double bytes = 0;  // received
   double peak_bytes = 0;
   char address[256] = "";
 };
@@ -104,6 +105,14 @@ absl::Status AwaitAnswer(int fd, Answer* answer) {
   Exit(absl::OkStatus());
 }
 
+// Returns 0 if the exchange counts no bytes.
+int64_t BytesSent(const ExchangeSpec& spec, ExchangeWorker* worker) {
+  if (!spec.counts_bytes) return 0;
+  const absl::StatusOr<int64_t> bytes = worker->BytesSent();
+  if (!bytes.ok()) Exit(bytes.status());
+  return *bytes;
+}
+
 [[noreturn]] void WorkerMain(const Exchange& exchange, const ExchangeSpec& spec, const std::string& address, int index,
                              int control) {
   auto worker = exchange.connect(spec, address, index);
@@ -113,14 +122,17 @@ absl::Status AwaitAnswer(int fd, Answer* answer) {
   while (Receive(control, &command)) {
     if (command.steps == 0) continue;
     absl::Status status = (*worker)->Step(command.warm_up);
+    if (!status.ok()) Exit(status);
     Answer answer;
+    const int64_t bytes_before = BytesSent(spec, worker->get());
     const double cpu_before = CpuSeconds();
     answer.begin = Now();
-    if (status.ok()) status = (*worker)->Step(command.steps);
+    status = (*worker)->Step(command.steps);
     answer.end = Now();
     answer.cpu = CpuSeconds() - cpu_before;
-    answer.peak_bytes = PeakBytes();
     if (!status.ok()) Exit(status);
+    answer.bytes = static_cast<double>(BytesSent(spec, worker->get()) - bytes_before);
+    answer.peak_bytes = PeakBytes();
     Send(control, answer);
     while (status.ok() && !IsReadable(control, kHelpAfterMs)) status = (*worker)->HelpOthers();
     if (!status.ok()) Exit(status);
@@ -214,6 +226,7 @@ absl::StatusOr<ProcessGroup::Timing> ProcessGroup::Run(int warm_up, int steps) {
     begin = i == 1 ? answer.begin : std::min(begin, answer.begin);
     end = std::max(end, answer.end);
     timing.worker_cpu_per_step += answer.cpu / steps / workers;
+    timing.bytes_per_step = std::max(timing.bytes_per_step, answer.bytes / steps);
     timing.worker_peak = std::max(timing.worker_peak, answer.peak_bytes);
   }
   for (size_t i = 1; i < processes_.size(); ++i) Send(processes_[i].control, Command());

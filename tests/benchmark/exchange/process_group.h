@@ -29,6 +29,8 @@ class ProcessGroup {
     double server_cpu_per_step = 0;
     // Processor time of a worker per step, the mean over the workers.
     double worker_cpu_per_step = 0;
+    // Bytes that all workers together received per step, if ExchangeSpec::counts_bytes.
+    double bytes_per_step = 0;
     // Peak resident sizes so far, in bytes.
     double server_peak = 0;
     double worker_peak = 0;
