@@ -16,9 +16,9 @@ SlotAudit::Options AuditOptions(const DeterministicPolicy::Options& options) {
 // The minimum time that a step waits for an audited copy, so that a processor that is busy for a moment does not lose
 // one.
 constexpr absl::Duration kLeastAuditWait = absl::Milliseconds(250);
-// A step that takes this many times as long as usual accepts any worker. If no worker is computing it, the usual time
-// is enough.
-constexpr double kLate = 4;
+// A step that takes this many times as long as usual accepts any worker. If no worker computes it, the usual time is
+// enough.
+constexpr int64_t kLate = 4;
 
 // Maximum number of slow workers without a slot to examine for each event.
 constexpr size_t kMostLate = 4;
@@ -53,8 +53,8 @@ DeterministicPolicy::Team DeterministicPolicy::FindTeam(const TokenLeases& lease
   Team team;
   const int64_t full = ledger_.Count(Rank::kFull, now);
   team.workers = full + ledger_.Count(Rank::kPart, now);
-  team.auditors = CountAuditors(now);
-  const double late = leases.empty() ? 1 : kLate;
+  if (audit_.enabled()) team.auditors = CountAuditors(now);
+  const int64_t late = leases.empty() ? 1 : kLate;
   team.equal = full == 0 || (opened_ && now - *opened_ > late * ledger_.usual_step());
   team.idle = leases.empty() && !ledger_.Waits(Rank::kFull) && !ledger_.Waits(Rank::kPart);
   if (team.equal || team.idle) team.workers = ledger_.CountAll(now);
@@ -106,15 +106,14 @@ void DeterministicPolicy::AssignRank(WorkerLedger::Rank rank, const Team& team, 
   const bool single = team.workers > slots_ || rank == WorkerLedger::kBackup;
   const size_t most_idle = !team.equal && rank == WorkerLedger::kPart ? kMostLate : static_cast<size_t>(-1);
   std::vector<uint64_t> idle;  // have computed what needs a copy themselves, or are too slow
-  while (idle.size() < most_idle &&
+  while (idle.size() < most_idle && ledger_.Waits(rank) &&
          ((free && queue_.AnyFree()) || queue_.AnyBackup(single, now) || audit_.Lacks(team.auditors))) {
-    const auto next = ledger_.TakeNext(rank);
-    if (!next) break;
-    const auto assignment = Take(*next, rank, team, leases, now);
+    const WorkerLedger::Next next = ledger_.TakeNext(rank);
+    const auto assignment = Take(next, rank, team, leases, now);
     if (assignment) {
       assignments->push_back(*assignment);
     } else {
-      idle.push_back(next->session);
+      idle.push_back(next.session);
     }
   }
   for (const uint64_t session : idle) ledger_.PutBack(session);
@@ -170,8 +169,10 @@ StepPolicy::Outcome DeterministicPolicy::OnContribution(const Contribution& cont
 
 bool DeterministicPolicy::Complete(bool summed, absl::Time now) {
   if (!summed) return false;
-  const absl::Duration patience = std::min(lease_, std::max(kLeastAuditWait, queue_.SlowAfter(1)));
-  if (audit_.enabled() && audit_.Waits(CountAuditors(now), patience, now)) return false;
+  if (audit_.enabled()) {
+    const absl::Duration patience = std::min(lease_, std::max(kLeastAuditWait, queue_.SlowAfter(1)));
+    if (audit_.Waits(CountAuditors(now), patience, now)) return false;
+  }
   ended_ = now;
   return true;
 }

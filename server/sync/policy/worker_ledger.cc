@@ -260,6 +260,12 @@ int64_t WorkerLedger::Count(Rank rank, absl::Time now) {
   return taking_part_[rank];
 }
 
+int64_t WorkerLedger::CountAll(absl::Time now) {
+  DropLapsed(now);
+  RankAll();
+  return taking_part_[kFull] + taking_part_[kPart] + taking_part_[kBackup];
+}
+
 int64_t WorkerLedger::CountAlive(absl::Time now) {
   DropLapsed(now);
   return std::count_if(entries_.begin(), entries_.end(), [this](const auto& worker) {
@@ -291,14 +297,13 @@ void WorkerLedger::PutBack(uint64_t session) {
   waiting_[entry.rank()].insert({-entry.contributed_step, session});
 }
 
-absl::optional<WorkerLedger::Next> WorkerLedger::TakeNext(Rank rank) {
+WorkerLedger::Next WorkerLedger::TakeNext(Rank rank) {
   Line& line = waiting_[rank];
-  if (line.empty()) return absl::nullopt;
   const auto first = line.front();
   const uint64_t session = first.second;
   line.erase(first);
   const Entry& entry = entries_.at(session);
-  return Next{session, entry.last_block, entry.last_step, entry.trusted};
+  return {session, entry.last_block, entry.last_step, entry.trusted};
 }
 
 int64_t WorkerLedger::SlotsInTime(uint64_t session, absl::Duration elapsed) const {

@@ -69,7 +69,7 @@ class WorkerLedger {
 
   // Returns the number of workers of this rank that take part, at their current speeds.
   int64_t Count(Rank rank, absl::Time now);
-  int64_t CountAll(absl::Time now) { return Count(kFull, now) + Count(kPart, now) + Count(kBackup, now); }
+  int64_t CountAll(absl::Time now);
   // Returns the number of workers that take part and are not in debt, so that a step may wait for their copies.
   int64_t CountTrusted(absl::Time now);
   // Returns the number of workers that have started and are heard from, whatever they compute or owe. O(N).
@@ -93,7 +93,8 @@ class WorkerLedger {
     int64_t last_step = -1;
     bool trusted = true;
   };
-  absl::optional<Next> TakeNext(Rank rank);
+  // Requires Waits(rank).
+  Next TakeNext(Rank rank);
   // Puts a worker back into line if there was no work for it.
   void PutBack(uint64_t session);
   // Returns the number of slots that a worker of kPart finishes before the others would have made the step, `elapsed`

@@ -36,7 +36,7 @@ class WorkerLedgerTest : public ::testing::Test {
   // Returns all waiting workers, in order.
   std::string TakeAll(WorkerLedger::Rank rank = WorkerLedger::kFull) {
     std::string order;
-    while (const auto next = ledger_.TakeNext(rank)) order += std::to_string(next->session) + " ";
+    while (ledger_.Waits(rank)) order += std::to_string(ledger_.TakeNext(rank).session) + " ";
     return order;
   }
 
@@ -67,7 +67,7 @@ TEST_F(WorkerLedgerTest, TheNextComesWithTheBlockThatItHadLast) {
   AddWaiting(1);
   Give(1, 0);
   Contribute(1);
-  EXPECT_EQ(ledger_.TakeNext(WorkerLedger::kFull)->last_block, (SlotBlock{0, 1}));
+  EXPECT_EQ(ledger_.TakeNext(WorkerLedger::kFull).last_block, (SlotBlock{0, 1}));
 }
 
 TEST_F(WorkerLedgerTest, OneThatIsNotHeardOfWhileItComputesTakesNoPart) {
