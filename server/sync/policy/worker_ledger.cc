@@ -52,11 +52,11 @@ void WorkerLedger::Leave(uint64_t session, const Entry& entry) {
 }
 
 void WorkerLedger::Update(uint64_t session, const WorkerState& worker) {
-  const auto added = entries_.try_emplace(session);
-  Entry& entry = added.first->second;
-  Entry next = entry;
+  const auto [it, added] = entries_.try_emplace(session);
+  Entry& entry = it->second;
+  Standing next = entry;
   next.waiting = worker.phase() == WorkerState::Phase::kWaiting;
-  if (next.waiting && !entry.waiting) next.waits_since = worker.heard();
+  if (next.waiting && !entry.waiting) entry.waits_since = worker.heard();
   next.awaits_token = worker.awaits_token();
   next.silent = worker.silent();
   next.left = worker.phase() == WorkerState::Phase::kLeft;
@@ -65,22 +65,22 @@ void WorkerLedger::Update(uint64_t session, const WorkerState& worker) {
   next.contributed_step = worker.contributed_step();
   if (next.awaits_token) next.passed = false;
   if (next.awaits_token || next.left) behind_.erase(session);
-  if (added.second) static_cast<Judgment&>(next) = TakeJudgment(session);
-  if (worker.last_token() && !worker.last_token()->extra) {
-    next.last_block = worker.last_token()->block;
-    next.last_step = worker.last_token()->step;
+  if (added) static_cast<Judgment&>(entry) = TakeJudgment(session);
+  if (const auto& token = worker.last_token(); token && !token->extra) {
+    entry.last_block = token->block;
+    entry.last_step = token->step;
   }
-  if (added.second || entry.heard != worker.heard()) {
-    next.heard = worker.heard();
+  if (added || entry.heard != worker.heard()) {
+    entry.heard = worker.heard();
     // It is already watched unless it has lapsed.
-    if (added.second || entry.lapsed) lapses_.Watch(session, next.heard + patience_);
+    if (added || entry.lapsed) lapses_.Watch(session, entry.heard + patience_);
     next.lapsed = false;
   }
-  // After most frames, only the time has changed. However, a worker that was taken out of line must go back.
-  const bool same = !added.second && !next.waiting && next.StandsAs(entry);
-  if (!added.second && !same) Leave(session, entry);
-  const bool took_part = !added.second && TakesPart(entry);
-  entry = next;
+  // After most frames only the time has changed. A worker that was taken out of line must go back, however.
+  const bool same = !added && !next.waiting && next == entry;
+  const bool took_part = !added && TakesPart(entry);
+  if (!added && !same) Leave(session, entry);
+  static_cast<Standing&>(entry) = next;
   if (!same) Enter(session, entry);
   if (took_part != TakesPart(entry)) Touch();
 }
@@ -167,8 +167,8 @@ std::vector<uint64_t> WorkerLedger::OnPassed(const std::vector<uint64_t>& sessio
   return behind;
 }
 
-double WorkerLedger::Credit(const Entry& entry) const {
-  return std::min(kMostCredit, entry.credit + kAllowance * static_cast<double>(step_ - entry.credit_step));
+double WorkerLedger::Credit(const Judgment& worker) const {
+  return std::min(kMostCredit, worker.credit + kAllowance * static_cast<double>(step_ - worker.credit_step));
 }
 
 void WorkerLedger::OnStep(uint64_t session, absl::Duration took, bool last, int64_t copies) {
@@ -191,24 +191,25 @@ void WorkerLedger::OnStep(uint64_t session, absl::Duration took, bool last, int6
   Touch();
 }
 
-void WorkerLedger::RankOne(double fastest, double capacity, Entry* entry) const {
-  const double speed = entry->slot_seconds > 0 ? std::min(1.0, fastest / entry->slot_seconds) : 1;
-  const double others = Credit(*entry) >= 0 ? capacity - speed : capacity;
+void WorkerLedger::RankOne(double fastest, double capacity, Judgment* worker) const {
+  const double speed = worker->slot_seconds > 0 ? std::min(1.0, fastest / worker->slot_seconds) : 1;
+  const double credit = Credit(*worker);
+  const double others = credit >= 0 ? capacity - speed : capacity;
   constexpr double kNobody = 1e-6;
   // Two workers that are slightly slower than the fastest still make four slots in the time of two.
   constexpr double kEqual = 0.1;
   // With any number of workers, a step takes at least the time of one slot.
-  entry->seconds_without = others > kNobody && fastest > 0
-                               ? std::max(1.0, std::ceil(static_cast<double>(slots_) / others - kEqual)) * fastest
-                               : kUnlimited;
-  entry->trusted = others <= kNobody || Credit(*entry) >= 0;
-  const bool on_trial = Credit(*entry) >= kGoodCredit && entry->slow_contributions % kTrialEvery < kTrial;
-  if (!entry->trusted) {
-    entry->place = kBackup;
-  } else if (entry->slot_seconds <= kSlow * fastest || on_trial) {
-    entry->place = kFull;
+  worker->seconds_without = others > kNobody && fastest > 0
+                                ? std::max(1.0, std::ceil(static_cast<double>(slots_) / others - kEqual)) * fastest
+                                : kUnlimited;
+  worker->trusted = others <= kNobody || credit >= 0;
+  const bool on_trial = credit >= kGoodCredit && worker->slow_contributions % kTrialEvery < kTrial;
+  if (!worker->trusted) {
+    worker->place = kBackup;
+  } else if (worker->slot_seconds <= kSlow * fastest || on_trial) {
+    worker->place = kFull;
   } else {
-    entry->place = entry->slot_seconds <= kInTime * entry->seconds_without ? kPart : kBackup;
+    worker->place = worker->slot_seconds <= kInTime * worker->seconds_without ? kPart : kBackup;
   }
 }
 
@@ -230,11 +231,11 @@ void WorkerLedger::RankAll() {
                                          : absl::InfiniteDuration();
   for (auto& [session, entry] : entries_) {
     if (!TakesPart(entry) || entry.silent) continue;
-    Entry next = entry;
+    Judgment next = entry;
     RankOne(fastest_, capacity, &next);
     const bool moves = next.place != entry.place || next.trusted != entry.trusted;
     if (moves) Leave(session, entry);
-    entry = next;
+    static_cast<Judgment&>(entry) = next;
     if (moves) Enter(session, entry);
   }
 }

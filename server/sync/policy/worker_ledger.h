@@ -117,29 +117,33 @@ class WorkerLedger {
     // The time that a step takes without this worker.
     double seconds_without = kUnlimited;
   };
-  struct Entry : Judgment {
+  // A worker's place in the counts and lines, together with its rank.
+  struct Standing {
     bool waiting = false, awaits_token = false, silent = false, left = false;
-    absl::Time heard, waits_since;
-    int64_t not_before_step = WorkerState::kNever;
-    int64_t contributed_step = -1;
-    absl::optional<SlotBlock> last_block;
-    int64_t last_step = -1;
     // True if the worker was not heard from within the patience.
     bool lapsed = false;
-    bool passed = false;  // set by OnLeaseEnded and OnPassed
+    bool passed = false;  // as OnLeaseEnded and OnPassed say
+    int64_t not_before_step = WorkerState::kNever;
+    int64_t contributed_step = -1;
+
+    friend bool operator==(const Standing& a, const Standing& b) {
+      return a.waiting == b.waiting && a.awaits_token == b.awaits_token && a.silent == b.silent && a.left == b.left &&
+             a.lapsed == b.lapsed && a.passed == b.passed && a.not_before_step == b.not_before_step &&
+             a.contributed_step == b.contributed_step;
+    }
+  };
+  struct Entry : Judgment, Standing {
+    absl::Time heard, waits_since;
+    absl::optional<SlotBlock> last_block;
+    int64_t last_step = -1;
 
     Rank rank() const { return silent ? kSilent : place; }
-    bool StandsAs(const Entry& other) const {
-      return waiting == other.waiting && awaits_token == other.awaits_token && silent == other.silent &&
-             left == other.left && lapsed == other.lapsed && passed == other.passed &&
-             not_before_step == other.not_before_step && contributed_step == other.contributed_step;
-    }
   };
   using Line = FlatSet<std::pair<int64_t, uint64_t>>;  // (minus the step contributed to last, session)
 
-  bool HasStarted(const Entry& entry) const { return entry.not_before_step <= step_; }
-  bool TakesPart(const Entry& entry) const {
-    return HasStarted(entry) && !entry.left && (entry.awaits_token || (!entry.lapsed && !entry.passed));
+  bool HasStarted(const Standing& worker) const { return worker.not_before_step <= step_; }
+  bool TakesPart(const Standing& worker) const {
+    return HasStarted(worker) && !worker.left && (worker.awaits_token || (!worker.lapsed && !worker.passed));
   }
   // Enter adds the worker to the counts and lines below; Leave removes it.
   void Enter(uint64_t session, const Entry& entry);
@@ -152,10 +156,10 @@ class WorkerLedger {
   void DropLapsed(absl::Time now);
   // Ranks all workers if the number of changes exceeds a quarter of the number of workers.
   void RankAll();
-  double Credit(const Entry& entry) const;
-  // `capacity` is the combined capacity of all workers that take part and are not in debt, in units of a worker that
-  // takes `fastest` seconds for a slot.
-  void RankOne(double fastest, double capacity, Entry* entry) const;
+  double Credit(const Judgment& worker) const;
+  // `capacity` is that of all workers that take part and are not in debt, in workers that take `fastest` seconds for a
+  // slot.
+  void RankOne(double fastest, double capacity, Judgment* worker) const;
 
   const int64_t slots_;
   const absl::Duration patience_;
