@@ -192,16 +192,16 @@ absl::optional<absl::Duration> DeterministicPolicy::DelayOfOthers(uint64_t sessi
 
 void DeterministicPolicy::CloseStep(const TokenLeases& leases) {
   if (!began_ || !ended_) return;
-  std::vector<uint64_t> late, computing;
+  WorkerLedger::Sessions late, computing;
   audit_.ForEachAwaited([&](uint64_t session) { late.push_back(session); });
   leases.ForEach([&](const TokenLease& lease) {
     if (!lease.backup) late.push_back(lease.session);
     computing.push_back(lease.session);
   });
   const bool lacks = audit_.Lacks(CountAuditors(*ended_));
-  std::vector<uint64_t> passed = computing;
+  WorkerLedger::Sessions passed = computing;
   for (const Covered& covered : covered_) passed.push_back(covered.session);
-  const std::vector<uint64_t> behind = ledger_.OnPassed(passed);
+  const WorkerLedger::Sessions behind = ledger_.OnPassed(passed);
   if (lacks) {  // it waited for a worker to begin a copy
     late.insert(late.end(), behind.begin(), behind.end());
     late.insert(late.end(), computing.begin(), computing.end());

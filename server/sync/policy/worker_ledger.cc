@@ -151,8 +151,8 @@ void WorkerLedger::OnLeaseEnded(uint64_t session) {
   if (it != entries_.end()) SetPassed(session, &it->second);
 }
 
-std::vector<uint64_t> WorkerLedger::OnPassed(const std::vector<uint64_t>& sessions) {
-  const std::vector<uint64_t> behind(behind_.begin(), behind_.end());
+WorkerLedger::Sessions WorkerLedger::OnPassed(const Sessions& sessions) {
+  const Sessions behind(behind_.begin(), behind_.end());
   behind_.clear();
   for (const uint64_t session : behind) SetPassed(session, &entries_.at(session));
   for (const uint64_t session : sessions) {

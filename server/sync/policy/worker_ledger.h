@@ -8,8 +8,8 @@
 #include <limits>
 #include <map>
 #include <utility>
-#include <vector>
 
+#include "absl/container/inlined_vector.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/step/slot_block.h"
@@ -38,6 +38,7 @@ class WorkerLedger {
   // of what others compute. kSilent: gets a token if there is no other worker.
   enum Rank { kFull, kPart, kBackup, kSilent };
   static constexpr int kRanks = 4;
+  using Sessions = absl::InlinedVector<uint64_t, 8>;
   // A worker is slow if a slot takes it this many times as long as the fastest worker.
   static constexpr double kSlow = 1.25;
   // Credit, in steps.
@@ -60,9 +61,9 @@ class WorkerLedger {
   void OnContributed(uint64_t session, int64_t slots, absl::Duration took);
   // Excludes the worker, whose lease has ended, until it waits for a token.
   void OnLeaseEnded(uint64_t session);
-  // Records that a step was committed while these sessions were computing for it; ignores sessions that wait for a
-  // token. Returns the sessions that have been computing for an earlier step since before this one.
-  std::vector<uint64_t> OnPassed(const std::vector<uint64_t>& sessions);
+  // Notes that a step was committed while these sessions computed for it; ignores those that wait for a token. Returns
+  // the sessions that have computed for an earlier step since before this one.
+  Sessions OnPassed(const Sessions& sessions);
   // Records that a step in which the worker took part was committed `took` after it began. `last` is true if others
   // waited for the worker. `copies` is the number of slots that had to be computed twice.
   void OnStep(uint64_t session, absl::Duration took, bool last, int64_t copies);

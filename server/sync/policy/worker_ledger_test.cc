@@ -178,7 +178,7 @@ TEST_F(WorkerLedgerTest, OneThatIsPassedCountsAgainWhenItWaits) {
   for (const uint64_t session : {1, 2}) Give(session, 0);
   EXPECT_TRUE(ledger_.OnPassed({2}).empty());
   EXPECT_EQ(ledger_.CountAll(now_), 2) << "it may be a moment late";
-  EXPECT_EQ(ledger_.OnPassed({}), std::vector<uint64_t>{2});
+  EXPECT_EQ(ledger_.OnPassed({}), WorkerLedger::Sessions{2});
   EXPECT_EQ(ledger_.CountAll(now_), 1);
   ledger_.OnLeaseEnded(1);
   EXPECT_EQ(ledger_.CountAll(now_), 0);
