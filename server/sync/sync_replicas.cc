@@ -58,7 +58,6 @@ SyncReplicas::~SyncReplicas() {
 void SyncReplicas::BeginStep() {
   sums_ = shard_->Begin(shard_->step());
   rates_.OnBegun(shard_->learning_rate());
-  times_.OnBegun(options_.clock->Now());
   announced_segments_ = 0;
 }
 

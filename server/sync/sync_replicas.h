@@ -10,6 +10,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/base/clock.h"
@@ -190,7 +191,7 @@ class SyncReplicas : private StepConnection::Owner {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // `why` is the reason if the frame ends the run.
   absl::Status End(StepConnection* connection, const StepFrame& frame, const absl::Status& summed,
-                   const StepMachine::FrameResult& result, const std::string& why, Outbox* outbox)
+                   const StepMachine::FrameResult& result, absl::string_view why, Outbox* outbox)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::Status CheckHeldLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

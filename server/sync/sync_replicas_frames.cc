@@ -36,6 +36,14 @@ StepMachine::FrameResult ResultOf(const StepFrame& frame) {
   return result;
 }
 
+// Returns the result of a frame that is refused, or whose stream was closed. A frame that is refused does not end the
+// run.
+StepMachine::FrameResult OrphanOf(const absl::Status& summed, const StepMachine::FrameResult& result) {
+  StepMachine::FrameResult orphan = result;
+  if (!summed.ok()) orphan.input_ended = false;
+  return orphan;
+}
+
 }  // namespace
 
 absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& frame, bool* waits) {
@@ -79,12 +87,13 @@ absl::Status SyncReplicas::Finish(StepConnection* connection, const StepFrame& f
   } else {
     result->wanted = sums != nullptr && !frame.end;
   }
-  std::string why = "the input has ended";
+  absl::string_view why = "the input has ended";
+  absl::Status non_finite;
   if (options_.non_finite == Options::NonFinite::kEnds && !result->failure.ok()) {
-    why = std::string(result->failure.message());
+    non_finite = std::exchange(result->failure, absl::OkStatus());
+    why = non_finite.message();
     const int64_t step = (stages_ ? shard_->step() : frame.step) + 1;
-    outbox->events.push_back({RunEvent::kEndsNonFinite, step, connection->name_, "", result->failure});
-    result->failure = absl::OkStatus();
+    outbox->events.push_back({RunEvent::kEndsNonFinite, step, connection->name_, "", non_finite});
     result->input_ended = true;
   }
   return End(connection, frame, summed, *result, why, outbox);
@@ -174,22 +183,16 @@ absl::Status SyncReplicas::Sum(StepConnection* connection, const StepFrame& fram
 }
 
 absl::Status SyncReplicas::End(StepConnection* connection, const StepFrame& frame, const absl::Status& summed,
-                               const StepMachine::FrameResult& result, const std::string& why, Outbox* outbox) {
+                               const StepMachine::FrameResult& result, absl::string_view why, Outbox* outbox) {
   connection->AssertHeld();
   const absl::Time now = options_.clock->Now();
   const uint64_t session = connection->session_;
-  StepEffects effects;
-  absl::Status status = summed;
-  if (connection->closed_ || !status.ok()) {
-    StepMachine::FrameResult orphan = result;
-    if (!status.ok()) orphan.input_ended = false;  // a refused frame does not end the run
-    effects = machine_.OnOrphanSummed(orphan, now);
-    if (status.ok()) status = absl::AbortedError("the stream was closed");
-  } else {
-    effects = machine_.OnSummed(session, result, now);
-    status = effects.status;
-  }
-  if (effects.complete && result.input_ended) end_reason_ = why;
+  const bool orphan = connection->closed_ || !summed.ok();
+  const StepEffects effects =
+      orphan ? machine_.OnOrphanSummed(OrphanOf(summed, result), now) : machine_.OnSummed(session, result, now);
+  absl::Status status = orphan ? summed : effects.status;
+  if (orphan && status.ok()) status = absl::AbortedError("the stream was closed");
+  if (effects.complete && result.input_ended) end_reason_ = std::string(why);
   if (!status.ok() && !connection->closed_) rates_.OnRejected(session);
   if (effects.contributed) {
     rates_.OnContributed(session, effects.contributed->result, effects.contributed->took);
@@ -243,10 +246,10 @@ void SyncReplicas::Commit(absl::Time now, Outbox* outbox) {
 }
 
 void SyncReplicas::CloseExcessPins(absl::Time now, Outbox* outbox) {
-  const absl::Status why = absl::AbortedError("the values of a step were kept for too many steps");
   for (const PinHolder& holder : pins_.FindExcess(shard_->step())) {
     auto stream = holder.stream.lock();
-    if (stream == nullptr) continue;  // the call is over: what gRPC is writing is released with its connection
+    if (stream == nullptr) continue;  // it is over: what gRPC is writing goes with its connection
+    const absl::Status why = absl::AbortedError("the values of a step were kept for too many steps");
     const auto it = connections_.find(holder.session);
     if (it == connections_.end() || !it->second->HasListener(stream)) {
       // The stream has ended and waits for the worker to read.
@@ -267,7 +270,10 @@ void SyncReplicas::CloseExcessPins(absl::Time now, Outbox* outbox) {
 
 void SyncReplicas::Take(const StepEffects& effects, Outbox* outbox) {
   if (effects.snapshot) outbox->snapshot = TakeSnapshotLocked();
-  if (effects.begin) BeginStep();
+  if (effects.begin) {
+    BeginStep();
+    times_.OnBegun(options_.clock->Now());
+  }
   if (effects.give_up) {
     sums_.reset();
     shard_->GiveUp();

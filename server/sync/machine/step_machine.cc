@@ -491,8 +491,10 @@ StepEffects StepMachine::OnCommitted(bool last, absl::Time now) {
   policy_->OnCommit(step_, leases_);
   if (policy_->traits().commit_voids_tokens) VoidTokens();
   if (last) total_steps_ = std::min(total_steps_, step_);
-  ReleaseUnwanted(now, &effects);
-  AdmitToStaging(now, &effects);
+  if (stages_) {
+    ReleaseUnwanted(now, &effects);
+    AdmitToStaging(now, &effects);
+  }
   if (running()) Proceed(now, &effects);
   return effects;
 }

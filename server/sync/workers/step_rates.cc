@@ -42,9 +42,9 @@ void StepRates::OnSent(uint64_t session, int64_t bytes) {
 }
 
 void StepRates::OnContributed(uint64_t session, v1::ContributionResult result, absl::Duration took) {
-  v1::WorkerStatus gone;
+  absl::optional<v1::WorkerStatus> gone;
   v1::WorkerStatus* worker = Find(session);
-  if (worker == nullptr) worker = &gone;
+  if (worker == nullptr) worker = &gone.emplace();
   switch (result) {
     case v1::CONTRIBUTION_ACCEPTED:
       ++accepted_;
