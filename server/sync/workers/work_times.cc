@@ -20,14 +20,6 @@ absl::Duration Median(std::vector<absl::Duration>* times) {
   return *middle;
 }
 
-// Returns the median of one part of the first `count` times.
-template <size_t kSize, typename Part>
-absl::Duration MedianOf(const std::array<StepTimes, kSize>& recent, size_t count, const Part& part) {
-  std::vector<absl::Duration> times;
-  for (size_t i = 0; i < count; ++i) times.push_back(part(recent[i]));
-  return times.empty() ? absl::ZeroDuration() : Median(&times);
-}
-
 void Fill(const StepTimes& times, v1::PhaseSeconds* seconds) {
   seconds->set_batch(absl::ToDoubleSeconds(times.batch));
   seconds->set_compute(absl::ToDoubleSeconds(times.compute));
@@ -56,9 +48,7 @@ void WorkTimes::OnContributed(uint64_t session, const StepToken& token, absl::Du
   worker.total.compute += read.compute;
   worker.total.send += read.send;
   worker.total.wait += read.wait;
-  const int64_t slots = std::max<int64_t>(token.block.count, 1);
-  worker.recent[static_cast<size_t>(worker.contributions) % kRecent] = {read.batch / slots, read.compute / slots,
-                                                                        read.send / slots, read.wait / slots};
+  worker.recent[static_cast<size_t>(worker.contributions) % kRecent] = {times, std::max<int64_t>(token.block.count, 1)};
   ++worker.contributions;
   if (arrivals_.size() < kArrivals) arrivals_.emplace_back();
   arrivals_[static_cast<size_t>(num_arrivals_++) % kArrivals] = {now,         worker.name, token.step,
@@ -72,12 +62,22 @@ void WorkTimes::OnCommitted(int64_t step, absl::Time now) {
   begun_ = now;
 }
 
+template <typename Part>
+absl::Duration WorkTimes::RecentMedian(const Worker& worker, const Part& part) {
+  const size_t known = std::min(kRecent, static_cast<size_t>(worker.contributions));
+  std::vector<absl::Duration> times;
+  for (size_t i = 0; i < known; ++i) {
+    times.push_back(part(DecodeStepTimes(worker.recent[i].times)) / worker.recent[i].slots);
+  }
+  return times.empty() ? absl::ZeroDuration() : Median(&times);
+}
+
 std::vector<WorkTimes::Pace> WorkTimes::Paces() const {
   std::vector<absl::Duration> own;
   for (const auto& entry : workers_) {
     const Worker& worker = entry.second;
     const bool known = worker.contributions >= static_cast<int64_t>(kRecent);
-    own.push_back(known ? MedianOf(worker.recent, kRecent, Busy) : absl::ZeroDuration());
+    own.push_back(known ? RecentMedian(worker, Busy) : absl::ZeroDuration());
   }
   std::vector<absl::Duration> all;
   std::copy_if(own.begin(), own.end(), std::back_inserter(all), [](auto time) { return time > absl::ZeroDuration(); });
@@ -120,12 +120,11 @@ void WorkTimes::FillWorker(const Worker& worker, v1::WorkerTimes* times) {
   times->set_contributions(worker.contributions);
   times->set_step(worker.step);
   lockstep::Fill(worker.total, times->mutable_total());
-  const size_t known = std::min(kRecent, static_cast<size_t>(worker.contributions));
   StepTimes recent;
-  recent.batch = MedianOf(worker.recent, known, [](const auto& each) { return each.batch; });
-  recent.compute = MedianOf(worker.recent, known, [](const auto& each) { return each.compute; });
-  recent.send = MedianOf(worker.recent, known, [](const auto& each) { return each.send; });
-  recent.wait = MedianOf(worker.recent, known, [](const auto& each) { return each.wait; });
+  recent.batch = RecentMedian(worker, [](const StepTimes& each) { return each.batch; });
+  recent.compute = RecentMedian(worker, [](const StepTimes& each) { return each.compute; });
+  recent.send = RecentMedian(worker, [](const StepTimes& each) { return each.send; });
+  recent.wait = RecentMedian(worker, [](const StepTimes& each) { return each.wait; });
   lockstep::Fill(recent, times->mutable_recent());
   *times->mutable_bucket() = {worker.took.counts().begin(), worker.took.counts().end()};
   times->set_bucket_sum(worker.took.sum());

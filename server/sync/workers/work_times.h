@@ -93,13 +93,17 @@ class WorkTimes {
   static constexpr std::array<double, 16> kStepBounds = {0.001, 0.00215, 0.0046, 0.01, 0.0215, 0.046, 0.1, 0.215,
                                                          0.46,  1,       2.15,   4.6,  10,     21.5,  46,  100};
 
+  struct Recent {
+    uint64_t times = 0;  // EncodeStepTimes
+    int64_t slots = 1;
+  };
   struct Worker {
     std::shared_ptr<const std::string> name;
     int64_t contributions = 0;
     int64_t step = 0;
     StepTimes total;
-    // A ring of the times for one slot.
-    std::array<StepTimes, kRecent> recent;
+    // A ring of the last contributions.
+    std::array<Recent, kRecent> recent;
     ContributionHistogram took{&kContributionBounds};
     // The time of the first of the consecutive comparisons that found the worker slow; InfiniteFuture if it is not
     // slow.
@@ -126,6 +130,9 @@ class WorkTimes {
     absl::Duration longer;
   };
   std::vector<Pace> Paces() const;
+  // Returns the median of a part of the worker's recent times for one slot.
+  template <typename Part>
+  static absl::Duration RecentMedian(const Worker& worker, const Part& part);
   static void FillWorker(const Worker& worker, v1::WorkerTimes* times);
   double Seconds(absl::Time time) const { return absl::ToDoubleSeconds(time - start_); }
 
