@@ -35,11 +35,13 @@ void RingStepWire::Read(grpc::ByteBuffer* message) {
 }
 
 void RingStepWire::Write(const grpc::ByteBuffer& message) {
-  absl::StatusOr<bool> sent = absl::CancelledError("the ring is closed");
+  absl::StatusOr<bool> sent = false;
   bool over;
   {
     MutexLock lock(&mutex_);
-    if (!stopped_ && !broken_) {
+    if (stopped_ || broken_) {
+      sent = absl::CancelledError("the ring is closed");
+    } else {
       PutMessage(message, &ring_);
       sent = ring_.Flush();
       sending_ = sent.ok() && !*sent;
