@@ -277,43 +277,19 @@ size_t ContributionSet::num_finished_segments() const {
   return finished_.size();
 }
 
-double ContributionSet::MeanLoss() const {
+ContributionSet::Results ContributionSet::TakeResults() {
   MutexLock lock(&mutex_);
-  double sum = 0;
-  for (const Slot& slot : reports_) sum += static_cast<double>(slot.weight) * slot.loss;
-  return sum / TotalWeight();
-}
-
-bool ContributionSet::stop() const {
-  MutexLock lock(&mutex_);
-  return std::any_of(reports_.begin(), reports_.end(), [](const Slot& slot) { return slot.stop; });
-}
-
-std::vector<std::string> ContributionSet::TakeSummaries() {
-  MutexLock lock(&mutex_);
-  std::vector<std::string> summaries;
+  Results results;
+  double loss = 0;
   for (Slot& slot : reports_) {
-    if (!slot.summary.empty()) summaries.push_back(std::move(slot.summary));
+    loss += static_cast<double>(slot.weight) * slot.loss;
+    results.stop = results.stop || slot.stop;
+    if (!slot.summary.empty()) results.summaries.push_back(std::move(slot.summary));
+    if (!slot.metrics.empty()) results.metrics.push_back({slot.weight, std::move(slot.metrics)});
+    if (!layout_.update_ops().empty()) results.updates.push_back(std::move(slot.updates));
   }
-  return summaries;
-}
-
-std::vector<SlotMetrics> ContributionSet::TakeMetrics() {
-  MutexLock lock(&mutex_);
-  std::vector<SlotMetrics> metrics;
-  for (Slot& slot : reports_) {
-    if (!slot.metrics.empty()) metrics.push_back({slot.weight, std::move(slot.metrics)});
-  }
-  return metrics;
-}
-
-std::vector<std::vector<std::vector<float>>> ContributionSet::TakeUpdates() {
-  MutexLock lock(&mutex_);
-  std::vector<std::vector<std::vector<float>>> updates;
-  if (layout_.update_ops().empty()) return updates;
-  updates.reserve(reports_.size());
-  for (Slot& slot : reports_) updates.push_back(std::move(slot.updates));
-  return updates;
+  results.mean_loss = loss / TotalWeight();
+  return results;
 }
 
 }  // namespace lockstep

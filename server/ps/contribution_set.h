@@ -139,19 +139,22 @@ class ContributionSet {
   }
   size_t num_finished_segments() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Results of a complete set: the mean loss, weighted and summed in slot order; whether a slot requested the end of
-  // the run; the segments in the order in which they became final; the slots' summaries (serialized) and metrics in
-  // slot order, without empty ones; and the update values [slot][update op].
-  double MeanLoss() const ABSL_LOCKS_EXCLUDED(mutex_);
-  bool stop() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The results of a complete set, with the slots in order.
+  struct Results {
+    double mean_loss = 0;  // weighted as the slots are
+    bool stop = false;     // a slot requested the end of the run
+    // Without empty ones.
+    std::vector<std::string> summaries;  // serialized
+    std::vector<SlotMetrics> metrics;
+    std::vector<std::vector<std::vector<float>>> updates;  // [slot][update op]
+  };
+  Results TakeResults() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes finished_segments() of a complete set.
   void TakeFinishedSegments(std::vector<int>* segments) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     finished_.swap(*segments);
     finished_.clear();
   }
-  std::vector<std::string> TakeSummaries() ABSL_LOCKS_EXCLUDED(mutex_);
-  std::vector<SlotMetrics> TakeMetrics() ABSL_LOCKS_EXCLUDED(mutex_);
-  std::vector<std::vector<std::vector<float>>> TakeUpdates() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   struct Segment {

@@ -119,7 +119,7 @@ TEST(SparseContributionSetTest, SumsEstimatesOfTheDifferences) {
       estimates[slot] += step[slot];
     }
     ASSERT_TRUE(set.complete());
-    store->CommitUpdate(set.TakeUpdates());
+    store->CommitUpdate(set.TakeResults().updates);
     expected -= (estimates[0] + estimates[1]) / 2;
     for (const int64_t slot : {0, 1}) {
       EXPECT_EQ(store->estimates()->at(slot)->as<float>()[0], estimates[slot]);
@@ -178,10 +178,10 @@ TEST_F(ContributionSetTest, IsCompleteWhenSegmentsHaveAllSlots) {
   EXPECT_TRUE(set.AddPiece({1, 1}, Piece(2, 0, kSegment)));
   EXPECT_TRUE(set.complete());
   EXPECT_THAT(set.finished_segments(), ElementsAre(0, 3, 2)) << "in the order in which they became final";
-  EXPECT_EQ(set.MeanLoss(), 3);
-  const auto updates = set.TakeUpdates();
-  ASSERT_EQ(updates.size(), 2u);
-  EXPECT_THAT(updates[1][0], ElementsAre(1, 4));
+  const ContributionSet::Results results = set.TakeResults();
+  EXPECT_EQ(results.mean_loss, 3);
+  ASSERT_EQ(results.updates.size(), 2u);
+  EXPECT_THAT(results.updates[1][0], ElementsAre(1, 4));
 }
 
 TEST_F(ContributionSetTest, WeightsOfSlotsDivideSumAndLoss) {
@@ -200,14 +200,15 @@ TEST_F(ContributionSetTest, WeightsOfSlotsDivideSumAndLoss) {
   EXPECT_TRUE(set.AddPiece({0, 3}, Piece(0, 0, 3)));
   EXPECT_TRUE(set.AddPiece({0, 3}, Piece(2, 0, kSegment + 4)));
   ASSERT_TRUE(set.complete());
-  EXPECT_EQ(set.MeanLoss(), (0.5 * 8 + 4 + 2.5 * 2) / 4) << "each slot keeps its first weight";
-  const std::vector<SlotMetrics> metrics = set.TakeMetrics();
+  const ContributionSet::Results results = set.TakeResults();
+  EXPECT_EQ(results.mean_loss, (0.5 * 8 + 4 + 2.5 * 2) / 4) << "each slot keeps its first weight";
+  const std::vector<SlotMetrics>& metrics = results.metrics;
   ASSERT_EQ(metrics.size(), 2u) << "a slot without metrics has none";
   EXPECT_EQ(metrics[0].serialized, "light");
   EXPECT_EQ(metrics[0].weight, 0.5);
   EXPECT_EQ(metrics[1].serialized, "heavy");
   EXPECT_EQ(metrics[1].weight, 2.5);
-  store_->CommitUpdate(set.TakeUpdates());
+  store_->CommitUpdate(results.updates);
   EXPECT_EQ(store_->values()->as<float>()[0], before - 6.0f / 4);
 }
 
@@ -269,7 +270,7 @@ TEST_F(ContributionSetTest, TheMeanIsClippedOverAllVariables) {
     }
     ASSERT_TRUE(set.complete());
     EXPECT_THAT(set.finished_segments(), ElementsAre(0, 2, 3));
-    store->CommitUpdate(set.TakeUpdates());
+    store->CommitUpdate(set.TakeResults().updates);
     EXPECT_EQ(store->values()->as<float>()[0], before - 8.0f / static_cast<float>(4 * norm));
     if (reference.empty()) reference = Trained(*store);
     EXPECT_EQ(Trained(*store), reference);
@@ -284,7 +285,7 @@ TEST_F(ContributionSetTest, AShortMeanKeepsItsBits) {
     ContributionSet set(store.get(), 3);
     for (const SlotBlock& block : {SlotBlock{0, 2}, SlotBlock{2, 1}}) Contribute(&set, block);
     ASSERT_TRUE(set.complete());
-    store->CommitUpdate(set.TakeUpdates());
+    store->CommitUpdate(set.TakeResults().updates);
     values[clips] = Trained(*store);
   }
   EXPECT_EQ(values[0], values[1]);
@@ -318,7 +319,7 @@ TEST_F(ContributionSetTest, EveryOrderOfBlocksGivesTheSameValues) {
       Contribute(&set, block);
     }
     ASSERT_TRUE(set.complete());
-    store->CommitUpdate(set.TakeUpdates());
+    store->CommitUpdate(set.TakeResults().updates);
     const std::string bytes(store->values()->data(), 3 * sizeof(float));
     if (reference.empty()) reference = bytes;
     EXPECT_EQ(bytes, reference);
@@ -340,7 +341,7 @@ TEST_F(ContributionSetTest, ASlotKeepsItsFirstReport) {
   ContributionSet set(store_.get(), 2);
   set.AddReports({Report(0, 2)});
   set.AddReports({Report(1, 4), Report(0, 100)});
-  EXPECT_EQ(set.MeanLoss(), 3);
+  EXPECT_EQ(set.TakeResults().mean_loss, 3);
 }
 
 // Returns "what slot", or "" if everything is finite.
@@ -432,7 +433,7 @@ TEST_F(ContributionSetTest, ThreadsMayContributeSideBySide) {
   }
   for (std::thread& thread : threads) thread.join();
   ASSERT_TRUE(set.complete());
-  store_->CommitUpdate(set.TakeUpdates());
+  store_->CommitUpdate(set.TakeResults().updates);
   EXPECT_EQ(store_->values()->as<float>()[0], -1);
   EXPECT_EQ(store_->values()->as<float>()[store_->layout().variables()[2].flat_offset + kSegment + 3], -1);
 }

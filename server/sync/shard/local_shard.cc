@@ -93,19 +93,19 @@ std::shared_ptr<StepSums> LocalShard::Begin(int64_t step) {
 StepShard::Committed LocalShard::Commit() {
   CHECK(sums_ != nullptr && sums_->complete()) << "step " << store_->step() << " is not complete";
   ContributionSet& set = sums_->set();
-  const auto updates = set.TakeUpdates();
+  ContributionSet::Results results = set.TakeResults();
   Committed committed;
-  committed.mean_loss = set.MeanLoss();
-  committed.stop = set.stop();
-  committed.summaries = set.TakeSummaries();
-  committed.metrics = set.TakeMetrics();
+  committed.mean_loss = results.mean_loss;
+  committed.stop = results.stop;
+  committed.summaries = std::move(results.summaries);
+  committed.metrics = std::move(results.metrics);
   set.TakeFinishedSegments(&segment_order_);
   segment_order_.insert(segment_order_.end(), updated_segments_.begin(), updated_segments_.end());
   if (options_.skips_non_finite) committed.skipped = sums_->FindNonFinite({0, slots_});
   if (committed.skipped) {
     store_->SkipUpdate();
   } else {
-    committed.norms = store_->CommitUpdate(updates);
+    committed.norms = store_->CommitUpdate(results.updates);
   }
   sums_.reset();
   return committed;
