@@ -47,7 +47,9 @@ void StepHistory::Add(int64_t step, int64_t time_ms, double loss, double seconds
   } else {
     open_ = point;
   }
-  if (open_->steps() >= stride_) Append(*std::exchange(open_, absl::nullopt));
+  if (open_->steps() < stride_) return;
+  Append(*open_);
+  open_.reset();
 }
 
 void StepHistory::AddPoint(const v1::HistoryPoint& point) {

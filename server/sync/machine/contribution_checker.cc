@@ -63,13 +63,13 @@ absl::Status ContributionChecker::CheckReports(const std::vector<v1::SlotReport>
   for (const v1::SlotReport& report : reports) RETURN_IF_ERROR(joiner_.Add(report, /*keep=*/wanted));
   if (!reported() || !wanted) return absl::OkStatus();
   reports_ = joiner_.Take();
-  std::vector<bool> seen(block_.count, false);
+  seen_.assign(static_cast<size_t>(block_.count), false);
   for (const v1::SlotReport& report : reports_) {
     RETURN_IF_ERROR(CheckReport(report));
-    if (seen[report.slot() - block_.first]) {
+    if (seen_[report.slot() - block_.first]) {
       return absl::InvalidArgumentError(absl::StrCat("two reports for slot ", report.slot()));
     }
-    seen[report.slot() - block_.first] = true;
+    seen_[report.slot() - block_.first] = true;
   }
   return absl::OkStatus();
 }

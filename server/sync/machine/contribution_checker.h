@@ -66,6 +66,7 @@ class ContributionChecker {
   SlotBlock block_;
   ReportJoiner joiner_;
   std::vector<v1::SlotReport> reports_;
+  std::vector<bool> seen_;      // the slots that have a report in reports_
   std::vector<bool> segments_;  // arrived segments; if sparse, of the first slot, of the second, ...
   int64_t num_segments_ = 0;
 };
