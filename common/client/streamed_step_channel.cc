@@ -179,10 +179,11 @@ absl::StatusOr<StepChannel::Assignment> StreamedStepChannel::AwaitToken() {
     if (!*received) return absl::CancelledError("the wait for a token was cancelled");
   }
   awaits_token_ = false;
-  Assignment assignment = *std::exchange(assignment_, absl::nullopt);
-  assignment.result = std::exchange(result_, v1::CONTRIBUTION_NONE);
-  if (!assignment.finished) assignment.values = values_.values();
-  frames_.Begin(assignment.token);
+  absl::StatusOr<Assignment> assignment = *std::move(assignment_);
+  assignment_.reset();
+  assignment->result = std::exchange(result_, v1::CONTRIBUTION_NONE);
+  if (!assignment->finished) assignment->values = values_.values();
+  frames_.Begin(assignment->token);
   gradients_.Reclaim();
   if (timer_) timer_->Enter(StepTimer::Phase::kCompute);
   return assignment;
