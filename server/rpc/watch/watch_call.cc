@@ -157,7 +157,10 @@ void WatchCall::End(const std::string& common, absl::Time now, const absl::Statu
   {
     MutexLock lock(&mutex_);
     if (end_.ok()) end_ = why;
-    if (state_ != State::kIdle) return;
+    if (state_ != State::kIdle) {
+      last_ = common;
+      return;
+    }
     state_ = State::kWriting;
     written_at_ = now;
   }
@@ -169,6 +172,7 @@ void WatchCall::Finish(const absl::Status& status) { call_->stream.Finish(ToGrpc
 void WatchCall::OnEvent(bool ok) {
   State ended;
   absl::Status end;
+  std::string last;
   std::shared_ptr<WatchCall> self;
   {
     MutexLock lock(&mutex_);
@@ -178,13 +182,15 @@ void WatchCall::OnEvent(bool ok) {
     if (ended == State::kWriting) {
       if (end_.ok() && !ok) end_ = absl::CancelledError("the watcher is gone");
       end = end_;
-      state_ = end.ok() ? State::kIdle : State::kFinishing;
+      if (ok) last.swap(last_);
+      if (last.empty()) state_ = end.ok() ? State::kIdle : State::kFinishing;
     }
   }
   switch (ended) {
     case State::kReading:
       return OnRequest(ok);
     case State::kWriting:
+      if (!last.empty()) return Write(last);
       if (!end.ok()) Finish(end);
       return;
     case State::kFinishing:

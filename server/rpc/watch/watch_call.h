@@ -84,7 +84,7 @@ class WatchCall final : public CompletionTag,
   void Begin() ABSL_LOCKS_EXCLUDED(mutex_);
   // Sends a reply with the common part, unless the client has not read the previous one yet.
   void Send(const std::string& common, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sends a last reply, unless one is being sent, and then ends the call.
+  // Sends a last reply, after the one that is being sent if there is one, and then ends the call.
   void End(const std::string& common, absl::Time now, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
   void OnEvent(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -112,8 +112,10 @@ class WatchCall final : public CompletionTag,
 
   Mutex mutex_;
   State state_ ABSL_GUARDED_BY(mutex_) = State::kReading;
-  // The status with which the call ends after the pending write; OK if it continues.
+  // The status with which the call ends after the pending write and the last reply; OK if it continues.
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
+  // The common part of the reply to send before the call ends; empty if there is none.
+  std::string last_ ABSL_GUARDED_BY(mutex_);
   absl::Time written_at_ ABSL_GUARDED_BY(mutex_);
   // Reset when the call has finished.
   std::shared_ptr<WatchCall> self_ ABSL_GUARDED_BY(mutex_);
