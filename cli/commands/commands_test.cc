@@ -81,7 +81,7 @@ TEST_F(CommandsTest, TrainsThenEvaluatesAndPredicts) {
 
 TEST_F(CommandsTest, WatchesUntilARunEndsEarly) {
   const std::string logdir = absl::StrCat("--logdir=", Path("run"));
-  // 600 examples are 37 steps of 16.
+  // 600 examples make 37 batches of 16.
   const CalledCommand trained = Call(LocalCommand, {config_, logdir, "--set=input.epochs=1"});
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   const CalledCommand watched = Call(EvalCommand, {logdir, "--watch"});
@@ -354,7 +354,7 @@ TEST_F(CommandsTest, APageNamesWhatItNeeds) {
   ASSERT_TRUE(WriteFileAtomically(fs_, Path("token"), "short\n").ok());
   EXPECT_THAT(Call(PageCommand, {"--logdir=" + directory_, "--http_token_file=" + Path("token")}).err,
               HasSubstr("has a token of 5 bytes; at least 16 are needed"));
-  // --token_file is for the chief, as it is for status.
+  // --token_file applies to the chief, as for `status`.
   EXPECT_THAT(Call(PageCommand, {"--master=grpc://127.0.0.1:1", "--token_file=" + Path("token")}).err,
               HasSubstr("--token_file needs --tls_dir"));
   const CalledCommand empty = Call(PageCommand, {"--logdir=" + directory_, "--http=127.0.0.1:0"});

@@ -21,7 +21,7 @@
 namespace lockstep {
 namespace {
 
-// Longest time between two looks for the end of the run.
+// Maximum time between two checks for the end of the run.
 constexpr absl::Duration kEndPeriod = absl::Milliseconds(500);
 
 struct EvalFlags {
@@ -43,7 +43,7 @@ void Print(bool json, const std::string& split, const RunEvaluator::Evaluation& 
   out.flush();
 }
 
-// Keeps the default metrics of a run that names none.
+// Adds the confusion matrix. A run that names no metrics keeps the default ones.
 void AddConfusionMatrix(config::v1::EvaluationConfig* evaluation) {
   if (evaluation->metric().empty()) {
     evaluation->add_metric("accuracy");
@@ -69,8 +69,8 @@ absl::Status EvaluateOnce(FileSystem* fs, const EvalFlags& flags, std::ostream& 
   return WriteFileAtomically(fs, flags.confusion, ClassReportCsv(report));
 }
 
-// Runs until the checkpoint of the last step, or of the step at which the run ended early. Returns Cancelled after a
-// stop signal.
+// Returns once the checkpoint of the last step, or of the step at which the run ended early, has been evaluated.
+// Returns Cancelled after a stop signal.
 absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& out) {
   ASSIGN_OR_RETURN(const std::string logdir, flags.run.Directory());
   // Its destructor unblocks the signals.
@@ -85,7 +85,7 @@ absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& 
     stop = true;
     stopped.SignalAll();
   };
-  // Printing may block on a pipe that nothing reads; there is nothing to lose.
+  // Limits the time to exit, because printing may block on a pipe that has no reader. Nothing can be lost.
   on_signals.limit = [] { return kEndingLimit; };
   TerminationWatch watch(std::move(on_signals));
   RunWatcher::Options options;
@@ -102,7 +102,7 @@ absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& 
   };
   RunWatcher watcher(options);
   for (;;) {
-    // Reads the record first: the newest checkpoint of a finished run stays the newest.
+    // Reads the record first, because the newest checkpoint of a finished run stays the newest.
     const bool finished = train::RecordSaysFinished(fs, logdir);
     ASSIGN_OR_RETURN(const bool done, watcher.RunOnce());
     if (done || finished) return absl::OkStatus();

@@ -43,8 +43,8 @@ constexpr char kDetails[] =
 
 struct TaskFlags {
   ConfigFlags config;
-  // The values of the task's flags, by name. Declared only for the help; ResolveTaskOf reads the arguments and the
-  // environment.
+  // The values of the task's flags, by name. The flags are declared only for the help. ResolveTaskOf reads the
+  // arguments and the environment.
   std::map<std::string, std::string> resolved;
   int64_t max_restarts = 10;
   ServeSecurity security;
@@ -117,7 +117,7 @@ int AwaitEnd(const ResolvedTask& task, const ServeSecurity& security) {
   train::StopSignal stop;
   TerminationWatch::Options signals;
   signals.on_stop = [&stop] { stop.Request(); };
-  // The address file may lie on a disk that hangs; there is nothing to lose.
+  // Limits the time to exit, because the address file may be on a disk that hangs. Nothing can be lost.
   signals.limit = [] { return kEndingLimit; };
   TerminationWatch watch(std::move(signals));
   train::AwaitRunEndOptions options;

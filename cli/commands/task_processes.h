@@ -18,9 +18,9 @@
 
 namespace lockstep {
 
-// The processes of this machine that belong to one run, for the commands that start them: `run`, `launch` and `task`.
+// Processes on this machine that belong to one run, for the commands that start them: `run`, `launch` and `task`.
 
-// The flags --workers, --max_restarts and --listen, and those of ServeSecurity.
+// The flags --workers, --max_restarts and --listen, and the flags of ServeSecurity.
 struct ProcessFlags {
   int workers = 2;
   int64_t max_restarts = 10;
@@ -29,7 +29,7 @@ struct ProcessFlags {
   ServeSecurity security;
 
   void Declare(const std::string& workers_help, const std::string& listen_help, CommandLine* command_line);
-  // InvalidArgument if a number is too small, or as CheckServeSecurity says.
+  // Returns InvalidArgument if a number is too small, or an error of CheckServeSecurity.
   absl::Status Check(FileSystem* fs) const;
 };
 
@@ -37,10 +37,10 @@ struct ProcessFlags {
 struct ChiefCommand {
   std::string program;
   std::string logdir;
-  // A second address that it listens on, for workers of this machine; may be empty.
+  // A second address to listen on, for workers on this machine. May be empty.
   std::string socket;
   ServeSecurity security;
-  // Each may be empty.
+  // Either may be empty.
   std::string port_file;
   std::string address_file;
   // If absent, the chief takes it from the environment.
@@ -53,42 +53,43 @@ struct ChiefCommand {
   std::vector<std::string> Words(const std::string& listen) const;
 };
 
-// Returns the command line of a worker program of ours: from the environment, or else this program, which may link
-// models that worker_main lacks.
+// Returns the command line of a built-in worker. The program comes from the environment. By default, it is this
+// program, which may link models that worker_main lacks.
 std::vector<std::string> WorkerWords();
 
-// Returns a new directory below TMPDIR, for this user alone.
+// Creates a directory below TMPDIR that only this user can access, and returns its path.
 absl::StatusOr<std::string> MakeTemporaryDirectory();
 
-// Time for a chief to exit in addition to saving: it ends itself after kEndingLimit, which takes a moment, too.
+// Time for a chief to exit, in addition to the time for saving. A chief that does not exit ends itself after
+// kEndingLimit, which also takes a moment.
 extern const absl::Duration kChiefEnd;
 
 // The processes of one task: a chief, workers of a chief elsewhere, or a chief and workers.
 struct TaskProcesses {
-  // The command that starts them, for messages: "lockstep task".
+  // The command that starts them, for messages, e.g. "lockstep task".
   std::string name;
   // A chief without `listen` listens on a unix socket, or on loopback if the socket's path would be too long.
   ResolvedTask task;
   // The security settings of the chief.
   ServeSecurity security;
-  // Workers of other tasks connect to this task's chief.
+  // True if workers of other tasks connect to this task's chief.
   bool other_tasks = false;
   int64_t max_restarts = 10;
-  // The program that the workers run; if empty, it is `lockstep worker`.
+  // The program that the workers run. If empty, they run `lockstep worker`.
   std::vector<std::string> program;
   // CONFIG and its flags, for a chief. If empty, the program declares the run (python/lockstep/_chief.py).
   std::vector<std::string> config;
   // Time for a chief to save its last step and exit.
   absl::Duration stop_limit = absl::Seconds(120);
   bool new_run = false;
-  // Compute threads of each built-in worker; 0 means as configured.
+  // Compute threads of each built-in worker. 0 means the configured number.
   int compute_threads = 0;
-  // If true, the output of each process goes to a log of its own in a directory that `out` names, and that of the first
-  // worker is copied to `out`. If false, the processes share this one's stdout and stderr.
+  // If true, each process writes its output to its own log, in a directory that `out` names, and the first worker's
+  // output is also copied to `out`. If false, the processes share this one's stdout and stderr.
   bool has_logs = false;
 };
 
-// Prints the outcome of processes that `command` has run, with the end of the log of one that failed. The last line
+// Prints the outcome of the processes that `command` ran. If one failed, also prints the end of its log. The last line
 // says why they ended. Returns the exit code.
 int ReportOutcome(FileSystem* fs, absl::string_view command, const Launcher::Outcome& outcome, std::ostream& out,
                   std::ostream& err);

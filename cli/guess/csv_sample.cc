@@ -77,8 +77,8 @@ char GuessSeparator(absl::string_view data, bool at_end) {
   return best;
 }
 
-// Returns true if all names differ. Empty names do not count: pandas leaves the name of its index empty, and a
-// separator may end each line.
+// Returns true if all names differ. Ignores empty names, because pandas leaves the name of its index empty, and a line
+// may end with a separator.
 bool AllDiffer(const std::vector<std::string>& row) {
   std::set<std::string> names;
   return std::all_of(row.begin(), row.end(),

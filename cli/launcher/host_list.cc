@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// A bracket of an item with the text before it: "a[1-2]" is {"a", {"1", "2"}}.
+// A bracket of an item and the text before it: "a[1-2]" is {"a", {"1", "2"}}.
 struct Dimension {
   std::string prefix;
   std::vector<std::string> numbers;
@@ -24,7 +24,7 @@ absl::Status Wrong(absl::string_view item, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("the host list's \"", item, "\" ", why));
 }
 
-// Splits a list at the commas and blanks that are outside of brackets.
+// Splits a list at the commas and blanks that are outside brackets.
 std::vector<absl::string_view> Items(absl::string_view list) {
   std::vector<absl::string_view> items;
   size_t begin = 0;
@@ -48,7 +48,7 @@ bool IsNumber(absl::string_view text) {
 // Appends the numbers of "7" or "08-12".
 absl::Status AppendRange(absl::string_view item, absl::string_view range, std::vector<std::string>* numbers) {
   const std::pair<absl::string_view, absl::string_view> ends = absl::StrSplit(range, absl::MaxSplits('-', 1));
-  // Slurm takes "7-" for 7.
+  // Slurm reads "7-" as 7.
   const absl::string_view last = ends.second.empty() ? ends.first : ends.second;
   int64_t from = 0, to = 0;
   if (!IsNumber(ends.first) || !IsNumber(last) || !absl::SimpleAtoi(ends.first, &from) ||
@@ -65,7 +65,8 @@ absl::Status AppendRange(absl::string_view item, absl::string_view range, std::v
   return absl::OkStatus();
 }
 
-// Returns the brackets of an item; one without a bracket has a dimension without numbers.
+// Splits an item into its brackets, each with the text before it. An item without brackets yields one dimension without
+// numbers.
 absl::StatusOr<std::vector<Dimension>> Dimensions(absl::string_view item) {
   std::vector<Dimension> dimensions;
   absl::string_view rest = item;
@@ -90,7 +91,7 @@ absl::StatusOr<std::vector<Dimension>> Dimensions(absl::string_view item) {
   return dimensions;
 }
 
-// Appends the hosts of an item. Slurm's order: the last bracket runs fastest, then the first one, the second one, ...
+// Appends the hosts of an item in Slurm's order: the last bracket varies fastest, then the first, the second, ...
 void AppendHosts(const std::vector<Dimension>& dimensions, std::vector<std::string>* hosts) {
   const size_t count = dimensions.size();
   std::vector<size_t> at(count, 0);

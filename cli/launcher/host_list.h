@@ -9,13 +9,13 @@
 
 namespace lockstep {
 
-// The most hosts that a list may have; Slurm has the same limit for one range.
+// The maximum number of hosts in a list. Slurm has the same limit for one range.
 inline constexpr int kMaxHosts = 65536;
 
-// Returns the hosts of a list as Slurm writes it, such as SLURM_STEP_NODELIST: "n[1-3,07],login" is n1, n2, n3, n07 and
-// login. The order is that of `scontrol show hostnames`; a host may appear twice. Items are separated by commas or
-// blanks. Brackets hold numbers and ranges, padded to the width of a range's first number; after the last bracket of a
-// name nothing may follow. Errors: InvalidArgument names the item and what is wrong with it.
+// Returns the hosts in a list in Slurm's format, as in SLURM_STEP_NODELIST: "n[1-3,07],login" is n1, n2, n3, n07 and
+// login. The order is that of `scontrol show hostnames`. A host may appear twice. Commas or blanks separate items.
+// Brackets hold numbers and ranges, padded to the width of a range's first number. No text may follow the last bracket
+// of an item. Returns InvalidArgument naming the item and the problem.
 absl::StatusOr<std::vector<std::string>> ParseHostList(absl::string_view list);
 
 }  // namespace lockstep

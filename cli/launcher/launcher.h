@@ -54,7 +54,7 @@ class Launcher {
     // The logs are chief.log, worker-0.log, ... in this directory, which must exist. If empty, the processes write to
     // this process's stdout and stderr.
     std::string log_directory;
-    // Receives the id of each ended process that is not the launcher's. May be null.
+    // Called with the id of each ended process that the launcher did not start. May be null.
     std::function<void(int pid)> on_other_exit;
     // Receives messages about the processes, in whole lines without a line feed.
     std::function<void(const std::string&)> say;

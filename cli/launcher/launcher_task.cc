@@ -36,21 +36,21 @@ class Variables {
     return found == environment_.end() ? "" : found->second;
   }
   bool Has(const std::string& name) const { return !Get(name).empty(); }
-  // Returns the first of the names that is set, or else the last one.
+  // Returns the first name that is set, or the last name if none is set.
   std::string FirstSet(const std::vector<std::string>& names) const {
     for (const std::string& name : names) {
       if (Has(name)) return name;
     }
     return names.back();
   }
-  // Returns the number in [0, limit) of a variable that is set.
+  // Returns the number in [0, limit) that a variable holds. The variable must be set.
   absl::StatusOr<int> Number(const std::string& name, int limit) const {
     int number = 0;
     if (absl::SimpleAtoi(Get(name), &number) && number >= 0 && number < limit) return number;
     return absl::InvalidArgumentError(
         absl::StrCat(name, " is \"", Get(name), "\", must be a whole number in [0, ", limit, ")"));
   }
-  // "A=1, B=2", without the variables that are absent.
+  // Returns text such as "A=1, B=2", without the variables that are absent.
   std::string Source(const std::vector<std::string>& names) const {
     std::vector<std::string> parts;
     for (const std::string& name : names) {
@@ -63,14 +63,14 @@ class Variables {
   const EnvironmentMap& environment_;
 };
 
-// "host:port"; an IPv6 host gets brackets.
+// Returns "host:port". An IPv6 host gets brackets.
 std::string HostPort(const std::string& host, int port) {
   const bool bare_ipv6 = host.find(':') != std::string::npos && host[0] != '[';
   return bare_ipv6 ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
 }
 
-// Fills in the role of one of several equal tasks. If `count_name` is "", or the variable is absent or no number, the
-// number of tasks is unknown.
+// Fills in the role of one of several equal tasks. The number of tasks is unknown if `count_name` is "" or the variable
+// is absent.
 absl::Status ReadRank(const Variables& variables, const std::string& index_name, const std::string& count_name,
                       LauncherTask* task) {
   ASSIGN_OR_RETURN(task->index, variables.Number(index_name, kMaxTasks));
@@ -100,7 +100,7 @@ MaybeTask ReadTfConfig(const Variables& variables) {
   task.role = role->role;
   task.index = role->index;
   task.tasks = NumTasks(config.cluster);
-  // A chief among workers has a job of its own; a first worker that leads computes as well.
+  // A chief among workers has its own job and does not compute. A first worker that leads also computes.
   task.computes = role->role == Role::kChief && (role->job == "worker" || !config.cluster.NumTasks("worker").ok());
   task.source = absl::StrCat("TF_CONFIG's task ", role->job.empty() ? "" : absl::StrCat(role->job, " "), role->index);
   if (!role->chief_address.empty()) task.chief = SourcedText{role->chief_address, "TF_CONFIG's cluster"};
@@ -151,7 +151,8 @@ MaybeTask ReadKubernetes(const Variables& variables) {
   return {task};
 }
 
-// Returns where the chief is: next to the store of the torch processes, which `host` and `port` name.
+// Returns the chief's address, next to the store of the torch processes. The variables `host` and `port` name the
+// store.
 absl::StatusOr<SourcedText> TorchChief(const Variables& variables, const std::string& host, const std::string& port) {
   SourcedText chief;
   int number = kTorchPort;
@@ -159,7 +160,7 @@ absl::StatusOr<SourcedText> TorchChief(const Variables& variables, const std::st
     ASSIGN_OR_RETURN(number, variables.Number(port, 65536));
   }
   chief.source = variables.Source({host, port});
-  // torchrun itself listens at the port.
+  // torchrun itself listens on the port.
   if (variables.Get("TORCHELASTIC_USE_AGENT_STORE") == "True") {
     ++number;
     absl::StrAppend(&chief.source, " + 1, next to torchrun's store");
@@ -174,7 +175,7 @@ MaybeTask ReadTorch(const Variables& variables) {
   if (ranked) {
     RETURN_IF_ERROR(ReadRank(variables, "RANK", "WORLD_SIZE", &task));
   } else if (variables.Has("PET_NODE_RANK")) {
-    // An elastic range of nodes, such as "1:4", is no number of tasks.
+    // An elastic range of nodes, such as "1:4", is not a number of tasks.
     const bool elastic = variables.Get("PET_NNODES").find(':') != std::string::npos;
     RETURN_IF_ERROR(ReadRank(variables, "PET_NODE_RANK", elastic ? "" : "PET_NNODES", &task));
     int processes = 0;
@@ -195,7 +196,7 @@ MaybeTask ReadMpi(const Variables& variables) {
   if (!variables.Has("OMPI_COMM_WORLD_RANK")) return {absl::nullopt};
   LauncherTask task;
   RETURN_IF_ERROR(ReadRank(variables, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", &task));
-  // Open MPI names no host of rank 0.
+  // Open MPI does not name the host of rank 0.
   if (task.tasks > 1 && variables.Get("OMPI_COMM_WORLD_LOCAL_SIZE") == absl::StrCat(task.tasks)) {
     task.derived_chief =
         SourcedText{HostPort("127.0.0.1", kDefaultPort),

@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// The variables of a process's environment, by name.
+// A process's environment variables, by name.
 using EnvironmentMap = std::map<std::string, std::string>;
 
 // Programs that start the tasks of a cluster and describe the cluster in variables, in order of precedence. kTorch is
@@ -34,9 +34,9 @@ struct SourcedText {
 struct LauncherTask {
   TaskLauncher launcher = TaskLauncher::kTfConfig;
 
-  // False if the variables give an address or a logdir alone. The next five fields are valid if it is true.
+  // False if the variables give only an address or a logdir. The next five fields are valid only if this is true.
   bool has_role = false;
-  // All launchers but TF_CONFIG start equal tasks; there task 0 is the chief, and computes too.
+  // All launchers except TF_CONFIG start equal tasks, of which task 0 is the chief and also computes.
   Role role = Role::kChief;
   // True for a chief that also computes.
   bool computes = false;
@@ -48,20 +48,20 @@ struct LauncherTask {
 
   // The chief's address, "host:port". Absent if unknown.
   absl::optional<SourcedText> chief;
-  // The chief's address if no launcher states one: this launcher names the chief's host, or has a rule for its name,
+  // The chief's address if no launcher states one. This launcher names the chief's host or has a naming rule for it,
   // and the port is a default.
   absl::optional<SourcedText> derived_chief;
   // The host at which other tasks reach this one.
   absl::optional<SourcedText> host;
-  // A name that no other task of the run has. If absent, "worker-<index>" is such a name.
+  // A name that is unique among the run's tasks. If absent, "worker-<index>" is unique.
   absl::optional<SourcedText> name;
   absl::optional<SourcedText> logdir;
   // The number of worker processes for each task.
   absl::optional<SourcedText> processes;
 };
 
-// Returns the statements of one launcher; nullopt if its variables are absent. Errors: InvalidArgument names the
-// variable that is malformed, or that is missing next to the others.
+// Returns what one launcher says, or nullopt if its variables are absent. Returns InvalidArgument naming a variable
+// that is malformed, or that is missing although others are set.
 absl::StatusOr<absl::optional<LauncherTask>> ReadLauncher(TaskLauncher launcher, const EnvironmentMap& environment);
 
 }  // namespace lockstep

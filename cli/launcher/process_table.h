@@ -38,7 +38,7 @@ class ProcessTable {
   // Returns the new process's id. Errors name the log or the program.
   virtual absl::StatusOr<int> Start(const ProcessSpec& spec) = 0;
 
-  // Sends a signal to a process whose exit has not been returned. Does nothing if it has already exited.
+  // Sends a signal to a process that NextExit has not returned yet. Does nothing if it has already exited.
   virtual void Signal(int pid, int signal) = 0;
 
   // Returns a process that has ended since the last call, or nullopt. Does not block.

@@ -23,7 +23,7 @@ class PosixProcessTableTest : public ::testing::Test {
     EXPECT_TRUE(pid.ok()) << pid.status();
     return pid.value_or(0);
   }
-  // Blocks until a child has ended, and leaves it to NextExit.
+  // Blocks until a child has ended, but leaves its exit for NextExit to return.
   ProcessExit AwaitExit() {
     siginfo_t info;
     EXPECT_EQ(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);

@@ -31,13 +31,13 @@ std::string NameOf(Role role) {
   return "";
 }
 
-// "worker 3 of 8"; "chief" if there is one task.
+// Returns text such as "worker, task 3 of 8", or "chief" if it is the only task.
 std::string PlaceOf(Role role, int index, int tasks) {
   if (role == Role::kChief && tasks == 1) return "chief";
   return absl::StrCat(NameOf(role), ", task ", index, tasks == 0 ? "" : absl::StrCat(" of ", tasks));
 }
 
-// Resolves one value after the other, each with the help of those before.
+// Resolves the values one by one. Later values depend on earlier ones.
 class Resolver {
  public:
   Resolver(const std::map<std::string, std::string>& flags, const EnvironmentMap& environment)
@@ -56,7 +56,7 @@ class Resolver {
   }
 
  private:
-  // Returns the value of a flag or of its variable.
+  // Returns the value of a flag, or else of its environment variable.
   absl::optional<SourcedText> Given(const std::string& flag) const {
     const auto given = flags_.find(flag);
     if (given != flags_.end() && !given->second.empty()) {
@@ -95,7 +95,7 @@ class Resolver {
   const EnvironmentMap& environment_;
   // In order of precedence.
   std::vector<LauncherTask> launchers_;
-  // The launcher that gives the role, unless a flag does; null if there is none.
+  // The launcher that determines the role unless a flag does. Null if there is none.
   const LauncherTask* lead_ = nullptr;
   bool computes_ = true;
   // The index in the cluster; absent if unknown.
@@ -148,7 +148,7 @@ absl::Status Resolver::ChooseLead() {
 }
 
 absl::Status Resolver::CheckAgreement(const LauncherTask& a, const LauncherTask& b) const {
-  // TF_CONFIG counts within a job, so its index and number compare with nothing.
+  // TF_CONFIG counts within a job, so its index and number cannot be compared with another launcher's.
   const bool ranks = a.launcher != TaskLauncher::kTfConfig;
   const bool agree = (a.role == Role::kChief) == (b.role == Role::kChief) && (!ranks || a.index == b.index) &&
                      (!ranks || a.tasks == 0 || b.tasks == 0 || a.tasks == b.tasks);
@@ -206,7 +206,8 @@ absl::optional<SourcedText> Resolver::MasterOfLaunchers() const {
     if (launcher.chief) return launcher.chief;
   }
   for (const LauncherTask& launcher : launchers_) {
-    // A launcher of one task alone, or whose chief this would be, knows nothing of the chief of other tasks.
+    // A launcher that counts a single task, or that gives this task a different role, does not know the chief of the
+    // other tasks.
     const bool of_others = launcher.tasks == 1 || launcher.role != task_.role;
     if (launcher.derived_chief && !of_others) return launcher.derived_chief;
   }

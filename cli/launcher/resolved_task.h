@@ -11,17 +11,18 @@
 
 namespace lockstep {
 
-// A line for people: "chief", "grpc://n1:15042", "first of SLURM_STEP_NODELIST=n[1-2], ...".
+// A human-readable line: "chief", "grpc://n1:15042", "first of SLURM_STEP_NODELIST=n[1-2], ...".
 struct TaskValue {
   std::string name;
   std::string value;
   std::string source;
 };
 
-// The role of a process in its cluster, with everything that it needs to play it. A value type.
+// A process's role in its cluster, with everything that it needs for that role. A value type.
 struct ResolvedTask {
   Role role = Role::kChief;
-  // The worker processes that it runs: of a worker, and of a chief that also computes. 0 for a chief that does not.
+  // The number of worker processes to run, for a worker and for a chief that also computes. 0 for a chief that does
+  // not.
   int workers = 1;
   // The master string of the chief (common/cluster/master_address.h). Empty for a chief that no other task reaches.
   std::string master;
@@ -30,11 +31,11 @@ struct ResolvedTask {
   std::string listen;
   std::string advertise;
   std::string address_file;
-  // A worker's name, or the beginning of its names if there are several; empty: unknown.
+  // A worker's name, or the prefix of its names if there are several. Empty if unknown.
   std::string name;
-  // Empty if nothing gives it.
+  // Empty if unknown.
   std::string logdir;
-  // All of these that matter in the role, with the source of each.
+  // The values above that matter for the role, each with its source.
   std::vector<TaskValue> values;
 };
 
@@ -42,12 +43,12 @@ struct ResolvedTask {
 // name, workers, logdir.
 const std::vector<std::string>& TaskFlagNames();
 
-// Resolves the task of a process. Precedence: `flags`, by name, which hold only those that were given; the variables
-// LOCKSTEP_<FLAG>; the launchers in order. If --launcher names one, the others are not read. Without a launcher, a
-// process with a master is a worker, and any other is a chief that computes. A launcher that counts a single task says
-// nothing against another one that counts several. A chief computes if its cluster has no worker, or if it is one of
-// several equal tasks. Reads nothing but its arguments. Errors: InvalidArgument names the flag or variable that is
-// malformed or missing, or two sources that contradict each other, and how to proceed.
+// Resolves the task of a process. A value comes from `flags`, which holds only the flags that were given, by name; else
+// from the variable LOCKSTEP_<FLAG>; else from the launchers in order. If --launcher names one launcher, the others are
+// not read. Without a launcher, a process with a master is a worker, and any other process is a chief that computes. A
+// launcher that counts a single task does not contradict one that counts several. A chief computes if its cluster has
+// no worker, or if it is one of several equal tasks. Reads nothing but its arguments. Returns InvalidArgument naming
+// the flag or variable that is malformed or missing, or two sources that contradict each other, and how to proceed.
 absl::StatusOr<ResolvedTask> ResolveTaskOf(const std::map<std::string, std::string>& flags,
                                            const EnvironmentMap& environment);
 

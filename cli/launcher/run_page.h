@@ -34,7 +34,7 @@ class RunPage {
 
   // Starts the page for a chief, once.
   void Start(const std::string& master);
-  // Returns a human-readable line once, when the page serves or has failed.
+  // Returns a human-readable line, only once, when the page serves or has failed.
   absl::optional<std::string> TakeLine();
   // Called when the table has returned a process's exit. Ignores processes other than the page's.
   void OnExit(int pid);

@@ -17,7 +17,7 @@ constexpr int64_t kBatch = 64;
 // Number of an example's features that a table shows.
 constexpr int64_t kShownFeatures = 8;
 
-// Collects the range of numbers that are added one by one.
+// Tracks the range of numbers that are added one by one.
 class RangeOfNumbers {
  public:
   void Add(double x) {
