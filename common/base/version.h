@@ -5,35 +5,35 @@
 
 namespace lockstep {
 
-// The product's version; raised with a release, only in this line.
+// The product's version. A release changes only this line.
 constexpr char kVersion[] = "0.11.0";
-// Two numbers that stand for the bits of a run. Raise one of them with every change after which the same configuration,
-// data and seed give other weights, on any machine. Workers of another version are refused, and so is a logdir of
-// another version: its run cannot continue, so do not raise them for anything else.
+// Two numbers that stand for the bits of a run. Raise one of them with every change that makes the same configuration,
+// data and seed produce different weights on any machine. Workers with a different number are refused. A logdir with a
+// different number is also refused, so its run cannot continue. Do not raise them for any other reason.
 //
-// Bits of every run: an order of additions or another rounding in an optimizer or in the tree over slots; multipliers,
-// clips and weights; initial values and those of the canary; the order of a shuffle; the values that are drawn from
-// Philox; the seed of a slot.
+// Bits of every run: the order of additions or the rounding in an optimizer or in the tree over slots; multipliers,
+// clips and weights; initial values and the canary's values; the order of a shuffle; values drawn from Philox; a slot's
+// seed.
 constexpr int kArithmeticVersion = 2;
-// Bits of Lockstep's own layers, which a run whose workers compute with another framework does not depend on: kernels,
-// losses, the uses of random numbers in layers and in augmentation, the way a file becomes examples.
+// Bits of Lockstep's own layers: kernels, losses, the uses of random numbers in layers and in augmentation, and the way
+// a file becomes examples. A run whose workers compute with another framework does not depend on them.
 constexpr int kLayersVersion = 2;
-// Raised whenever an older worker cannot speak to a current chief, or the other way round. 2: the inputs of a worker's
-// computation, and its canary. 3: values that come once more, and settings that come with a token. 4: tokens that name
-// a batch of an input stream. 5: constant variables are sent once, and have a shared memory of their own.
+// Raised whenever an older worker cannot talk to a current chief, or vice versa. 2: the inputs of a worker's
+// computation, and its canary. 3: values that are sent again, and settings that are sent with a token. 4: tokens that
+// name a batch of an input stream. 5: constant variables are sent once, and have their own shared memory.
 constexpr int kWireVersion = 5;
 
-// Identifies the build of Lockstep that a program is.
+// Identifies a program's build of Lockstep.
 struct Build {
   std::string version;
-  // The git commit, followed by "-dirty" if files were changed; empty if the build does not know it.
+  // The git commit, followed by "-dirty" if files were changed. Empty if the build does not know it.
   std::string revision;
   int arithmetic_version = 0;
   int layers_version = 0;
   int wire_version = 0;
   // "GCC 12.2.0"
   std::string compiler;
-  // The vector instructions that the kernels use here: "AVX-512" (kernels/vectors/target.h).
+  // The vector instructions that the kernels use on this machine, e.g. "AVX-512" (kernels/vectors/target.h).
   std::string instruction_set;
 };
 
@@ -44,8 +44,8 @@ Build ThisBuild();
 // "0.11.0 (revision 1a2b3c4)"
 std::string VersionText(const Build& build);
 
-// Returns the output of --version: `program` with its version, and a line of the versions, the compiler and the
-// instruction set that bits and peers depend on.
+// Returns the output of --version: `program` with its version, and a line with the versions, the compiler and the
+// instruction set on which bits and peers depend.
 std::string BuildText(const std::string& program, const Build& build);
 
 }  // namespace lockstep

@@ -80,7 +80,7 @@ absl::Status NotTheRuns(const std::string& prefix) {
 
 using ReadFunction = absl::FunctionRef<absl::Status(const BundleReader& reader)>;
 
-// The damage of each candidate that was examined, and the valid candidate.
+// The damage found in each candidate that was examined, and the valid candidate.
 struct Search {
   std::vector<absl::Status> damages;
   // Index of the valid candidate; the number of candidates if none is valid.

@@ -176,7 +176,7 @@ class RandomStream : public StepStream {
   bool sends_ = false;
   int64_t complete_ = -1;
   int64_t coming_ = -1;
-  std::vector<std::pair<int, int64_t>> pieces_;  // of coming_, that have not been sent
+  std::vector<std::pair<int, int64_t>> pieces_;  // of coming_, not yet sent
   int64_t edition_ = 0;                          // of the constant variable
   std::vector<std::pair<int, int64_t>> constant_pieces_;
 };

@@ -35,7 +35,7 @@ FrameBuilder::Options FrameOptions(const ChiefClient::StepOptions& options, cons
   return frames;
 }
 
-// Maps memory of the chief, which must hold `elements` floats. `what` is the name of its contents, for errors.
+// Maps the chief's memory, which must hold `elements` floats. `what` is the name of its contents, for errors.
 absl::StatusOr<std::unique_ptr<SharedMemory>> MapFloats(const v1::SharedMemoryHandle& handle, absl::string_view what,
                                                         int64_t elements) {
   const uint64_t bytes = static_cast<uint64_t>(elements) * sizeof(float);

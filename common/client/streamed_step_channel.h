@@ -32,9 +32,10 @@ class SharedValues {
   // `layout` must outlive this.
   explicit SharedValues(const ParameterLayout* layout) : layout_(*layout) {}
 
-  // Returns the address of each variable in the memory of a version, and of the constant variables in `constants`, null
-  // if there are none. They stay mapped until three other versions, or other constants, have been requested.
-  // Errors: InvalidArgument if a size does not match the model; Unavailable if the memory cannot be reached (any more).
+  // Returns the address of each variable in the memory of a version. Constant variables are in `constants`, which is
+  // null if there are none. The addresses stay mapped until three other versions, or other constants, have been
+  // requested. Returns InvalidArgument if a size does not match the model, and Unavailable if the memory cannot be
+  // reached or is gone.
   absl::StatusOr<const std::vector<const float*>*> Find(const v1::SharedMemoryHandle& handle,
                                                         const v1::SharedMemoryHandle* constants);
 
@@ -44,7 +45,7 @@ class SharedValues {
     std::vector<const float*> variables;
   };
   absl::StatusOr<Version*> FindVersion(const v1::SharedMemoryHandle& handle);
-  // Makes constants_ the mapping of this memory, if there are constant variables.
+  // Maps this memory as constants_ if there are constant variables.
   absl::Status FindConstants(const v1::SharedMemoryHandle* handle);
 
   const ParameterLayout& layout_;
@@ -79,11 +80,11 @@ class TokenValues {
   // `type`.
   TokenValues(const ParameterLayout* layout, v1::DataType type, VariableBuffers* buffers);
 
-  // Stores the values in a reply and, if it contains a token, makes values() return those of the token's step.
-  // InvalidArgument if the reply contradicts the model or lacks the token's values; Unavailable if they are in the
-  // memory of a process that is gone.
+  // Stores the values in a reply. If the reply contains a token, values() then returns the values of the token's step.
+  // Returns InvalidArgument if the reply contradicts the model or lacks the token's values, and Unavailable if the
+  // values are in the memory of a process that is gone.
   absl::Status OnReply(const StepReplyFrame& reply);
-  // Releases values(): the caller has finished reading.
+  // Releases values() after the caller has finished reading.
   void Release() { received_.Release(); }
 
   // Address of each variable, in memory of this object; empty before the first token.
@@ -104,8 +105,8 @@ class TokenValues {
 };
 
 // A StepChannel over any StepStream. Gradients are sent while the worker continues computing. New values are received
-// into the memory of gradients already sent, next to the values in use. Not thread-safe except for CancelWait and
-// Cancel. The destructor aborts the stream if it is open.
+// into the memory of gradients that were already sent, and do not overwrite the values in use. Not thread-safe except
+// for CancelWait and Cancel. The destructor aborts the stream if it is open.
 class StreamedStepChannel : public StepChannel, private StepStream::Receiver {
  public:
   StreamedStepChannel(std::unique_ptr<StepStream> stream, const ChiefClient::StepOptions& options,
@@ -131,7 +132,7 @@ class StreamedStepChannel : public StepChannel, private StepStream::Receiver {
   absl::Status TakeEstimates(const StepReplyFrame& reply);
   absl::Status AddPiece(StepPiece piece);
   absl::Status Send(const StepFrame& frame);
-  // Remembers the first error and returns it from then on.
+  // Records the first error, and returns it from then on.
   absl::Status Check(absl::Status status);
 
   const ParameterLayout layout_;

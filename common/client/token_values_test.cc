@@ -100,7 +100,7 @@ TEST_F(TokenValuesTest, ATokenWithoutItsValuesIsRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("a token for step 8 without all values"));
 }
 
-// Replies of a hostile chief: whatever they contain, no access goes outside the variables.
+// A hostile chief's replies never cause an access outside the variables, whatever they contain.
 TEST_F(TokenValuesTest, RefusesPiecesOutsideTheModel) {
   TokenValues values(&layout_, v1::DT_FLOAT, &buffers_);
   for (const int64_t variable : {int64_t{0}, int64_t{1}, int64_t{2}, int64_t{1} << 40}) {

@@ -26,7 +26,8 @@ absl::Status Wrong(absl::string_view part, absl::string_view reason) {
                                                  "; an address is like grpc://127.0.0.1:2222 or unix:/run/chief.sock"));
 }
 
-// True for bytes that no address contains; in a path they would be a typo that is invisible in messages.
+// Returns true if a part contains bytes that no address contains. In a path, they would be a typo that messages do not
+// show.
 bool HasControlBytes(absl::string_view part) {
   return std::any_of(part.begin(), part.end(),
                      [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); });

@@ -13,9 +13,9 @@
 
 namespace lockstep {
 
-// The files with which a process proves its identity, under the names of a Kubernetes Secret of type tls: ca.crt, the
-// authorities that it trusts; tls.crt, its certificate; tls.key, the key; and, at the chief, the optional crl.pem, the
-// revoked certificates. A value type.
+// The files with which a process proves its identity, named as in a Kubernetes TLS Secret: ca.crt has the authorities
+// that the process trusts, tls.crt its certificate, and tls.key its key. A chief may also have crl.pem, the revoked
+// certificates. A value type.
 class TlsDirectory {
  public:
   // An empty path means no TLS.

@@ -17,7 +17,7 @@
 namespace lockstep {
 
 // The messages of the Step stream (proto/lockstep/v1/chief.proto) as both ends use them: decoded, with the tensors left
-// in the memory where they are. docs/glossary.md defines frame, report, piece and segment. Value types.
+// in place. docs/glossary.md defines frame, report, piece and segment. Value types.
 
 // A range of bytes in memory that both ends share.
 struct SharedSpan {
@@ -30,8 +30,8 @@ struct StepPiece {
   int64_t variable = 0;
   int64_t offset = 0;  // elements
   FloatChunks content;
-  // Keeps the memory of `content` alive and unchanged as long as a sender needs it. Null if it is copied immediately
-  // (sparse pieces), if nothing of it travels (`shared`), or if the frame or its source owns it.
+  // Keeps the memory of `content` alive and unchanged as long as a sender needs it. Null if the content is copied
+  // immediately (sparse pieces), if it is not sent (`shared`), or if the frame or its source owns it.
   std::shared_ptr<const void> owner;
   // With top-k compression, the slot, and whether `content` holds differences (common/step/sparse_differences.h).
   int64_t slot = 0;
@@ -40,8 +40,8 @@ struct StepPiece {
   absl::optional<SharedSpan> shared;
 };
 
-// Returns a piece with the differences of a segment of a slot's gradient, which starts at element `offset` of the
-// variable.
+// Returns a piece with the differences of one segment of a slot's gradient. The segment starts at element `offset` of
+// the variable.
 inline StepPiece SparsePiece(int64_t slot, int64_t variable, int64_t offset, absl::string_view differences) {
   StepPiece piece;
   piece.variable = variable;
@@ -67,15 +67,15 @@ struct StepFrame {
   absl::optional<v1::SharedMemoryHandle> gradient_memory;
   // The worker's endpoint of a ring.
   absl::optional<v1::SharedMemoryHandle> ring;
-  // Digests of the trainable variables' gradients, sent with `end`; empty if the token requests none.
+  // Digests of the trainable variables' gradients, sent with `end`. Empty if the token requests none.
   std::vector<uint64_t> digests;
-  // EncodeStepTimes, sent with `end`; 0 if the worker reports none.
+  // The result of EncodeStepTimes, sent with `end`. 0 if the worker reports no times.
   uint64_t times = 0;
   // Size of the received message in bytes; 0 in process.
   int64_t encoded_bytes = 0;
 };
 
-// Limits for decoding a StepRequest. The defaults are those of a stream's first frame, which has no contribution.
+// Limits for decoding a StepRequest. The defaults are for a stream's first frame, which has no contribution.
 struct StepFrameLimits {
   int64_t reports = 0;
   int64_t pieces = 0;
@@ -126,7 +126,7 @@ struct StepReplyFrame {
   // Set only in process.
   absl::optional<HandedOverValues> handed_over;
   absl::optional<v1::Token> token;
-  // With a token, if they differ from those of the token before.
+  // Set with a token if they differ from the previous token's settings.
   absl::optional<v1::GradientSettings> settings;
   bool finished = false;
   std::string finish_message;

@@ -10,12 +10,12 @@
 
 namespace lockstep {
 
-// The position of every variable of a model in one flat array of floats, and its division into segments. The array
-// has first the trained variables, then those that update ops write, then the constant ones, each in the model's order.
-// An array that has only some of these, such as gradients or a version of the values, uses the same positions. Every
-// variable starts at a multiple of kTensorAlignment bytes. A segment is a run of at most kSegmentElements elements of
-// one variable: the unit in which gradients are summed, updates are applied and values are sent (docs/glossary.md).
-// Segments are in the model's order. Immutable.
+// The position of each of a model's variables in one flat array of floats, and its division into segments. The array
+// holds the trained variables first, then the variables that update ops write, then the constant ones. Each group is in
+// the model's order. An array that holds only some of these, such as gradients or a version of the values, uses the
+// same positions. Every variable starts at a multiple of kTensorAlignment bytes. A segment is a run of at most
+// kSegmentElements elements of one variable. It is the unit in which gradients are summed, updates are applied and
+// values are sent (docs/glossary.md). Segments are in the model's order. Immutable.
 class ParameterLayout {
  public:
   // 256 KiB of floats: small enough to be summed in cache, large enough that bookkeeping costs nothing.
@@ -45,9 +45,9 @@ class ParameterLayout {
     int variable = 0;
   };
 
-  // Validates the declaration. Errors: InvalidArgument names the variable or update op and the problem: no or a
-  // repeated name, an unsupported dtype, a dimension that is not positive, too many elements, no trainable variable, an
-  // unknown variable.
+  // Validates the declaration. Returns InvalidArgument naming the variable or update op and the problem: a missing or
+  // repeated name, an unsupported dtype, a dimension that is not positive, too many elements, no trainable variable, or
+  // an unknown variable.
   static absl::StatusOr<ParameterLayout> Create(const v1::ModelSpec& model);
 
   const std::vector<Variable>& variables() const { return variables_; }
@@ -55,20 +55,21 @@ class ParameterLayout {
   const std::vector<UpdateOp>& update_ops() const { return update_ops_; }
   // Number of segments of trainable variables.
   int num_trainable_segments() const { return num_trainable_segments_; }
-  // Elements that a variable takes in the flat array: up to the next multiple of kTensorAlignment bytes.
+  // Returns the space that a variable takes in the flat array: `elements` rounded up to a multiple of kTensorAlignment
+  // bytes.
   static int64_t Padded(int64_t elements);
   // Elements of the flat array, including padding.
   int64_t flat_elements() const { return flat_elements_; }
-  // Elements of its first part, which has the trained variables, including padding.
+  // Elements of its first part, which holds the trained variables, including padding.
   int64_t trained_elements() const { return trained_elements_; }
-  // Elements of its last part, which has the constant variables, and the offset of that part.
+  // Elements of its last part, which holds the constant variables, and the offset of that part.
   int64_t constant_elements() const { return flat_elements_ - constants_offset_; }
   int64_t constants_offset() const { return constants_offset_; }
 
  private:
   // Gives every variable and segment its position in the flat array.
   void PlaceAll();
-  // Places the variables that match at the end of the flat array.
+  // Appends the variables that match to the flat array.
   void PlaceIf(absl::FunctionRef<bool(const Variable&)> matches);
 
   std::vector<Variable> variables_;

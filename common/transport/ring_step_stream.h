@@ -33,8 +33,8 @@ class RingStepStream : public StepStream {
   void Cancel() override;
 
  private:
-  // The path of frames. At first nothing has been sent. Then a ring has been offered and the chief has not answered
-  // yet. Then it is the path that the chief has chosen.
+  // The path of frames. kNew: nothing has been sent. kOffered: a ring has been offered, and the chief has not answered.
+  // kStream and kRing: the path that the chief has chosen.
   enum class Path { kNew, kOffered, kStream, kRing };
 
   absl::Status Offer(const StepFrame& first);
@@ -45,7 +45,7 @@ class RingStepStream : public StepStream {
   absl::StatusOr<bool> TakeReply(Receiver* receiver, bool* more);
   // Returns true if everything queued for sending has been sent.
   absl::StatusOr<bool> Flush();
-  // Remembers an error of the ring and closes the stream.
+  // Records a ring error and closes the stream.
   absl::Status Break(const absl::Status& why);
 
   const absl::Duration leave_limit_;

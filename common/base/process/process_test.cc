@@ -82,7 +82,7 @@ TEST(ExitCodeTest, ADiskThatHangsIsNoAbsence) {
   EXPECT_TRUE(AsDiskHang(absl::OkStatus()).ok());
 }
 
-// A full disk fails in the same way, so saved data stays and the run tries again.
+// A write beyond the limit fails like a write to a full disk. Saved data stays, and the run tries again.
 TEST(InitializeProcessTest, AFileBeyondTheLimitIsAnErrorAndNoEnd) {
   const auto write_beyond_the_limit = [] {
     InitializeProcess("test");

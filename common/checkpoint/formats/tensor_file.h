@@ -32,9 +32,9 @@ absl::StatusOr<std::unique_ptr<TensorReader>> OpenTensors(FileSystem* fs, const 
 // Returns true if there is something to open. Returns false only if there is certainly nothing.
 absl::StatusOr<bool> TensorsExist(FileSystem* fs, const std::string& path);
 
-// Returns the NotFound error for a path that is neither a checkpoint nor a file of weights. It says what is there
-// instead, and lists the checkpoints in the path if that is a directory, and otherwise those in the path's directory
-// or, if it has none, those in `logdir`.
+// Returns a NotFound error for a path that is neither a checkpoint nor a file of weights. The error says what is there
+// instead, and lists the checkpoints in the path if it is a directory, or else in the path's directory. If the path has
+// no directory, the error lists the checkpoints in `logdir`.
 absl::Status NoSuchCheckpoint(FileSystem* fs, const std::string& path, const std::string& logdir);
 
 struct TensorFileContents {

@@ -14,7 +14,7 @@ SentBuffer NewShared(const ParameterLayout& layout) {
   const size_t bytes = static_cast<size_t>(layout.trained_elements()) * sizeof(float);
   auto gradients = std::make_shared<AlignedBuffer>(AlignedBuffer::Shared(bytes));
   if (gradients->handle() == nullptr) return SentBuffer();
-  // The first write would get small pages.
+  // Otherwise, the first write would get small pages.
   if (bytes >= kHugeBuffer) gradients->Populate(0, bytes);
   return SentBuffer(std::move(gradients));
 }
@@ -65,7 +65,8 @@ void GradientBuffer::Sent(int variable) {
 }
 
 void GradientBuffer::Reclaim() {
-  // The sender has usually released the memory already, since the chief has all of it. If not, the sender keeps it.
+  // The sender has usually released the memory already, since the chief has received everything. If not, the sender
+  // keeps it.
   if (!shared_.IsFree()) shared_ = SentBuffer();
 }
 

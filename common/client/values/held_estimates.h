@@ -14,24 +14,24 @@
 
 namespace lockstep {
 
-// A worker's copies of the gradient estimates of top-k compression (docs/sync.md): those it computed for its last
-// block, updated for the next step, and those that the chief sent for the next token. Not thread-safe.
+// A worker's copies of the gradient estimates of top-k compression (docs/sync.md). The worker computed some of them for
+// its last block and updated them for the next step. The chief sent the others for the next token. Not thread-safe.
 class HeldEstimates {
  public:
   // `layout` must outlive this. `slots` is R, the number of slots in a step.
   HeldEstimates(const ParameterLayout* layout, int64_t slots);
 
   bool Holds(int64_t step, int64_t slot) const;
-  // Stores a received part of the estimate of piece.slot at `step`. InvalidArgument if it lies outside its variable,
-  // which must be trained, or the slot does not exist.
+  // Stores a received part of the estimate of piece.slot at `step`. Returns InvalidArgument if the part lies outside
+  // its variable, if the variable is not trained, or if the slot does not exist.
   absl::Status Receive(int64_t step, const StepPiece& piece);
   // Copies the whole estimate.
   void Copy(int64_t step, int64_t slot, const AlignedBuffer& flat);
 
   // Returns the estimates for a token in slot order, as flat arrays that the caller may modify until the next call, and
-  // drops all others. At step 0 they are zeros. InvalidArgument names a missing one.
+  // drops all others. At step 0, the estimates are zeros. Returns InvalidArgument naming a missing estimate.
   absl::StatusOr<std::vector<float*>> Take(int64_t step, const SlotBlock& block);
-  // Turns the estimates returned by Take into those of the next step.
+  // Turns the estimates that Take returned into the next step's estimates.
   void Advance();
 
  private:

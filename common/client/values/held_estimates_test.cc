@@ -33,7 +33,7 @@ class HeldEstimatesTest : public ::testing::Test {
     piece.content = FloatChunks(content.data(), static_cast<int64_t>(content.size()));
     return held_.Receive(step, piece);
   }
-  // Every element is `value`.
+  // Receives a whole estimate whose elements are all `value`.
   void ReceiveAll(int64_t step, int64_t slot, float value) {
     EXPECT_TRUE(Receive(step, slot, 0, 0, {value, value}).ok());
     EXPECT_FALSE(held_.Holds(step, slot));

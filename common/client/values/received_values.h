@@ -17,7 +17,7 @@
 namespace lockstep {
 
 // Elements that a sender may still read in parts: a gradient in transit whose memory can be overwritten part by part.
-// Movable. For one thread; any thread may drop the owners of parts.
+// Movable. For use by one thread, but any thread may drop the owners of parts.
 class SentBuffer {
  public:
   // Creates a buffer without memory.
@@ -51,13 +51,13 @@ class SentBuffer {
   };
 
   std::shared_ptr<AlignedBuffer> memory_;
-  std::vector<Part> held_;  // when this was last looked at
+  std::vector<Part> held_;  // as of the last check
 };
 
-// The memory of a worker's values and gradients, by variable. A value is stored where its gradient was, even while
-// parts of the gradient are still being sent, and the next gradient where an older value was. This needs two buffers
-// per variable, and more only while a sender holds a gradient that the step did without. Buffers may outlive this. For
-// one thread.
+// The memory of a worker's values and gradients, by variable. A new value overwrites the memory of the variable's
+// gradient, even while parts of the gradient are still being sent. The next gradient overwrites the memory of an older
+// value. Two buffers per variable are enough unless a sender still holds a gradient that the step did not need. Buffers
+// may outlive this object. For use by one thread.
 class VariableBuffers {
  public:
   // Each element takes `element_bytes`.
@@ -83,8 +83,8 @@ class VariableBuffers {
 };
 
 // The variables' values as a worker receives them, in pieces: the newest complete version and the one that is arriving
-// (proto/lockstep/v1/chief.proto, StepReply.value). Allocates memory per variable when its first piece arrives, and
-// holds none for a replaced version. The constant variables belong to all versions: they are received once, and again
+// (proto/lockstep/v1/chief.proto, StepReply.value). Allocates memory for a variable when its first piece arrives, and
+// holds none for a replaced version. All versions share the constant variables, which are received once, and again
 // after they were set. Not thread-safe.
 class ReceivedValues {
  public:
@@ -92,8 +92,8 @@ class ReceivedValues {
   // `type`, all others as float32.
   ReceivedValues(const ParameterLayout* layout, v1::DataType type, VariableBuffers* buffers);
 
-  // Stores a part of the version of `step`, or of a constant variable. InvalidArgument if it does not fit the model, or
-  // if it is a part of a constant variable and values are taken.
+  // Stores a part of the version of `step`, or of a constant variable. Returns InvalidArgument if the part does not fit
+  // the model, or if it belongs to a constant variable and values are taken.
   absl::Status Receive(int64_t step, const StepPiece& piece);
 
   // Returns the address of each variable of the version of `step`, unchanged until Release or the next Take.
@@ -120,7 +120,7 @@ class ReceivedValues {
   absl::Status ReceiveConstant(const StepPiece& piece);
   bool HoldsConstants();
   absl::Status CheckPiece(const StepPiece& piece) const;
-  // A piece whose variable was set since it was sent arrives once more.
+  // A piece arrives again if its variable was set after the piece was sent.
   bool complete(const Version& version) const { return version.received_elements >= total_elements_; }
   Version& back() { return versions_[1 - front_]; }
   // Returns the address for these elements of the arriving version.

@@ -94,7 +94,7 @@ TEST_F(ReceivedValuesTest, KeepsTheUsedVersionWhileReceiving) {
   EXPECT_EQ((**taken)[1][0], 7);
 }
 
-// A waiting worker can take a token of the newest complete version, whatever it has received since.
+// A waiting worker can take a token for the newest complete version, whatever it has received since.
 TEST_F(ReceivedValuesTest, WaitingKeepsTheNewestCompleteVersion) {
   ReceiveAll(3);
   ExpectTaken(3);
@@ -143,7 +143,7 @@ TEST(ConstantValuesTest, ConstantsOutliveVersions) {
     EXPECT_EQ((**taken)[0][0], 1);
     values.Release();
   }
-  // The chief's program sets it; the version stays as it is.
+  // The chief's program sets the variable. The version does not change.
   ASSERT_TRUE(receive(5, 0, 1, {7}).ok());
   const auto taken = values.Take(5);
   ASSERT_TRUE(taken.ok()) << taken.status();
@@ -195,7 +195,7 @@ TEST_F(ReceivedValuesTest, EarlyValueDoesNotOverwriteGradient) {
   EXPECT_NE((**values_.Take(4))[0], place);
 }
 
-// With a hostile chief, each variable still has memory, whatever its content.
+// A hostile chief may send one variable several times and another not at all. Each still has memory, with any content.
 TEST_F(ReceivedValuesTest, APieceThatComesTwiceCanBeRead) {
   Receive(3, 1);
   Receive(3, 0);

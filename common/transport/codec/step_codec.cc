@@ -26,12 +26,12 @@ constexpr uint32_t kLengthDelimited = WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
 
 // The limit for a SharedRange, which has two numbers.
 constexpr uint64_t kMaxRangeBytes = 64;
-// The limit for a reply: more than any chief sends.
+// The limit for a reply, which is more than any chief sends.
 constexpr size_t kMaxReplyPieces = 1 << 20;
 
 using Runs = WireReader::Runs;
 
-// The runs of a received message.
+// Takes the slices of a received message, and sets the runs of bytes in them.
 absl::Status TakeSlices(const grpc::ByteBuffer& buffer, std::vector<grpc::Slice>* slices, Runs* runs) {
   if (!buffer.Valid()) return absl::OkStatus();  // an empty message
   const grpc::Status status = buffer.Dump(slices);
@@ -82,7 +82,7 @@ bool ReadPiece(WireReader* reader, uint64_t length, StepPiece* piece, uint64_t* 
   return reader->left() == end;
 }
 
-// The destination of a field's pieces.
+// The destination of one field's pieces.
 struct PieceField {
   uint32_t field;
   std::vector<StepPiece>* pieces;
@@ -96,7 +96,8 @@ absl::Status TooMany(int64_t most, absl::string_view what) {
   return absl::ResourceExhaustedError(absl::StrCat("more than ", most, " ", what, " in one message"));
 }
 
-// The destinations of a message's pieces, their maximum number in all, and the maximum number of fields `counted`.
+// The fields that hold pieces, the maximum number of pieces in total, and the maximum number of occurrences of one
+// other field, `counted`.
 struct SplitOptions {
   absl::InlinedVector<PieceField, 2> piece_fields;
   int64_t max_pieces = 0;
@@ -105,7 +106,7 @@ struct SplitOptions {
   const char* counted_name = "";
 };
 
-// The numbers of a message's fields, as bits: looking them up in its descriptor would take longer than the rest.
+// Returns the numbers of a message's fields as bits. Looking them up in its descriptor would take longer than the rest.
 uint64_t FieldsOf(const google::protobuf::Descriptor& message_type) {
   uint64_t fields = 0;
   for (int i = 0; i < message_type.field_count(); ++i) {
@@ -130,8 +131,8 @@ absl::Status TakePiece(uint32_t field, uint64_t length, WireReader* reader, Step
   return absl::OkStatus();
 }
 
-// Splits a message into its pieces and the bytes, where they lie, of all other known fields: `known_fields`, of
-// FieldsOf.
+// Splits a message into its pieces and the bytes of all other fields in `known_fields` (FieldsOf). The bytes stay in
+// place.
 absl::Status Split(const Runs& runs, uint64_t known_fields, const SplitOptions& options, Runs* rest) {
   WireReader reader(runs);
   WireReader behind(runs);  // at the first byte that is neither kept nor dropped
@@ -168,7 +169,7 @@ absl::Status Split(const Runs& runs, uint64_t known_fields, const SplitOptions& 
   return absl::OkStatus();
 }
 
-// The bytes of all runs, copied to `storage` when there are several.
+// Returns the bytes of all runs, copied to `storage` if there are several runs.
 absl::string_view Join(const Runs& runs, std::string* storage) {
   if (runs.size() == 1) return runs[0];
   for (const absl::string_view run : runs) storage->append(run.data(), run.size());
@@ -177,7 +178,7 @@ absl::string_view Join(const Runs& runs, std::string* storage) {
 
 }  // namespace
 
-// Fields in the order of their numbers, as protobuf writes them.
+// The encoders write fields in the order of their numbers, as protobuf does.
 
 grpc::ByteBuffer EncodeStepRequest(const StepFrame& frame) {
   using Request = v1::StepRequest;
@@ -193,7 +194,7 @@ grpc::ByteBuffer EncodeStepRequest(const StepFrame& frame) {
   writer.AddNumber(Request::kLeaveFieldNumber, int64_t{frame.leave});
   if (frame.gradient_memory) writer.AddMessage(Request::kGradientMemoryFieldNumber, *frame.gradient_memory);
   if (!frame.digests.empty()) {
-    // Packed, as they lie in memory.
+    // Packed, in the layout of the numbers in memory.
     writer.AddBytes(Request::kDigestFieldNumber, {reinterpret_cast<const char*>(frame.digests.data()),
                                                   frame.digests.size() * sizeof(frame.digests[0])});
   }

@@ -27,7 +27,7 @@ std::string Join(const grpc::ByteBuffer& buffer) {
   return bytes;
 }
 
-// The bytes in slices cut at `cuts`, as the network may deliver them.
+// Returns the bytes in slices cut at `cuts`, as the network may deliver them.
 grpc::ByteBuffer Cut(const std::string& bytes, const std::vector<size_t>& cuts = {}) {
   std::vector<grpc::Slice> slices;
   size_t begin = 0;
@@ -40,7 +40,7 @@ grpc::ByteBuffer Cut(const std::string& bytes, const std::vector<size_t>& cuts =
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-// Decodes a request with limits that are not the test's concern.
+// Decodes a request with limits that do not matter to the test.
 absl::Status Decode(const grpc::ByteBuffer& buffer, Decoded<StepFrame>* decoded) {
   StepFrameLimits limits;
   limits.reports = 1000;
@@ -145,7 +145,7 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// Frames with tensors that live as long as this.
+// Makes frames whose tensors live as long as this object.
 class FrameMaker {
  public:
   explicit FrameMaker(uint64_t seed) : random_(seed) {}
@@ -408,7 +408,7 @@ TEST(StepCodecTest, APieceIsFloat32ByDefault) {
   }
 }
 
-// Each part's own memory lives until the message is gone, since gRPC may still read it.
+// The memory of each part lives until the message is gone, since gRPC may still read it.
 TEST(StepCodecTest, AMessageHoldsEachPiecesOwner) {
   const std::vector<float> numbers(300, 1.5f);
   StepFrame frame;
@@ -500,7 +500,7 @@ TEST(StepCodecTest, AnEmptyTensorIsNoCrash) {
 TEST(StepCodecTest, UnknownFieldsAreSkipped) {
   FrameMaker maker(3);
   const v1::StepRequest request = ToProto(maker.Request());
-  // Fields 100 (varint), 101 (fixed64), 102 (bytes), 103 (fixed32), and inside a piece field 9.
+  // Fields 100 (varint), 101 (fixed64), 102 (bytes), 103 (fixed32), and field 9 inside a piece.
   const std::string unknown = absl::HexStringToBytes(
       "a00605"
       "a9060102030405060708"
@@ -593,7 +593,7 @@ TEST(StepCodecTest, RefusesMessagesOverALimit) {
   expect_refused(request.SerializeAsString(), limits, "takes more than 65536 bytes of memory");
 }
 
-// Any input is decoded or refused; the sanitizers watch.
+// Any input is decoded or refused. The sanitizers check the accesses.
 TEST(StepCodecTest, TruncatedMessagesNeverCrash) {
   FrameMaker maker(4);
   for (int i = 0; i < 20; ++i) {

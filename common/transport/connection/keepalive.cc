@@ -5,11 +5,12 @@ namespace {
 
 // Several seconds, because a ping that is due while a connection is still being made can break gRPC 1.51's first write.
 constexpr int kPingMilliseconds = 5000;
-// A worker's pings, and its answers to the chief's, wait behind about 1 MiB of its own gradient that is being sent,
-// which takes 11 s at 800 kbit/s. A worker waits longer than the chief: its own link is the slow one more often, and
-// the chief finds the dead peers that hold its memory (kWorkersAnswerMilliseconds).
+// A worker's pings, and its answers to the chief's pings, wait behind about 1 MiB of the gradient that it is sending,
+// which takes 11 s at 800 kbit/s. A worker waits longer than the chief, because its own link is more often the slow
+// one, and because the chief must find dead peers that hold its memory (kWorkersAnswerMilliseconds).
 constexpr int kChiefsAnswerMilliseconds = 30000;
-// A client that pings more often than this is cut off; less than kPingMilliseconds, which may jitter.
+// A client that pings more often than this is disconnected. Must be less than kPingMilliseconds, because pings may
+// jitter.
 constexpr int kShortestPingMilliseconds = 1000;
 
 }  // namespace

@@ -6,12 +6,12 @@
 
 namespace lockstep {
 
-// Time that the chief waits for a worker's answer to a ping, and for its system to confirm the bytes of one.
+// Time that the chief waits for a worker's answer to a ping, and for the worker's system to acknowledge sent bytes.
 constexpr int kWorkersAnswerMilliseconds = 20000;
 
-// The two ends of one policy: each end asks the other for a sign of life, so that a worker notices a cut network within
-// about 35 seconds and the chief within 25, and each end allows what the other asks. An answer may take long: it waits
-// behind the data that a slow link has not carried yet.
+// The two ends of one policy. Each end pings the other, so that a worker notices a cut network within about 35 seconds
+// and the chief within 25. Each end allows the other's pings. An answer may take long, because it waits behind data
+// that a slow link has not carried yet.
 void SetClientKeepalive(grpc::ChannelArguments* arguments);
 void SetServerKeepalive(grpc::ServerBuilder* builder);
 
