@@ -48,7 +48,8 @@ class RowSubset : public Dataset {
 
   const std::unique_ptr<Dataset> dataset_;
   const std::vector<int64_t> examples_;
-  // Empty if each row of dataset_ holds an example. Then examples_ has the row numbers.
+  // The numbers of the selected rows if some rows of dataset_ hold no example. Empty if each row holds an example;
+  // examples_ then has the row numbers.
   const std::vector<int64_t> rows_;
 };
 

@@ -15,10 +15,10 @@
 namespace lockstep {
 namespace {
 
-// Elements from which on a model's memory is given back when the canary is computed.
+// The memory of a model with at least this many elements is released after its canary is computed.
 constexpr int64_t kLargeModel = 2 << 20;
 
-// Keeps the digests of what a model computes, and of nothing else.
+// Keeps the digests of what a model computes, and nothing else.
 class DigestSink : public GradientSink {
  public:
   DigestSink(const ParameterLayout* layout, const std::atomic<bool>* stop)
@@ -73,7 +73,7 @@ absl::Status CopyPiece(const ParameterLayout& layout, int64_t index, const v1::T
   return absl::OkStatus();
 }
 
-// Fills `values`, flat.
+// Fetches the values into `values`, a flat array.
 absl::Status FetchValues(const ParameterLayout& layout, const v1::OpenSessionReply& session, ChiefClient* client,
                          float* values) {
   v1::GetCanaryValuesRequest request;
@@ -121,7 +121,7 @@ absl::StatusOr<std::vector<uint64_t>> ComputeCanary(const config::v1::RunSpec& c
                                                     ChiefClient* client) {
   ASSIGN_OR_RETURN(const ParameterLayout layout, ParameterLayout::Create(workload.model->spec()));
   auto digests = Compute(layout, config, workload, session, stop, client);
-  // The steps that follow may find their values in memory of the chief's.
+  // The following steps may find their values in the chief's memory.
   if (layout.flat_elements() >= kLargeModel) ReleaseFreedMemory();
   return digests;
 }

@@ -71,7 +71,7 @@ class StepLoop {
   std::atomic<bool> paused_{false};
   Mutex mutex_;
   WorkerProtocol protocol_ ABSL_GUARDED_BY(mutex_);
-  // Set while a session is open. Shared with a stop that cancels its wait.
+  // Set while a session is open. Shared, because a stop cancels the channel's wait from another thread.
   std::shared_ptr<StepChannel> channel_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -23,11 +23,11 @@ struct CsvSurveyOptions {
   std::function<bool(int64_t row)> counts;
 };
 
-// Reads the rows of the open files, which have these columns, and returns the properties of the training split that the
-// columns need: mean and standard deviation (of the population, in double precision, in the order of the rows), and the
-// categories of each CATEGORY without a list, sorted bytewise. With `lists_labels`, also returns the categories of the
-// LABEL. The result depends only on the rows. Returns errors from ScanRecords, and InvalidArgument if there are too
-// many categories or no rows.
+// Reads the rows of the open files, which must have these columns. Returns what the columns need to know about the
+// training split. This is the mean and the standard deviation (of the population, in double precision, in the order of
+// the rows), and the categories of each CATEGORY without a list, sorted bytewise. With `lists_labels`, also returns the
+// categories of the LABEL. The result depends only on the rows. Returns errors from ScanRecords, and InvalidArgument if
+// there are too many categories or no rows.
 absl::StatusOr<std::vector<config::v1::InputConfig::Csv::Prepared>> SurveyCsv(const std::vector<RecordFile>& files,
                                                                               const std::vector<CsvColumn>& columns,
                                                                               char separator, bool lists_labels,

@@ -17,7 +17,7 @@ namespace lockstep {
 
 // The memory for one parsed example. Members that are not in its ExampleSpec are null.
 struct ExampleSlot {
-  // features_shape elements of DT_FLOAT, or of DT_INT32.
+  // features_shape elements: DT_FLOAT in `features`, or DT_INT32 in `ids`.
   float* features = nullptr;
   int32_t* ids = nullptr;
   // A class, or labels_shape targets.

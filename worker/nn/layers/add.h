@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// The sum of two or more inputs, added from first to last. InvalidArgument names two shapes that differ.
+// Makes the sum of two or more inputs, added from first to last. Returns InvalidArgument naming two shapes that differ.
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeAdd(LayerBuilder* builder);
 
 }  // namespace lockstep

@@ -79,9 +79,9 @@ struct GradientCheckOptions {
   SlotKey key{1, 2, 3};
 };
 
-// For each trainable variable, compares the gradient's products with unit directions (random ones turned towards the
-// gradient, and single elements) with central differences of the training loss. If they differ, returns Internal with
-// the variable and the two numbers.
+// Compares the gradient of each trainable variable with central differences of the training loss, along random unit
+// directions turned towards the gradient and along single elements. If they differ, returns Internal with the variable
+// and the two numbers.
 absl::Status CheckGradients(Model* model, TestVariables* variables, const Batch& batch,
                             const GradientCheckOptions& options = {});
 
