@@ -99,7 +99,7 @@ struct Channels {
   std::vector<float> inverse, scale, shift;
 };
 
-// products[c] = the sum of dz (x - mean) inverse, sums[c] = the sum of dz = dy f'(z).
+// With dz = dy * f'(z): products[c] = the sum of dz * (x - mean) * inverse, and sums[c] = the sum of dz.
 void SumNormProducts(const ActivationKernel& f, int64_t rows, int64_t columns, const Channels& channels, const float* x,
                      const float* dy, float* products, float* sums) {
   std::vector<double> product(columns), sum(columns);
@@ -120,7 +120,7 @@ void SumNormProducts(const ActivationKernel& f, int64_t rows, int64_t columns, c
   }
 }
 
-// products[c] = the sum of dy xhat, sums[c] = the sum of dy.
+// products[c] = the sum of dy * xhat, sums[c] = the sum of dy.
 void SumRowNormProducts(int64_t rows, int64_t columns, const RowMoments& moments, const float* x, const float* dy,
                         float* products, float* sums) {
   std::fill_n(products, columns, 0.0f);

@@ -16,16 +16,16 @@ struct RowMoments {
   const float* inverses;
 };
 
-// y = (x - mean) inverse gamma + beta, with gamma and beta in one fused multiply-add. Writes the rows' moments.
+// y = (x - mean) * inverse * gamma + beta, with gamma and beta in one fused multiply-add. Writes the rows' moments.
 void NormalizeRows(int64_t rows, int64_t columns, float epsilon, const float* gamma, const float* beta, const float* x,
                    float* means, float* inverses, float* y);
 
-// With xhat = (x - mean) inverse and g = dy gamma, means over the row: dx = inverse (g - mean(g) - xhat mean(g xhat)).
-// dx may be dy.
+// With xhat = (x - mean) * inverse, g = dy * gamma, and means over the row: dx = inverse * (g - mean(g) - xhat * mean(g
+// * xhat)). dx may be dy.
 void NormalizeRowsGradient(int64_t rows, int64_t columns, const float* gamma, const RowMoments& moments, const float* x,
                            const float* dy, float* dx);
 
-// products[c] = the sum of dy xhat, a chain of fused multiply-adds, and sums[c] = the sum of dy, both in row order.
+// products[c] = the sum of dy * xhat, a chain of fused multiply-adds, and sums[c] = the sum of dy, both in row order.
 void SumRowNormGradients(int64_t rows, int64_t columns, const RowMoments& moments, const float* x, const float* dy,
                          float* products, float* sums);
 
