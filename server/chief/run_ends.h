@@ -48,7 +48,7 @@ class RunEnds {
   // followers' state once the end is, or may be, recorded, and before the last step is saved.
   absl::Status RequestFinish(const std::string& reason, const v1::SessionState* last_state = nullptr)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Ends the event file because the program adds no more summaries. Does nothing if another chief has taken over the
+  // Ends the event file once the program will add no more summaries. Does nothing if another chief has taken over the
   // logdir.
   void EndFollowersEvents() ABSL_LOCKS_EXCLUDED(run_->mutex);
 

@@ -136,7 +136,7 @@ Training::Training(Options options, RestoredVariables restored, std::unique_ptr<
     log_->Start(store_->step(), restored.session_state, options_.history->changes(), SettingsOf(options_.config));
   }
   if (!restored.checkpoint) return;
-  // If the run ends immediately, the followers' state may be newer than the checkpoint's.
+  // If the run ends immediately, the followers' state may be newer than the checkpoint's state.
   if (restored.session_state.hook_size() > 0) schedule_.OnSnapshot(store_->step(), StateHash(log_->Serialize()));
   schedule_.OnSaved(store_->step(), *std::move(restored.checkpoint));
 }
@@ -184,8 +184,8 @@ absl::Status Training::CreateSaver(absl::optional<std::string> restored) {
   checkpoint_writer.checkpoints.keep_every = options_.chief->keep_checkpoint_every;
   checkpoint_writer.checkpoints.clock = options_.chief->clock;
   checkpoint_writer.restored = std::move(restored);
-  // A checkpoint stores the number of its changes, so they must be recorded before it is written, and so must the order
-  // of the contributions to its steps.
+  // A checkpoint stores the number of its changes, so the changes must be recorded before it is written. The order of
+  // the contributions to its steps must be recorded, too.
   checkpoint_writer.checkpoints.may_record = [this]() -> absl::Status {
     RETURN_IF_ERROR(options_.history->CheckOwned());
     if (arrivals_ != nullptr) RETURN_IF_ERROR(arrivals_->Sync());
@@ -194,7 +194,7 @@ absl::Status Training::CreateSaver(absl::optional<std::string> restored) {
   checkpoint_writer.writes_all = saves_all();
   checkpoint_writer.events = this;
   ASSIGN_OR_RETURN(checkpoint_writer_, CheckpointWriter::Create(std::move(checkpoint_writer)));
-  // The last to be created: after a failure, another attempt of this incarnation finds no file of its own.
+  // Created last, so that another attempt of this incarnation after a failure finds no file of its own.
   return CreateArrivalLog();
 }
 
@@ -210,7 +210,7 @@ SyncReplicas::Options Training::SyncOptions() {
   sync.log = log_.get();
   sync.arrivals = arrivals_.get();
   const bool has_order = arrivals_ != nullptr || !ReadsStreams(options_.config.training());
-  // The command makes only models of configurations.
+  // The command can only build the models of configurations.
   if (checkpoint_writer_ != nullptr && has_order && options_.config.has_model()) {
     sync.replay_command = absl::StrCat("lockstep replay --logdir=", options_.chief->logdir);
   }
@@ -257,7 +257,7 @@ void Training::KeepMetrics(int64_t step, const std::vector<StepMetric>& metrics)
 }
 
 void Training::AddContributionCounts(int64_t step, bool last) {
-  // A slot of a DETERMINISTIC run counts once; there is nothing to be seen in the numbers.
+  // In a DETERMINISTIC run, each slot counts exactly once, so the counts show nothing.
   const int64_t every = summaries_.norms_every_steps();
   if (every == 0 || !ReadsStreams(options_.config.training()) || (step % every != 0 && !last)) return;
   v1::RunStatus status;
@@ -340,12 +340,12 @@ bool Training::BeginSave() {
     options_.events->OnEvent({RunEvent::kSavedBefore, step});
     return true;
   }
-  // The first checkpoint must not be replaced.
+  // A newer snapshot must not replace the first checkpoint.
   if (first && checkpoint_writer_->Hurry()) return false;
   absl::optional<VariableSnapshot> snapshot = sync_->TakeSnapshotIfRoom();
   if (!snapshot) return false;
   if (saves_all()) {
-    // A waiting snapshot must not be replaced.
+    // A newer snapshot must not replace a waiting one.
     SaveSoon(*std::move(snapshot));
   } else {
     NoteSnapshot(*snapshot);
@@ -364,13 +364,13 @@ absl::Status Training::Save() {
   bool first, again;
   {
     MutexLock lock(&mutex_);
-    // A snapshot of the last step may be older than the followers' present state.
+    // A saved snapshot of the last step may be older than the followers' present state.
     again = last && schedule_.FollowersWentOn(step, StateHash(snapshot.session_state));
     if (!again && schedule_.HasSaved(step)) return absl::OkStatus();
     first = !schedule_.HasSaved(0);
   }
   if (again) return SaveOver(std::move(snapshot));
-  // A waiting snapshot must not be replaced; schedule_ knows more.
+  // A waiting snapshot must not be replaced if all snapshots are saved, or if it is the first.
   if (saves_all() || first) checkpoint_writer_->WaitUntilIdle().IgnoreError();
   NoteSnapshot(snapshot);
   checkpoint_writer_->SaveAtOnce(std::move(snapshot));

@@ -256,7 +256,7 @@ TEST_F(TrainingTest, EventsHaveStepsOfLateThreads) {
   ASSERT_TRUE(b->Push().ok());
   EXPECT_EQ(chief_->GetStatus().global_step(), 10);
   EXPECT_TRUE(chief_->Save().ok());
-  // The chief must not wait for anything else.
+  // The chief must wait only for `late`.
   a->connection()->Close();
   b.reset();
   std::thread scheduler([&] {

@@ -34,7 +34,7 @@ class VariableReads {
     Clock* clock = nullptr;
     // Draws the id of a read, which must be unpredictable.
     std::function<uint64_t()> draw_id = SystemRandom64;
-    // Return the global step and the state at it. Every snapshot has the same entries.
+    // `step` returns the global step, and `take_snapshot` the state at that step. Every snapshot has the same entries.
     std::function<int64_t()> step;
     std::function<VariableSnapshot()> take_snapshot;
     // If not OK, memory cannot hold a version for reads, and every read returns this error.
@@ -56,8 +56,8 @@ class VariableReads {
   absl::optional<int64_t> pinned_step() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // The entries that one request reads. Each has its end offset in bytes, counted over all of them. A position in a
-  // read is such an offset.
+  // The entries that one request reads, and the end offset of each in their concatenation, in bytes. A position in a
+  // read is an offset in this concatenation.
   struct Selection {
     std::vector<size_t> entries;
     std::vector<int64_t> ends;

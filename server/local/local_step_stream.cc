@@ -29,7 +29,7 @@ class AutoResetEvent : public StepListener {
     changed_.SignalAll();
   }
 
-  // Blocks until OnResume. Errors: the reason why the connection was closed.
+  // Blocks until OnResume. If the connection was closed, returns the reason as an error.
   absl::Status AwaitResume() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     while (!resumed_ && end_.ok()) changed_.Wait(&mutex_);
@@ -44,8 +44,8 @@ class AutoResetEvent : public StepListener {
     changed_.SignalAll();
   }
 
-  // Blocks until a reply may be ready, and returns true; returns false after CancelWait. Errors: the reason why the
-  // connection was closed.
+  // Blocks until a reply may be ready, and returns true. Returns false after CancelWait. If the connection was closed,
+  // returns the reason as an error.
   absl::StatusOr<bool> Wait() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     while (!signaled_ && !wait_cancelled_ && end_.ok()) changed_.Wait(&mutex_);

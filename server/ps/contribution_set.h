@@ -108,7 +108,8 @@ class ContributionSet {
   ContributionSet(VariableStore* store, int64_t slots, const Options& options);
   ContributionSet(VariableStore* store, int64_t slots) : ContributionSet(store, slots, Options()) {}
 
-  // Empties the set for another update, which the store must have begun. No other thread may use the set meanwhile.
+  // Empties the set for another update, which the store must have begun. No other thread may use the set during the
+  // call.
   void Restart() ABSL_LOCKS_EXCLUDED(mutex_);
   // Frees the memory of partial sums.
   void ReleaseMemory() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -129,7 +130,7 @@ class ContributionSet {
     absl::optional<int64_t> slot;  // absent for a gradient and for a mean
   };
   // Finds a NaN or an infinity among the contributions to `block`, or slot weights that allow no mean. A set with such
-  // a gradient never becomes complete, unless skips_non_finite is set.
+  // a gradient never becomes complete unless skips_non_finite is set.
   absl::optional<NonFinite> FindNonFinite(const SlotBlock& block) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The segments whose new values are final, in the order in which they became final.
@@ -141,9 +142,9 @@ class ContributionSet {
 
   // The results of a complete set, with the slots in order.
   struct Results {
-    double mean_loss = 0;  // weighted as the slots are
+    double mean_loss = 0;  // weighted by the slots' weights
     bool stop = false;     // a slot requested the end of the run
-    // Without empty ones.
+    // Summaries and metrics of the slots that have any.
     std::vector<std::string> summaries;  // serialized
     std::vector<SlotMetrics> metrics;
     std::vector<std::vector<std::vector<float>>> updates;  // [slot][update op]
@@ -180,8 +181,8 @@ class ContributionSet {
   bool Apply(int index, const SlotTree::Result& result, Segment* segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(segment->mutex);
   // Returns the sum of the slots' weights in slot order, in double.
   double TotalWeight() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Called without locks after a segment was applied, or after its sum was completed if the store holds segments. In
-  // the latter case, the last call applies all of them.
+  // Called without locks after a segment was applied or, if the store holds segments, after the segment's sum was
+  // completed. In the latter case, the last call to NoteHeld applies all segments.
   void NoteApplied(int index) ABSL_LOCKS_EXCLUDED(mutex_);
   void NoteHeld() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -193,10 +194,10 @@ class ContributionSet {
   // By segment. Null for segments of untrained variables.
   std::vector<std::unique_ptr<Segment>> segments_;
   std::atomic<int> segments_left_;
-  // Number of segments without a complete sum, if the store holds segments.
+  // If the store holds segments, the number of segments without a complete sum.
   std::atomic<int> sums_left_;
-  // TotalWeight once every slot has reported, which happens before the gradients arrive. Until then, the number of
-  // slots. With Options::applies_sum, 1.
+  // TotalWeight once every slot has reported, which happens before the gradients arrive, and the number of slots until
+  // then. Always 1 with Options::applies_sum.
   std::atomic<float> divisor_;
   // True if every slot has reported and TotalWeight is 0 or too large, so that at least the loss has no mean.
   std::atomic<bool> has_no_mean_{false};

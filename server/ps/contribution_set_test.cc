@@ -231,7 +231,7 @@ TEST_F(ContributionSetTest, WeightsThatSumToZeroGiveNoMean) {
   }
 }
 
-// SGD with rate 1 and clip.mean_by_global_norm.
+// Returns a store with SGD at rate 1 and clip.mean_by_global_norm.
 std::unique_ptr<VariableStore> NewClippingStore(float limit) {
   auto store = NewStore();
   config::v1::OptimizerConfig optimizer;
@@ -242,7 +242,7 @@ std::unique_ptr<VariableStore> NewClippingStore(float limit) {
   return store;
 }
 
-// The values of the trained variables.
+// Returns the values of the trained variables.
 std::vector<float> Trained(const VariableStore& store) {
   std::vector<float> values;
   for (const auto& variable : store.layout().variables()) {
@@ -314,7 +314,7 @@ TEST_F(ContributionSetTest, EveryOrderOfBlocksGivesTheSameValues) {
     store->BeginUpdate();
     ContributionSet set(store.get(), 4);
     for (const SlotBlock& block : order) {
-      // If all gradients are ones, the sum over the block is its number of slots.
+      // If all gradients are ones, the sum over the block is the block's number of slots.
       gradient_.assign(gradient_.size(), static_cast<float>(block.count));
       Contribute(&set, block);
     }

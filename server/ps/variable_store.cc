@@ -20,15 +20,15 @@
 namespace lockstep {
 namespace {
 
-// Two versions exist in the usual case, a third version of the values while slow readers hold an old one, and of
-// everything while a snapshot is written. Without spares, clearing fresh memory in the update after each would cost
-// training more than the save.
+// Usually two versions exist. There is a third version of the values while slow readers hold an old one, and a third
+// version of everything while a snapshot is written. Without spares, each following update would have to clear fresh
+// memory, which would cost training more than the save.
 constexpr size_t kSpareVersions = 2;
 
 // All versions share the constant variables, which are copied when one of them is set.
 constexpr uint64_t kConstantVersions = 2;
 
-// Checks type and shape before it allocates memory, because a damaged checkpoint may claim any size.
+// Checks the type and the shape before allocating memory, because a damaged checkpoint may claim any size.
 template <typename T>
 absl::StatusOr<T> ReadScalar(const BundleReader& reader, absl::string_view key) {
   ASSIGN_OR_RETURN(const BundleReader::Entry entry, reader.Describe(key));
@@ -93,7 +93,7 @@ uint64_t VariableStore::gradient_bytes() const {
 
 uint64_t VariableStore::MemoryNeeded(const MemoryUse& use) const {
   const uint64_t versions = 2 + (use.saves ? 1 : 0) + (use.reads ? 1 : 0);
-  // Bytes of each element that changes, and of each trained element in addition.
+  // Bytes of each element that changes, and additional bytes of each trained element.
   const uint64_t value_bytes = versions * sizeof(float);
   const uint64_t arrays = optimizer_state_.num_arrays() + static_cast<uint64_t>(estimates_.num_slots());
   const auto sums = static_cast<uint64_t>(max_partial_sums_ - 1);  // the first is in the next values' memory
@@ -182,7 +182,7 @@ absl::Status VariableStore::Restore(const BundleReader& reader, ThreadPool* pool
   std::vector<BundleReader::Place> places;
   OptimizerStateVersions::Lacking lacking;
   const absl::Status planned = AddPlaces(reader, pool, &places, may_lack_state ? &lacking : nullptr);
-  // Verify all of the checkpoint first, so that damage is not reported as a wrong model.
+  // Verifies the whole checkpoint first, so that damage is not reported as a wrong model.
   if (!planned.ok()) places.clear();
   RETURN_IF_ERROR(reader.VerifyInto(places, pool));
   ASSIGN_OR_RETURN(const int64_t step, RestoreStep(reader));
@@ -293,7 +293,7 @@ void VariableStore::ApplySegment(int segment, const float* sum, float divisor) {
   const auto state_out = optimizer_state_.Next(place);
   const float* const before = values_.Current(place.flat_offset);
   float* const after = values_.Next(place.flat_offset);
-  // Before Apply, whose new values may overwrite the sum.
+  // Must precede Apply, whose new values may overwrite the sum.
   if (wants_norms_ && !holds_segments()) norms_.AddGradient(segment, place.elements, sum, divisor);
   optimizers_->RuleOf(place.variable).Apply(place.elements, sum, divisor, before, after, state_in, state_out);
   if (wants_norms_) norms_.AddChange(segment, place.elements, before, after);

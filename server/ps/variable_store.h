@@ -31,19 +31,19 @@
 
 namespace lockstep {
 
-// The variables of a model with their optimizer state, and the number of updates that were applied to them. Both are
-// versioned: an update writes a new buffer while the old one, shared by threads that send or save it, stays unchanged,
-// and a snapshot of the last committed step copies nothing. Workers get rounded values if the run's compression says
-// so. Life cycle: Initialize or Restore; then for every step BeginUpdate, ApplySegment for every trainable segment,
+// The variables of a model with their optimizer state, and the number of updates applied to them. Both are versioned:
+// an update writes a new buffer, and the old one, shared by threads that send or save it, stays unchanged. A snapshot
+// of the last committed step copies nothing. Workers get rounded values if the run's compression requires it. Life
+// cycle: Initialize or Restore; then for every step BeginUpdate, ApplySegment for every trainable segment,
 // CommitUpdate. Thread-safety: ApplySegment and HoldSegment may run on several threads for different segments. All
 // other methods are for one thread at a time, and not during these two, except next_published() and TakeSnapshot().
 class VariableStore {
  public:
-  // Does not allocate memory for variables yet; see CheckMemory. Errors: InvalidArgument names the wrong variable,
+  // Does not allocate memory for variables yet; see CheckMemory. Returns InvalidArgument naming the wrong variable,
   // update op, optimizer field or optimizer group, or a variable whose name is a reserved key of checkpoints
-  // (CheckCheckpointKeys). With `share_values`, published() is in memory that other processes may map.
-  // `max_partial_sums` bounds the partial sums of a step that exist at the same time, including the one in the next
-  // values' memory; 0 stands for DefaultPartialSums.
+  // (CheckCheckpointKeys). With `share_values`, other processes may map the memory of published(). `max_partial_sums`
+  // limits the number of a step's partial sums that exist at the same time, including the one in the next values'
+  // memory. 0 means DefaultPartialSums.
   static absl::StatusOr<std::unique_ptr<VariableStore>> Create(const v1::ModelSpec& model,
                                                                const config::v1::OptimizerConfig& optimizer,
                                                                const Compression& compression = {},
@@ -55,12 +55,13 @@ class VariableStore {
     bool reads = false;                // one more is taken for reading at the same time
     int64_t staged_contributions = 0;  // each takes gradient_bytes()
   };
-  // The maximum memory of the store in bytes: all versions of variables, optimizer state and estimates, and all partial
-  // sums except the first, which is in the next values' memory; and that of staged contributions.
+  // Returns the maximum memory of the store and of staged contributions in bytes. The store's memory is all versions of
+  // variables, optimizer state and estimates, and all partial sums except the first, which is in the next values'
+  // memory.
   uint64_t MemoryNeeded(const MemoryUse& use) const;
-  // The size of the gradients of all trainable variables, in bytes of float32.
+  // Returns the size of the gradients of all trainable variables, in bytes of float32.
   uint64_t gradient_bytes() const;
-  // The chief needs this much for its code and for what gRPC reads ahead.
+  // Memory that the chief needs for its code and for data that gRPC reads ahead.
   static constexpr uint64_t kProcessBytes = 64 << 20;
   // Returns ResourceExhausted, with the numbers, if MemoryNeeded and kProcessBytes exceed `limit`.
   absl::Status CheckMemory(const MemoryUse& use, const MemoryLimit& limit) const;
@@ -68,65 +69,67 @@ class VariableStore {
   using Estimates = GradientEstimates;
   using Snapshot = VariableSnapshot;
 
-  // Sets step 0, every variable from (seed, name), and the initial optimizer state.
+  // Sets step 0, initializes every variable from (seed, name), and sets the initial optimizer state.
   void Initialize(uint64_t seed);
   // Restores everything from a checkpoint that WriteSnapshot wrote, and verifies the whole checkpoint. Reads directly
-  // into the destination. `pool`, which may be null, shares the work. Errors, which name the key: DataLoss for damage;
-  // if there is none, NotFound or InvalidArgument for a checkpoint of another model. After an error the store is
-  // unusable until Initialize or another Restore.
-  // If `may_lack_state`, optimizer state that the checkpoint lacks starts as after Initialize.
+  // into the destination. `pool`, which may be null, shares the work. If `may_lack_state`, optimizer state that the
+  // checkpoint lacks starts as after Initialize. Errors name the key: DataLoss for damage; otherwise NotFound or
+  // InvalidArgument for another model's checkpoint. After an error, the store is unusable until Initialize or another
+  // Restore.
   absl::Status Restore(const BundleReader& reader, ThreadPool* pool = nullptr, bool may_lack_state = false);
-  // Loads the values of the plan, which was made for the model and this checkpoint. Call it after Initialize. Errors:
-  // DataLoss names the key, InvalidArgument a value that is not finite; the store is then unusable until Initialize.
+  // Loads the values of the plan, which was made for the model and this checkpoint. Call it after Initialize. Returns
+  // DataLoss naming the key, or InvalidArgument naming a value that is not finite. After an error, the store is
+  // unusable until Initialize.
   absl::Status WarmStart(const TensorReader& reader, const WarmStartPlan& plan);
 
   // Copies the variables' current values to optimizer state that starts at them. Call it before the first update.
   void StartStateAtValues();
 
-  // Creates a new version of step() with these values, applied in order. Call it between updates. Errors:
-  // InvalidArgument names the key and the wrong type, shape or element, which must be finite; nothing has changed then.
+  // Creates a new version of step() with these values, applied in order. Call it between updates. If a type or shape is
+  // wrong or an element is not finite, returns InvalidArgument naming it and the key, and changes nothing.
   absl::Status Assign(absl::Span<const AssignedValue> values);
   // Returns the errors of Assign.
   absl::Status CheckAssign(absl::Span<const AssignedValue> values) const;
 
-  // Later updates use these settings and the existing state. Call it between updates. Returns InvalidArgument if the
-  // state is not that of such an optimizer (CheckSameState).
+  // Makes later updates use these settings and the existing state. Call it between updates. Returns InvalidArgument if
+  // such an optimizer would have different state (CheckSameState).
   absl::Status SetOptimizer(const config::v1::OptimizerConfig& optimizer);
 
-  // An update may gather norms. That does not change a bit of the values.
+  // An update may gather norms. Gathering them does not change a bit of the values.
   enum class Norms { kNone, kGathered };
   // Begins the update from step() to step() + 1, with the learning rates of step().
   void BeginUpdate(Norms norms = Norms::kNone);
-  // The memory for a segment's new values in the update in progress. May be used as scratch memory until ApplySegment.
+  // Returns the memory for a segment's new values in the update in progress. May be used as scratch memory until
+  // ApplySegment.
   float* NextValues(int segment);
-  // Applies the optimizer to one trainable segment, once in each update. `sum` is divided by `divisor`; it may be in
-  // NextValues.
+  // Applies the optimizer to one trainable segment. Must be called once in each update. `sum` is divided by `divisor`,
+  // and may be in NextValues.
   void ApplySegment(int segment, const float* sum, float divisor);
-  // True if the optimizer clips the mean gradient by its global norm (clip.mean_by_global_norm), which is known after
-  // the last sum: every trainable segment is then held, and all are applied together.
+  // True if the optimizer clips the mean gradient by its global norm (clip.mean_by_global_norm). The norm is known only
+  // after the last sum, so every trainable segment is held, and then all are applied together.
   bool holds_segments() const { return clips_means_; }
-  // Instead of ApplySegment: keeps a copy of `sum` in NextValues, where it may already be.
+  // Called instead of ApplySegment. Keeps a copy of `sum` in NextValues, where it may already be.
   void HoldSegment(int segment, const float* sum, float divisor);
-  // Applies the optimizer to all trainable segments, once all are held with this divisor. The norm of the mean gradient
-  // of the variables that are clipped together is computed in double, segment by segment in their order. If it is at
-  // most the limit, every bit is that of ApplySegment; otherwise their divisor is multiplied by norm / limit.
+  // Applies the optimizer to all trainable segments, after all of them are held with this divisor. For variables that
+  // are clipped together, the norm of the mean gradient is computed in double, segment by segment in order. If it is at
+  // most the limit, every bit equals ApplySegment's result. Otherwise, their divisor is multiplied by norm / limit.
   void ApplyHeld(float divisor);
-  // With top-k compression, computes a segment of the next estimate of a slot's gradient, the current one plus
-  // `differences`. Returns it: it is the gradient to add. Call it once for each trainable segment and slot in each
-  // update, on any thread.
+  // With top-k compression, computes a segment of the next estimate of a slot's gradient by adding `differences` to the
+  // current one. Returns that segment, which is the gradient to add. Call it once for each trainable segment and slot
+  // in each update, on any thread.
   const float* AddToEstimate(int segment, int64_t slot, absl::string_view differences);
   // Folds `updates` (one value for each update op, for each slot in slot order) into the non-trainable variables and
   // makes the new values current. Returns the norms of the update if they were requested.
   absl::optional<UpdateNorms> CommitUpdate(absl::Span<const std::vector<std::vector<float>>> updates);
 
-  // Ends the update like CommitUpdate, but only the step advances: all new values are dropped. No thread may hold
+  // Ends the update like CommitUpdate, but drops all new values, so that only the step advances. No thread may hold
   // next_published().
   void SkipUpdate();
   // Drops the update in progress; the step does not advance.
   void DropUpdate();
 
   const ParameterLayout& layout() const { return *layout_; }
-  // The learning rate of the update that began last, of the variables that are in no group.
+  // The learning rate of the update that began last, for variables that are in no group.
   float learning_rate() const { return optimizers_->learning_rate(); }
   // The name of a registered schedule whose rate in that update is not finite.
   absl::optional<std::string> FindNonFiniteRate() const { return optimizers_->FindNonFiniteRate(); }
@@ -138,9 +141,10 @@ class VariableStore {
   std::shared_ptr<const AlignedBuffer> values() const { return values_.current(); }
   // The current version as sent to workers.
   std::shared_ptr<const PublishedValues> published() const { return values_.published(); }
-  // With top-k compression, the estimates of the slots' gradients at step(), zeros at step 0. Otherwise empty.
+  // With top-k compression, the estimates of the slots' gradients at step(), which are zeros at step 0. Otherwise
+  // empty.
   std::shared_ptr<const Estimates> estimates() const { return estimates_.current(); }
-  // The version that the update in progress writes; applied segments are final. Null if there is none.
+  // The version that the update in progress writes. Applied segments are final. Null if no update is in progress.
   std::shared_ptr<const PublishedValues> next_published() const { return values_.next_published(); }
 
   // Allocates the memory that updates need while snapshots exist, and returns it. Call it after Initialize or Restore.
@@ -157,7 +161,8 @@ class VariableStore {
   VariableStore(ParameterLayout layout, std::unique_ptr<OptimizerGroups> optimizers, const Compression& compression,
                 int64_t replicas_to_aggregate, bool share_values, int64_t max_partial_sums);
 
-  // A destination of Assign: the numbers of the variable and of its optimizer state, or none for its value.
+  // A destination of Assign: the number of the variable, and the number of its optimizer state. The latter is absent if
+  // the value itself is assigned.
   struct Place {
     int variable = -1;
     absl::optional<size_t> state;

@@ -131,7 +131,7 @@ TEST_F(VariableStoreTest, UpdatesApplyOptimizerThenFoldInOrder) {
   EXPECT_EQ(before->as<float>()[store->layout().variables()[1].flat_offset], 4) << "a reader of the old version";
 }
 
-// Compares the published values of a store whose workers get bfloat16 with the store's own values.
+// Checks that the published values are the store's own values, rounded to bfloat16 if they are trainable.
 void ExpectRounded(const VariableStore& store, const PublishedValues& published) {
   const auto& layout = store.layout();
   for (const auto& segment : layout.segments()) {
@@ -558,7 +558,7 @@ TEST_F(VariableStoreTest, RestoreNamesTheMismatch) {
   }
 }
 
-// The chief uses an older checkpoint instead of a damaged one, but not instead of another model's.
+// The chief falls back to an older checkpoint if one is damaged, but not if it belongs to another model.
 TEST_F(VariableStoreTest, DamageIsReportedBeforeAnotherModel) {
   ASSERT_TRUE(Save(NewStore()->TakeSnapshot(), "d/model.ckpt-0").ok());
   v1::ModelSpec other = Model();
@@ -636,7 +636,7 @@ TEST_F(VariableStoreTest, KnowsTheMemoryItNeeds) {
   const auto store_of = [](const char* optimizer) {
     return VariableStore::Create(Model(), Optimizer(optimizer)).value();
   };
-  // All values, and an array of what is trained: optimizer state, for instance.
+  // The sizes of all values and of one array over the trained variables, such as optimizer state.
   const ParameterLayout layout = store_of("sgd {}")->layout();
   const uint64_t values = static_cast<uint64_t>(layout.flat_elements()) * sizeof(float);
   const uint64_t trained = static_cast<uint64_t>(layout.trained_elements()) * sizeof(float);
@@ -651,8 +651,8 @@ TEST_F(VariableStoreTest, KnowsTheMemoryItNeeds) {
   EXPECT_EQ(adam->MemoryNeeded({true}), 3 * version);
   EXPECT_EQ(adam->MemoryNeeded({/*saves=*/false, /*reads=*/true}), 3 * version);
   EXPECT_EQ(adam->MemoryNeeded({true, true}), 4 * version);
-  // The partial sums in addition to the one in the next values' memory. If they are small, there are as many as any
-  // order of arrival needs.
+  // Expected numbers of partial sums, without the one in the next values' memory. If the sums are small, there are as
+  // many as any order of arrival needs.
   for (const auto& [slots, sums] :
        std::vector<std::pair<int64_t, uint64_t>>{{1, 0}, {2, 0}, {3, 1}, {4, 1}, {64, 31}}) {
     const auto store = VariableStore::Create(Model(), Optimizer(kAdam), {}, slots).value();

@@ -142,7 +142,7 @@ VariableSnapshot SyncReplicas::TakeSnapshotLocked() const {
 }
 
 void SyncReplicas::DropSums() {
-  // Frames that are being added keep the sums alive, but only the current sums are ever committed.
+  // Frames that are still being added keep their sums alive, but only the current sums are ever committed.
   sums_.reset();
   shard_->Abort();
 }
@@ -161,7 +161,7 @@ int64_t SyncReplicas::HoldForChange() {
   int64_t boundary = 0;
   {
     MutexLock lock(&mutex_);
-    // Only the first of several sets the limit.
+    // Only the first holder sets the limit.
     if (changes_.holders++ == 0) {
       Take(machine_.SetLimit(Limiter::kChange, machine_.step() - 1, options_.clock->Now()), &outbox);
     }
@@ -334,7 +334,7 @@ void SyncReplicas::FillStatus(v1::RunStatus* status) const {
     rates_.FillWorker(entry.first, worker);
     machine_.FillStatus(entry.first, now, worker);
   }
-  // Session ids are random: sorted by them, the workers would be in another order after each restart.
+  // Session ids are random. Workers sorted by session id would appear in a different order after each restart.
   std::sort(status->mutable_worker()->begin(), status->mutable_worker()->end(),
             [](const v1::WorkerStatus& a, const v1::WorkerStatus& b) { return a.name() < b.name(); });
 }

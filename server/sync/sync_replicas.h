@@ -36,20 +36,20 @@
 namespace lockstep {
 
 // The synchronous step: gives out tokens, accepts contributions, and makes one update when all slots are covered, no
-// matter by which workers (docs/sync.md; terms: docs/glossary.md). The shell around the StepMachine, which decides, and
-// the StepShard, which sums: it locks, sums without the lock, and carries out the machine's effects, also without the
-// lock. If the policy stages contributions, they are admitted and summed one at a time.
+// matter by which workers (docs/sync.md; terms: docs/glossary.md). This is the shell around the StepMachine, which
+// decides, and the StepShard, which sums. It calls the machine with the lock held, but sums and carries out the
+// machine's effects without the lock. If the policy stages contributions, they are admitted and summed one at a time.
 // Owns the connections. Thread-safe. Lock order: admission_mutex_, mutex_, then the shard's locks.
 class SyncReplicas : private StepConnection::Owner {
  public:
   static constexpr int64_t kOldVersionBytes = 16 << 20;
   struct Options {
     Clock* clock = nullptr;
-    // max_partial_sums is the shard's.
+    // max_partial_sums is taken from the shard.
     StepMachine::Options machine;
-    // The size limit of the old versions of the values that hung workers may keep. Two may stay, whatever their size.
-    // If a commit voids no tokens, each worker with a running lease additionally keeps the version that it computes
-    // with.
+    // The size limit of the old versions of the values that hung workers may keep. Two versions may always stay,
+    // whatever their size. If a commit does not void tokens, each worker with a running lease additionally keeps the
+    // version that it computes with.
     int64_t old_version_bytes = kOldVersionBytes;
     // Receives every update in order, and provides the part of it that snapshots hold. May be null.
     CommitLog* log = nullptr;
@@ -57,7 +57,7 @@ class SyncReplicas : private StepConnection::Owner {
     ArrivalLog* arrivals = nullptr;
     // The command that recomputes a slot, "lockstep replay --logdir=DIR", for error messages. Empty if there is none.
     std::string replay_command;
-    // The effect of a value that is not finite: it fails the run, ends the run before its step, or makes the step count
+    // The effect of a value that is not finite. It fails the run, ends the run before its step, or makes the step count
     // without changing anything else, which the shard ensures.
     enum class NonFinite { kFails, kEnds, kSkipsStep };
     NonFinite non_finite = NonFinite::kFails;
@@ -81,7 +81,7 @@ class SyncReplicas : private StepConnection::Owner {
   // Renews the lease of the session's token.
   void Heartbeat(uint64_t session) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Voids expired leases and gives out what became free. Must be called several times a second.
+  // Voids expired leases and gives out the work that became free. Must be called several times a second.
   void Tick() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns the state at the last committed step.
@@ -91,24 +91,24 @@ class SyncReplicas : private StepConnection::Owner {
   // Lets the step from s to s + 1 begin only if s <= limit for every limiter. If a limit is below the current step, the
   // run is held when the step in progress is committed.
   void SetLimit(Limiter limiter, int64_t limit) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Holds the run until ReleaseAfterChange has been called as many times. The hold begins as soon as the step in
-  // progress, if any, is committed or no worker computes it any more. Returns the global step at which the run is held;
-  // if the step in progress is given up, the run is held one step earlier.
+  // Holds the run until ReleaseAfterChange has been called as many times. The hold begins once the step in progress, if
+  // any, is committed or no worker computes it any more. Returns the global step at which the run is held. If the step
+  // in progress is given up, the run is held one step earlier.
   int64_t HoldForChange() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Blocks until the run is held. Returns the global step, or nullopt if the run has ended instead, in whatever way.
+  // Blocks until the run is held. Returns the global step, or nullopt if the run has ended in any way.
   absl::optional<int64_t> AwaitHeld() ABSL_LOCKS_EXCLUDED(mutex_);
   void ReleaseAfterChange() ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the errors of Assign without setting anything.
   absl::Status CheckAssign(absl::Span<const AssignedValue> values) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns OK while the run is held between two steps. Errors: OutOfRange if it is over, Cancelled if it was stopped,
-  // otherwise FailedPrecondition.
+  // Returns OK while the run is held between two steps, OutOfRange if the run is over, Cancelled if it was stopped, and
+  // FailedPrecondition otherwise.
   absl::Status CheckHeld() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Sets values while the run is held. Workers that hold different values of this step receive the new ones before a
-  // token. Errors: those of CheckHeld and of VariableStore::Assign.
+  // token. Returns the errors of CheckHeld and of VariableStore::Assign.
   absl::Status Assign(absl::Span<const AssignedValue> values, ChangedBy by = ChangedBy::kProgram)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Applies these settings to the following steps. Call it while the run is held. Workers get `for_workers`, if
-  // present, with their next token. Errors: those of CheckHeld and of VariableStore::SetOptimizer.
+  // present, with their next token. Returns the errors of CheckHeld and of VariableStore::SetOptimizer.
   absl::Status ChangeSettings(const v1::SessionState::Settings& settings,
                               absl::optional<v1::GradientSettings> for_workers = absl::nullopt,
                               ChangedBy by = ChangedBy::kProgram) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -116,22 +116,22 @@ class SyncReplicas : private StepConnection::Owner {
   void OnRoomForSnapshot() ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes a snapshot that is not due. Returns nullopt if there is no room for it.
   absl::optional<VariableSnapshot> TakeSnapshotIfRoom() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends the run at this global step, or one step earlier if no worker computes its last step; see StepMachine.
+  // Ends the run at this global step, or one step earlier if no worker computes its last step. See StepMachine.
   void EndAt(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the global step at which the run ends.
   int64_t total_steps() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the reason if the run has ended before its last step without a call to EndAt; empty otherwise.
+  // Returns the reason if the run has ended before its last step without a call to EndAt, or an empty string.
   std::string end_reason() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks until RunEvents::OnCommitted has returned for every committed step. Returns false if that takes until
-  // `deadline`. Must not be called from OnCommitted.
+  // Blocks until RunEvents::OnCommitted has returned for every committed step. Returns false if that has not happened
+  // by `deadline`. Must not be called from OnCommitted.
   bool AwaitCommitsTold(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Commits no further step and gives out no further token. Discards the contributions to the step in progress, and all
-  // that still arrive. Workers are not notified, because the chief that resumes the run has tokens for them.
+  // Stops committing steps and giving out tokens. Discards the contributions to the step in progress and any that still
+  // arrive. Does not notify workers, because the chief that resumes the run has tokens for them.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Gives out no further token, and notifies every worker that the run is over.
+  // Stops giving out tokens, and notifies every worker that the run is over.
   void Finish(std::string message) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns true if no worker is connected.
   bool idle() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -177,11 +177,11 @@ class SyncReplicas : private StepConnection::Owner {
                      std::shared_ptr<StepSums>* sums) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Sum(StepConnection* connection, const StepFrame& frame, bool begins, StepSums* sums,
                    StepMachine::FrameResult* result) const;
-  // Records, for options_.arrivals, what the worker computes with, given the token that is being sent to it.
+  // Records the values and settings with which a worker computes this token, for options_.arrivals.
   void NoteToken(const v1::Token& token, int64_t values_step, StepConnection* connection) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns InvalidArgument if the sums have a value that is not finite and was contributed to `block` of `step`. The
-  // error counts steps as logs do: it names the global step after the update.
+  // Returns InvalidArgument if a value in the sums is not finite and was contributed to `block` of `step`. The error
+  // counts steps as logs do, so it names the global step after the update.
   absl::Status CheckFinite(const std::string& worker, int64_t step, const SlotBlock& block, const StepSums& sums) const;
   // Adds the complete staged contribution to the step's `sums` if it counts.
   void AdmitStaged(StepConnection* connection, StepMachine::FrameResult* result, std::shared_ptr<StepSums>* sums)
@@ -202,16 +202,17 @@ class SyncReplicas : private StepConnection::Owner {
   void Commit(absl::Time now, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Records that the last committed step changed nothing. Logs only some of these steps.
   void NoteSkipped(const StepSums::NonFinite& why, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends the streams that keep too many old versions of the values alive, including streams whose end the worker has
-  // not read yet. Nothing is lost, because contributions to those steps no longer count.
+  // Ends the streams that keep too many old versions of the values alive, including ended streams that the worker has
+  // not read to the end. Nothing is lost, because contributions to those steps no longer count.
   void CloseExcessPins(absl::Time now, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Take(const StepEffects& effects, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Calls Take, and commits the step if the effects require it.
   void TakeAndCommit(const StepEffects& effects, absl::Time now, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Removes the connection from the books, unless it was removed before.
+  // Closes and removes the connection, unless it was removed before.
   void Remove(uint64_t session, const absl::Status& why, bool at_once, Outbox* outbox)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Wakes the workers that can be sent next values that became final. `frame_session` may just have become one of them.
+  // Wakes the workers that can be sent some of the next values because these became final. `frame_session` may just
+  // have become one of these workers.
   void WakeForEarlyValues(uint64_t frame_session, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeIfEarlyValues(uint64_t session, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CarryOut(Outbox* outbox) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -14,8 +14,7 @@ namespace {
 // The first kLoggedSkips skipped steps are logged, and then every hundredth.
 constexpr int64_t kLoggedSkips = 10;
 
-// Returns the end of the error message about `found`, which was contributed to `block` for the update that makes
-// `step`.
+// Returns the end of the error message about `found`, which was contributed to `block` in the update to `step`.
 std::string ReplayText(const std::string& command, int64_t step, const SlotBlock& block,
                        const StepSums::NonFinite& found) {
   if (command.empty() || !found.contributed) return "";
@@ -26,7 +25,7 @@ std::string ReplayText(const std::string& command, int64_t step, const SlotBlock
                : absl::StrCat(", or another slot up to ", block.first + block.count - 1, ", computes it again"));
 }
 
-// Returns what the frame says about itself.
+// Returns what the frame reports about itself.
 StepMachine::FrameResult ResultOf(const StepFrame& frame) {
   StepMachine::FrameResult result;
   result.end = frame.end;
@@ -36,8 +35,7 @@ StepMachine::FrameResult ResultOf(const StepFrame& frame) {
   return result;
 }
 
-// Returns the result of a frame that is refused, or whose stream was closed. A frame that is refused does not end the
-// run.
+// Returns the result of a frame that is refused, or whose stream was closed. A refused frame does not end the run.
 StepMachine::FrameResult OrphanOf(const absl::Status& summed, const StepMachine::FrameResult& result) {
   StepMachine::FrameResult orphan = result;
   if (!summed.ok()) orphan.input_ended = false;
@@ -248,7 +246,7 @@ void SyncReplicas::Commit(absl::Time now, Outbox* outbox) {
 void SyncReplicas::CloseExcessPins(absl::Time now, Outbox* outbox) {
   for (const PinHolder& holder : pins_.FindExcess(shard_->step())) {
     auto stream = holder.stream.lock();
-    if (stream == nullptr) continue;  // it is over: what gRPC is writing goes with its connection
+    if (stream == nullptr) continue;  // the stream is over, and what gRPC is writing goes with its connection
     const absl::Status why = absl::AbortedError("the values of a step were kept for too many steps");
     const auto it = connections_.find(holder.session);
     if (it == connections_.end() || !it->second->HasListener(stream)) {
@@ -261,7 +259,8 @@ void SyncReplicas::CloseExcessPins(absl::Time now, Outbox* outbox) {
     // A worker whose contribution may still count needs the values that it computes with.
     if (!machine_.traits().commit_voids_tokens && machine_.holds_lease(holder.session)) continue;
     outbox->events.push_back({RunEvent::kOldValues, shard_->step(), connection.name_});
-    // A worker that reads the chief's memory also reads its replies.
+    // A streamed version is kept by replies that the worker does not read, so its stream ends at once. A worker that
+    // maps the version still reads its replies.
     const bool at_once = connection.delivery_->streams();
     Remove(holder.session, why, at_once, outbox);
     Take(machine_.OnDisconnected(holder.session, now), outbox);
@@ -286,7 +285,7 @@ void SyncReplicas::Take(const StepEffects& effects, Outbox* outbox) {
   for (const uint64_t session : effects.unstage) {
     StepConnection& connection = *connections_.at(session);
     connection.AssertHeld();
-    connection.staged_.reset();  // a frame that is being copied into it keeps it until then
+    connection.staged_.reset();  // a frame that is being copied into it keeps it alive until then
   }
   for (const StepEffects::Close& close : effects.close) Remove(close.session, close.why, close.at_once, outbox);
   for (const uint64_t session : effects.wake) {

@@ -160,9 +160,9 @@ absl::Status CheckpointWriter::AwaitTurn(absl::Time turn) {
   MutexLock lock(&mutex_);
   while (!queue_.urgent() && !queue_.waiting() && !options_.clock->WaitUntil(&changed_, &mutex_, turn)) {
   }
-  // Cancels so that the other thread can take over: it has a higher priority, which this thread may not be allowed to
-  // take. The snapshot goes back into the queue, where a newer one might replace it; that must not happen with
-  // writes_all.
+  // Cancels the write so that the other thread can take over. That thread has a higher priority, which this thread may
+  // not be allowed to take. The snapshot goes back into the queue, where a newer one might replace it. That must not
+  // happen with writes_all.
   return queue_.urgent() && !options_.writes_all ? absl::CancelledError("left to the thread that writes at once")
                                                  : absl::OkStatus();
 }

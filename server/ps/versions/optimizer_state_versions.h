@@ -16,15 +16,15 @@
 
 namespace lockstep {
 
-// The state arrays of the optimizers, each as long as the trained part of the flat array: the version at the last
-// committed step and, during an update, the next one. There are as many arrays as a variable has states at most; state
-// k of any variable lies in array k. A snapshot of the current version copies nothing. Life cycle: Clear or Restore;
-// then for every step BeginUpdate and Commit. Thread-safety: Current, Next and AddTo may run on several threads. All
-// other methods are for one thread at a time, and not during those calls.
+// The state arrays of the optimizers, each as long as the trained part of the flat array. There is the version at the
+// last committed step and, during an update, the next one. The number of arrays is the largest number of states that a
+// variable has. State k of any variable is in array k. A snapshot of the current version copies nothing. Life cycle:
+// Clear or Restore; then for every step BeginUpdate and Commit. Thread-safety: Current, Next and AddTo may run on
+// several threads. All other methods are for one thread at a time, and not during those calls.
 class OptimizerStateVersions {
  public:
-  // Does not allocate memory yet. `states` has the states of each variable of the layout, none if it is not trained. At
-  // most `spare_versions` unused versions are kept.
+  // Does not allocate memory yet. `states` has the states of each variable of the layout, and none for a variable that
+  // is not trained. Keeps at most `spare_versions` unused versions.
   OptimizerStateVersions(std::shared_ptr<const ParameterLayout> layout,
                          std::vector<std::vector<Optimizer::State>> states, size_t spare_versions);
 
@@ -33,24 +33,24 @@ class OptimizerStateVersions {
 
   // Sets every element to its state's initial value.
   void Clear();
-  // A state of a variable that the reader lacks.
+  // A variable's state that the reader lacks.
   struct LackingState {
     int variable = 0;
     size_t state = 0;
   };
   using Lacking = std::vector<LackingState>;
-  // Alternative to Clear: adds the destinations of every state of every trainable variable to `places`. Unless null,
-  // `lacking` gets what the reader lacks, whose elements get their initial value. Errors: as for
-  // CheckStoredVariable.
+  // Alternative to Clear: adds the destinations of every state of every trainable variable to `places`. If `lacking` is
+  // not null, states that the reader lacks are added to it, and their elements get their initial value. Returns the
+  // errors of CheckStoredVariable.
   absl::Status Restore(const BundleReader& reader, std::vector<BundleReader::Place>* places,
                        Lacking* lacking = nullptr);
 
-  // Replaces the current version of array k by a copy of itself, and returns it. Call it between updates.
+  // Replaces the current version of array k with a copy, and returns the copy. Call it between updates.
   float* CopyCurrent(size_t k);
 
-  // Allocates the next version, not initialized.
+  // Allocates the next version without initializing it.
   void BeginUpdate();
-  // A segment of each state of its variable, as Optimizer::Apply reads and writes it.
+  // Return a segment of each state of the segment's variable, as Optimizer::Apply reads and writes it.
   absl::InlinedVector<const float*, 3> Current(const ParameterLayout::Segment& segment) const;
   absl::InlinedVector<float*, 3> Next(const ParameterLayout::Segment& segment) const;
   // Makes the next version the current one.
@@ -64,7 +64,7 @@ class OptimizerStateVersions {
   void AddTo(VariableSnapshot* snapshot) const;
 
  private:
-  // Allocates a current version, not initialized.
+  // Allocates a current version without initializing it.
   void Renew();
 
   const std::shared_ptr<const ParameterLayout> layout_;

@@ -25,13 +25,13 @@ struct SnapshotEntry {
   Source source = Source::kValues;
   // Index of the array within the source, or of the scalar.
   size_t index = 0;
-  // Offset in the array of the source, in elements.
+  // Offset in the source's array, in elements.
   int64_t flat_offset = 0;
 };
 
-// Returns all entries, in the order in which they are written: each variable with its optimizer state
-// ("<variable>/<state>") and estimates ("<variable>/GradientEstimate_<slot>"), the optimizer's scalars, and global_step
-// (int64). They are the same for every snapshot of a VariableStore.
+// Returns all entries in the order in which they are written: each variable with its optimizer state
+// ("<variable>/<state>") and estimates ("<variable>/GradientEstimate_<slot>"), then the optimizer's scalars and
+// global_step (int64). Every snapshot of a VariableStore has the same entries.
 std::vector<SnapshotEntry> EntriesOf(const VariableSnapshot& snapshot);
 
 // Returns the entry's elements, little-endian, in the snapshot's memory.

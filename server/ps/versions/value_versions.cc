@@ -28,7 +28,7 @@ void Fold(const v1::UpdateOpSpec& op, absl::Span<const float> value, float* vari
   }
 }
 
-// Pre-faults the buffer in huge pages, before small pages are written one by one.
+// Pre-faults the buffer in huge pages. Otherwise, writes would fault in small pages one by one.
 void Provide(AlignedBuffer* buffer, ThreadPool* pool) {
   const size_t pieces = (buffer->size() + kProvided - 1) / kProvided;
   const auto provide = [buffer](int64_t i) {

@@ -15,11 +15,11 @@
 
 namespace lockstep {
 
-// The values of the constant variables, which all versions share until one of them is set. Immutable.
+// The values of the constant variables. All versions share them until one of the variables is set. Immutable.
 struct ConstantValues {
   // Flat float32 values, from ParameterLayout::constants_offset() on. Null if the model has no constant variable.
   std::shared_ptr<AlignedBuffer> flat;
-  // A number for each variable, which grows whenever the variable is set.
+  // A number for each variable, which increases whenever the variable is set.
   std::vector<int64_t> editions;
 };
 
@@ -32,44 +32,45 @@ struct PublishedValues {
   std::shared_ptr<const AlignedBuffer> encoded;
   v1::DataType type = v1::DT_FLOAT;
 
-  // Elements [segment.offset, segment.offset + segment.elements) of the segment's variable, in this object's memory.
+  // Returns elements [segment.offset, segment.offset + segment.elements) of the segment's variable, in this object's
+  // memory.
   FloatChunks Segment(const ParameterLayout& layout, const ParameterLayout::Segment& segment) const;
 };
 
-// The values of all variables: the current version and, during an update, the next one. An update writes a new buffer
-// while the current one, shared by threads that send or save it, stays unchanged; versions share the constant
-// variables. Life cycle: Renew, write the values to Current(), PublishCurrent; then for every step BeginUpdate,
-// EncodeNext for every trainable segment, FoldUpdates, Commit. Thread-safety: Current, Next and EncodeNext may run on
-// several threads for different segments. All other methods, except const ones, are for one thread at a time, and not
-// during those calls.
+// The values of all variables: the current version and, during an update, the next one. An update writes a new buffer,
+// and the current one, shared by threads that send or save it, stays unchanged. Versions share the constant variables.
+// Life cycle: Renew, write the values to Current(), PublishCurrent; then for every step BeginUpdate, EncodeNext for
+// every trainable segment, FoldUpdates, Commit. Thread-safety: Current, Next and EncodeNext may run on several threads
+// for different segments. All other methods, except const ones, are for one thread at a time, and not during those
+// calls.
 class ValueVersions {
  public:
-  // Does not allocate memory yet. Workers get the values as `type`, a float type. At most `spare_versions` unused
-  // versions are kept. With `shared`, the values are in memory that other processes may map.
+  // Does not allocate memory yet. Workers get the values as `type`, a float type. Keeps at most `spare_versions` unused
+  // versions. With `shared`, other processes may map the memory of the values.
   ValueVersions(std::shared_ptr<const ParameterLayout> layout, v1::DataType type, size_t spare_versions, bool shared);
 
-  // Allocates a current version, not initialized. The caller must write every variable and then call PublishCurrent.
-  // Large memory is pre-faulted by the pool's threads, or by this thread if `pool` is null.
+  // Allocates a current version without initializing it. The caller must write every variable and then call
+  // PublishCurrent. The pool's threads pre-fault large memory; if `pool` is null, this thread does.
   void Renew(ThreadPool* pool);
-  // The elements of the current version from `flat_offset` on. Only values that do not come from an update may be
-  // written here; call PublishCurrent afterwards.
+  // Returns the elements of the current version from `flat_offset` on. Only values that do not come from an update may
+  // be written here. Call PublishCurrent afterwards.
   float* Current(int64_t flat_offset);
   void PublishCurrent();
-  // Replaces the current version of all variables except the constant ones by a copy of itself, for writing; call
-  // PublishCurrent afterwards. Call it between updates.
+  // Replaces the current version, except its constant variables, with a copy that may be written. Call PublishCurrent
+  // afterwards. Call it between updates.
   void CopyCurrent();
-  // Replaces the constant variables by a copy in the same way, for writing. The variables whose numbers are in
-  // `variables` get a new edition.
+  // Replaces the constant variables with a copy in the same way. The variables whose numbers are in `variables` get a
+  // new edition.
   void CopyConstants(absl::Span<const int> variables);
 
-  // Allocates the next version, not initialized.
+  // Allocates the next version without initializing it.
   void BeginUpdate();
   // Returns the elements of the next version from `flat_offset` on. They must not be in a constant variable.
   float* Next(int64_t flat_offset) { return next_values_->as<float>() + flat_offset; }
   // Rounds a final trainable segment of the next version for the workers.
   void EncodeNext(const ParameterLayout::Segment& segment);
-  // Writes the variables of the next version that update ops name: the current ones with `updates` folded in (one value
-  // for each update op, for each slot in slot order).
+  // Writes the next version of the variables that update ops name: the current values with `updates` folded in (one
+  // value for each update op, for each slot in slot order).
   void FoldUpdates(absl::Span<const std::vector<std::vector<float>>> updates);
   // Makes the next version the current one.
   void Commit();
@@ -79,7 +80,7 @@ class ValueVersions {
   // Allocates the spare versions in advance, and adds them to `taken`.
   void TakeSpare(BufferPool::Buffers* taken);
 
-  // The flat array of the current version, without the constant variables; and the constant variables.
+  // Return the flat array of the current version without the constant variables, and the constant variables.
   std::shared_ptr<const AlignedBuffer> current() const { return values_; }
   std::shared_ptr<const ConstantValues> constants() const { return constants_; }
   // The current version as sent to workers.
@@ -88,9 +89,9 @@ class ValueVersions {
   std::shared_ptr<const PublishedValues> next_published() const { return next_published_; }
 
  private:
-  // Returns constant variables of these editions, not initialized.
+  // Allocates constant variables of these editions without initializing them.
   std::shared_ptr<ConstantValues> NewConstants(std::vector<int64_t> editions) const;
-  // Publishes `flat`, with memory for the encoded values, not initialized.
+  // Publishes `flat`, with uninitialized memory for the encoded values.
   std::shared_ptr<const PublishedValues> Publish(std::shared_ptr<const AlignedBuffer> flat,
                                                  std::shared_ptr<AlignedBuffer>* encoded);
 

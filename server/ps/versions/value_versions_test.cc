@@ -51,7 +51,7 @@ class ValueVersionsTest : public ::testing::Test {
   const std::shared_ptr<const ParameterLayout> layout_ = Layout();
 };
 
-// Also tests reused memory: the gaps between the variables are the same in every run.
+// Also tests reused memory, since the gaps between the variables must be the same in every run.
 TEST_F(ValueVersionsTest, StartWithZerosBetweenTheVariables) {
   ValueVersions values(layout_, v1::DT_FLOAT, kSpare, /*shared=*/false);
   EXPECT_EQ(values.current(), nullptr);
@@ -99,7 +99,7 @@ TEST_F(ValueVersionsTest, FoldsUpdateOpsInSlotOrder) {
   const std::vector<std::vector<std::vector<float>>> updates = {{{8, 0}, {1}}, {{0, 4}, {2}}};
   values.FoldUpdates(updates);
   values.Commit();
-  // The first element goes 4, 6, 3; the second 4, 2, 3.
+  // The first element takes the values 4, 6 and 3; the second takes 4, 2 and 3.
   EXPECT_EQ(values.Current(OffsetOf(1))[0], 3);
   EXPECT_EQ(values.Current(OffsetOf(1))[1], 3);
   EXPECT_EQ(values.Current(OffsetOf(2))[0], 3);

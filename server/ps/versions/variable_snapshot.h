@@ -16,7 +16,7 @@ namespace lockstep {
 // The gradient estimates of top-k compression: one flat array for each slot of a step.
 using GradientEstimates = std::vector<std::shared_ptr<const AlignedBuffer>>;
 
-// A value that is set outside of an update, under its key in a checkpoint: a variable, or its optimizer state.
+// A value to set outside of an update, with its key in a checkpoint. The key names a variable or its optimizer state.
 struct AssignedValue {
   std::string key;
   Tensor value;
@@ -26,7 +26,7 @@ struct AssignedValue {
 struct VariableSnapshot {
   int64_t step = 0;
   std::shared_ptr<const ParameterLayout> layout;
-  // The names of each variable's states; state k of any variable lies in optimizer_state[k], as values do.
+  // The names of each variable's states. State k of any variable is in optimizer_state[k], in the layout of the values.
   std::shared_ptr<const std::vector<std::vector<std::string>>> state_names;
   std::vector<OptimizerScalar> scalars;
   // The values of all variables except the constant ones, and the constant variables (ConstantValues).

@@ -32,10 +32,11 @@
 namespace lockstep {
 namespace {
 
-// More workers than a chief could serve; a flood of 20,000 connections breaks gRPC 1.51.
+// Maximum numbers of descriptors for connections and for files. A chief could not serve that many workers, and a flood
+// of 20,000 connections breaks gRPC 1.51.
 constexpr uint64_t kMostDescriptors = 4096;
 constexpr uint64_t kMostForFiles = 256;
-// Time between two attempts to accept when there is no descriptor, or to lock a folder.
+// Time between two attempts to accept a connection when no descriptor is free, or to lock a folder.
 constexpr int kRetryMilliseconds = 50;
 constexpr int kLockAttempts = 40;
 
@@ -43,14 +44,15 @@ void SetOption(int socket, int level, int option, int value) {
   PLOG_IF(WARNING, setsockopt(socket, level, option, &value, sizeof(value)) != 0) << "setsockopt " << option;
 }
 
-// Returns a socket that listens at `address`; -1 and errno if there is none. Connections inherit its options.
+// Returns a socket that listens at `address`, or -1 and errno. Connections inherit its options.
 int ListenAt(const sockaddr* address, socklen_t length) {
   const int listener = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (listener < 0) return -1;
   if (address->sa_family != AF_UNIX) {
     SetOption(listener, SOL_SOCKET, SO_REUSEADDR, 1);
     SetOption(listener, IPPROTO_TCP, TCP_NODELAY, 1);
-    // A peer that confirms no data is given up when it would be for a ping: gRPC sets this on its own sockets alone.
+    // A peer that acknowledges no data is cut off after the same time as for a ping. gRPC sets this option only on its
+    // own sockets.
     SetOption(listener, IPPROTO_TCP, TCP_USER_TIMEOUT, kWorkersAnswerMilliseconds);
   }
   if (address->sa_family == AF_INET6) SetOption(listener, IPPROTO_IPV6, IPV6_V6ONLY, 0);
@@ -85,13 +87,13 @@ int PortOf(int listener) {
   sockaddr_storage address = {};
   socklen_t length = sizeof(address);
   if (getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0) return 0;
-  // The port lies at the same place in both families.
+  // The port is at the same place in both families.
   return ntohs(reinterpret_cast<sockaddr_in*>(&address)->sin_port);
 }
 
-// Holds the lock of a socket's folder, so that only one of several servers that find the same old socket takes its
-// place. A server holds it for a moment when it starts. Any user with read access to the folder can hold it longer, so
-// a server stops waiting after kLockAttempts.
+// Holds the lock of a socket's folder, so that only one of several servers that find the same old socket replaces it. A
+// server holds it for a moment when it starts. Any user with read access to the folder can hold it longer, so a server
+// stops waiting after kLockAttempts.
 class FolderLock {
  public:
   explicit FolderLock(std::string path) {
@@ -111,8 +113,8 @@ class FolderLock {
   int folder_ = -1;
 };
 
-// Removes the socket of a server that is gone, at which no process listens. Leaves any other socket, which then cannot
-// be bound. Returns false if the two cannot be distinguished because the socket is another user's.
+// Removes the socket of a server that is gone, so that no process listens at it. Leaves any other socket, so that the
+// address cannot be bound. Returns false if the two cases cannot be distinguished because the socket is another user's.
 bool RemoveStaleSocket(const sockaddr_un& place, socklen_t length) {
   struct stat file;
   if (stat(place.sun_path, &file) != 0 || !S_ISSOCK(file.st_mode)) return true;
@@ -165,7 +167,7 @@ ConnectionListener::~ConnectionListener() {
   }
   for (const UnixSocket& socket : unix_sockets_) {
     struct stat file;
-    // Another server may have taken its place. While it is open, no other file has its inode.
+    // Another server may have replaced the file. While it is open, no other file has its inode.
     const bool is_own =
         stat(socket.path.c_str(), &file) == 0 && file.st_dev == socket.device && file.st_ino == socket.inode;
     if (is_own) unlink(socket.path.c_str());
@@ -224,7 +226,7 @@ absl::Status ConnectionListener::BindTcp(absl::string_view address) {
   const int failed = getaddrinfo(parsed->host.c_str(), parsed->port.c_str(), &hints, &found);
   if (failed != 0) return CannotListen(address, gai_strerror(failed));
   const auto free_found = absl::MakeCleanup([found] { freeaddrinfo(found); });
-  // A name may have addresses that are not this machine's; all that are get the same port.
+  // A name may have addresses that are not this machine's. All others get the same port.
   int port = ntohs(reinterpret_cast<sockaddr_in*>(found->ai_addr)->sin_port);
   size_t bound = 0;
   int error = 0;
@@ -267,7 +269,7 @@ void ConnectionListener::Loop() {
 }
 
 bool ConnectionListener::AcceptAll(int listener) {
-  // Accept at most this many before another socket's turn.
+  // Accepts at most this many before another socket's turn.
   for (int i = 0; i < 100; ++i) {
     const int connection = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (connection < 0) {

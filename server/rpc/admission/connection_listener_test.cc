@@ -55,7 +55,7 @@ int Connect(const std::string& path) {
   return ConnectTo(reinterpret_cast<const sockaddr*>(&place), sizeof(place));
 }
 
-// Returns a server that takes no connections; after it is closed, the socket is as a killed server leaves it.
+// Returns a server that accepts no connections. After it is closed, the socket file is left as by a killed server.
 int ListenIdly(const std::string& path) {
   const sockaddr_un place = PlaceOf(path);
   const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -114,7 +114,7 @@ TEST(ConnectionListenerTest, ClosesConnectionsBeyondDescriptors) {
   EXPECT_EQ(greeter.taken().size(), 10u);
   EXPECT_EQ(hung_up, 40);
   EXPECT_THAT(greeter.taken(), Each(Lt(bound)));
-  // Descriptors that are free again serve others.
+  // New connections use the descriptors that are free again.
   greeter.HangUp();
   const int late = Connect((*listener)->port());
   EXPECT_FALSE(IsHungUp(late));
@@ -122,7 +122,7 @@ TEST(ConnectionListenerTest, ClosesConnectionsBeyondDescriptors) {
   close(late);
 }
 
-// A shorter time would cut a link that is silent for a moment, for which a ping may wait.
+// A shorter time would cut a link that is silent for a moment, although a ping may wait that long.
 TEST(ConnectionListenerTest, DataMayWaitAsLongAsAPing) {
   Greeter greeter;
   const auto listener = ConnectionListener::Listen({"127.0.0.1:0"});

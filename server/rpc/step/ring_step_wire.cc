@@ -13,7 +13,7 @@ RingStepWire::RingStepWire(Options options) : options_(std::move(options)), ring
 absl::StatusOr<std::unique_ptr<RingStepWire>> RingStepWire::Start(Options options) {
   auto owner = std::move(options.owner);
   std::unique_ptr<RingStepWire> wire(new RingStepWire(std::move(options)));
-  // The thread is not joined: it releases everything together with the owner.
+  // The thread is not joined. It releases everything together with the owner.
   const auto thread =
       wire->options_.executor->TryStart("ring", [wire = wire.get(), owner = std::move(owner)] { wire->Serve(); });
   if (thread == nullptr) return absl::ResourceExhaustedError("there is no thread for it");

@@ -54,7 +54,7 @@ void StepCall::Start(const Options& options, std::unique_ptr<IncomingCall> incom
     MutexLock lock(&call->mutex_);
     call->self_ = call;
   }
-  // Enter before reading: the call leaves when it has read a session.
+  // Enters before reading, because the call leaves once it has read a session.
   options.unauthenticated_calls->Enter(call);
   if (options.watch) options.watch(call->route_.call()->peer, call);
   call->Pump([](StepPump* pump) { return pump->OnStarted(); });
@@ -91,7 +91,7 @@ void StepCall::OnOperationEnded(Operation operation, bool ok) {
     case kRead:
       return Pump([ok](StepPump* pump) { return pump->OnRead(ok); });
     case kWrite:
-      sent_.Clear();  // it refers to values of a step that may soon be over
+      sent_.Clear();  // it refers to the values of a step that may soon be over
       route_.OnWritten();
       return Pump([ok](StepPump* pump) { return pump->OnWritten(ok); });
     case kFinish:
@@ -134,7 +134,7 @@ void StepCall::Pump(absl::FunctionRef<StepPump::Effects(StepPump*)> event) {
   {
     MutexLock lock(&mutex_);
     effects = event(&pump_);
-    // Set the timer with the lock held: otherwise another thread may end its purpose before it is set.
+    // Sets the timer with the lock held. Otherwise, another thread could make the timer unnecessary before it is set.
     if (effects.start_timer) {
       timer_.Set(options_.queue, std::chrono::system_clock::now() + absl::ToChronoMicroseconds(options_.silence_limit),
                  &tags_[kTimer]);
@@ -157,7 +157,7 @@ void StepCall::CarryOut(const StepPump::Effects& effects, StepConnection* connec
     sent_.Clear();  // a reply that was fetched after the stream had ended
     route_.call()->stream.Finish(ToGrpc(*effects.finish), &tags_[kFinish]);
   }
-  // A write that the worker does not take ends only in this way; the worker then learns nothing more.
+  // A write that the worker does not take ends only in this way. The worker then learns nothing more.
   if (effects.cancel_call) route_.call()->context.TryCancel();
 }
 

@@ -30,17 +30,17 @@
 
 namespace lockstep {
 
-// The route of the messages of one Step stream: over gRPC at first, and through a ring once the worker's first frame
-// has offered a ring that this process can map. The first message to the worker is then the answer, over gRPC; the
-// worker sends nothing before it receives the answer. The stream over gRPC remains, and a pending read of it detects
-// its end. Thread-compatible, as a StepPump uses it; OnStreamRead may be called on any thread.
+// The route of the messages of one Step stream. Messages travel over gRPC at first. If the worker's first frame offers
+// a ring that this process can map, they travel through the ring. The first message to the worker is then the answer,
+// over gRPC, and the worker sends nothing before it receives the answer. The stream over gRPC remains, and a pending
+// read of it detects its end. Thread-compatible, as a StepPump uses it. OnStreamRead may be called on any thread.
 class StepRoute {
  public:
   struct Options {
     std::unique_ptr<IncomingCall> call;
     CompletionTag* read = nullptr;
     CompletionTag* written = nullptr;
-    // Tag of the read that waits next to the ring; OnStreamRead must follow.
+    // Tag of the read on the stream while the ring is in use. OnStreamRead must follow.
     CompletionTag* stream_read = nullptr;
     std::function<void(const absl::Status&)> on_broken;  // RingStepWire::Options
     Executor* executor = nullptr;
@@ -52,12 +52,12 @@ class StepRoute {
 
   void Read(grpc::ByteBuffer* message) { reader_->Read(message); }
   void Write(const grpc::ByteBuffer& message) { writer_->Write(message); }
-  // Notes that a write is over; the first write was the answer.
+  // Records that a write is over. The first write was the answer.
   void OnWritten() { writer_ = reader_; }
 
   // Called before the second read and the first write. `owner` is the object that contains this one.
   void OnOffer(const v1::SharedMemoryHandle& ring, std::shared_ptr<const void> owner);
-  // Returns the answer to an offer, once: it names the ring, or nothing.
+  // Returns the answer to an offer, once. The answer names the ring, or nothing if the ring is not used.
   absl::optional<v1::SharedMemoryHandle> TakeAnswer();
   void OnStreamRead() { ring_->Stop(); }
 
@@ -70,13 +70,13 @@ class StepRoute {
   StepWire* reader_ = &stream_;
   StepWire* writer_ = &stream_;
   absl::optional<v1::SharedMemoryHandle> answer_;
-  grpc::ByteBuffer beside_;  // for the read next to the ring, which receives nothing
+  grpc::ByteBuffer beside_;  // for the read on the stream, which receives nothing
 };
 
-// A Step stream on the server: carries out the effects of its StepPump, with gRPC's operations on one side and a
+// A Step stream on the server. Carries out the effects of its StepPump, with gRPC's operations on one side and a
 // StepConnection on the other. Unauthenticated until its first frame has named a session. Owns itself until the pump
-// reports that the stream is over. Threads: any thread of the queue, one for each operation that ends, the thread of a
-// ring, and the chief's threads as a listener. Only the timer is called with the lock held.
+// reports that the stream is over. Called by any thread of the queue for each operation that ends, by the thread of a
+// ring, and by the chief's threads as a listener. Only the timer is called with the lock held.
 class StepCall : public StepListener,
                  public EvictableCall,
                  public RevocableCall,
@@ -87,7 +87,7 @@ class StepCall : public StepListener,
     grpc::ServerCompletionQueue* queue = nullptr;
     Chief* chief = nullptr;
     UnauthenticatedCalls* unauthenticated_calls = nullptr;
-    // A stream ends if its first frame takes longer, and an ended call is cancelled if a reply is not read for longer.
+    // A stream ends if its first frame takes longer. An ended call is cancelled if a reply stays unread for longer.
     absl::Duration silence_limit = absl::Seconds(10);
     // Limit for messages that do not arrive over gRPC.
     size_t max_message_bytes = 0;
@@ -106,7 +106,7 @@ class StepCall : public StepListener,
   void OnRevoked(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_) { OnClosed(why, /*at_once=*/true); }
 
  private:
-  // kStreamRead is the read of the stream over gRPC while messages use a ring.
+  // kStreamRead is the read on the stream over gRPC while messages use a ring.
   enum Operation { kTimer, kRead, kWrite, kFinish, kStreamRead, kWake, kNumOperations };
 
   // The tag of an operation.
@@ -131,7 +131,7 @@ class StepCall : public StepListener,
   void CarryOut(const StepPump::Effects& effects, StepConnection* connection);
   void OnStreamRead(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleFrame() ABSL_LOCKS_EXCLUDED(mutex_);
-  // `waits` as in StepConnection::OnFrame.
+  // `waits` is as in StepConnection::OnFrame.
   absl::Status TakeFrame(bool* leave, bool* waits) ABSL_LOCKS_EXCLUDED(mutex_);
   void FetchReply(StepConnection* connection) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -141,7 +141,7 @@ class StepCall : public StepListener,
   StepRoute route_;
   grpc::Alarm wake_;            // for a waiting frame; set by the thread that makes room
   StepFrameReceiver receiver_;  // accessed between a read and the next
-  Decoded<StepFrame> decoded_;  // the same; empty unless a frame is being handled
+  Decoded<StepFrame> decoded_;  // likewise; empty unless a frame is being handled
   grpc::ByteBuffer received_;   // accessed by the pending read, then by its handler
   grpc::ByteBuffer sent_;       // accessed by the thread that fetches a reply, then by the pending write
 

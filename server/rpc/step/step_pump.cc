@@ -28,7 +28,7 @@ StepPump::Effects StepPump::OnRead(bool ok) {
     return effects;
   }
   reader_ = Reader::kStopped;
-  // The worker has ended the stream, or it broke.
+  // The worker has ended the stream, or the stream broke.
   EndStream(absl::OkStatus(), &effects);
   SetOver(&effects);
   return effects;

@@ -7,7 +7,8 @@
 namespace lockstep {
 
 // Decides the next actions on one Step stream of the server. Pure: each event returns the effects for its caller.
-// Life: OnStarted first, the stream's operations, `over` last; other threads may report a reply or an end at any time.
+// OnStarted comes first, then the stream's operations, and `over` last. Other threads may report a reply or an end at
+// any time.
 //
 //   reader      event                  then        effects
 //   kNew        OnStarted              kFirst      start_timer, start_read; kStopped without either if ending
@@ -47,17 +48,17 @@ namespace lockstep {
 //   kFinishing  OnFinished             kFinished
 //   kFinished, the reader kStopped and no timer pending: over, once.
 //
-// OnTimer ends the stream if the timer expired in kFirst. OnEnd ends the stream from outside. With `cancel` it cancels
-// a call whose write is pending, or whose end was being sent before. Any other event is a bug of the caller and fails a
-// CHECK.
+// OnTimer ends the stream if the timer expired in kFirst. OnEnd ends the stream from outside. With `cancel`, it also
+// cancels the call if a write is pending or if the stream's end was already being sent. Any other event is a bug in the
+// caller and fails a CHECK.
 //
-// A peer that does not read thus keeps a reply, and the memory that the reply refers to, for one period of the timer
-// after its stream has ended, or until OnEnd(cancel).
+// Thus, after its stream has ended, a peer that does not read keeps a reply, and the memory that the reply refers to,
+// for one period of the timer or until OnEnd(cancel).
 class StepPump {
  public:
   // The effects, in the order in which the caller carries them out.
   struct Effects {
-    // Starts the timer of the first frame, or of the write that the end waits for.
+    // Start the timer of the first frame, or of the write that the end waits for.
     bool start_timer = false;
     bool cancel_timer = false;
     bool start_read = false;
@@ -78,16 +79,16 @@ class StepPump {
 
   Effects OnStarted();
   Effects OnRead(bool ok);
-  // The stream's first frame has opened a connection.
+  // Called when the stream's first frame has opened a connection.
   Effects OnConnected();
-  // `leave`: the frame was the worker's last one.
+  // `leave` is true if the frame was the worker's last one.
   Effects OnHandled(const absl::Status& status, bool leave);
-  // The frame is not accepted yet (StepConnection::OnFrame); the caller must keep it.
+  // Called if the frame is not accepted yet (StepConnection::OnFrame). The caller must keep the frame.
   Effects OnWaits();
-  // StepListener.
+  // Called by StepListener::OnResume.
   Effects OnResume();
   Effects OnWoken();
-  // Called once for each timer. If it `expired`, `why` is the status that ends the stream; otherwise it was cancelled.
+  // Called once for each timer. If it `expired`, `why` is the status that ends the stream. Otherwise, it was cancelled.
   Effects OnTimer(bool expired, const absl::Status& why);
   Effects OnReplyReady();
   enum class Fetched { kNothing, kReply, kToken };  // kToken: no other reply is ready before OnReplyReady

@@ -16,7 +16,7 @@ namespace {
 using Effects = StepPump::Effects;
 using Fetched = StepPump::Fetched;
 
-// The effects by name, in their order.
+// Returns the names of the effects, in order.
 std::string Text(const Effects& effects) {
   std::vector<std::string> names;
   const auto add = [&names](bool wanted, const char* name) {
@@ -40,7 +40,7 @@ std::string Text(const Effects& effects) {
 absl::Status Late() { return absl::DeadlineExceededError("late"); }
 absl::Status Stop() { return absl::UnavailableError("stop"); }
 
-// Pumps in each state of the reader, the end being open.
+// Each returns a pump in a state of the reader, with an open end.
 StepPump First() {
   StepPump pump;
   pump.OnStarted();
@@ -80,7 +80,7 @@ StepPump Waking() {
   return pump;
 }
 
-// Pumps in each state of the writer, with the reader kReading.
+// Each returns a pump in a state of the writer, with the reader in kReading.
 StepPump Fetching() {
   StepPump pump = Reading();
   pump.OnReplyReady();
@@ -399,7 +399,7 @@ TEST(StepPumpEndTest, NothingHappensAfterIt) {
   EXPECT_EQ(Text(pump.OnEnd(Late(), true)), "");
 }
 
-// An event with the states in which it may occur.
+// An event, and the states in which it may occur.
 struct Event {
   std::string name;
   std::function<void(StepPump*)> happen;

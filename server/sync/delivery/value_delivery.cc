@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// Values in one reply frame: large enough to cost few writes, small enough that the first arrives early.
+// Values in one reply frame: enough that few writes are needed, and few enough that the first ones arrive early.
 constexpr int64_t kFrameElements = 1 << 20;
 
 // Pins `memory`, which keeps the values of `step` and the constant variables alive.
@@ -19,7 +19,7 @@ std::shared_ptr<const void> PinVersion(int64_t step, const StepShard& shard, con
   return pins->Pin(step, stream, std::move(memory));
 }
 
-// A worker in the chief's process reads the values where they are.
+// Lets a worker in the chief's process read the values in place.
 class InProcessDelivery : public ValueDelivery {
  public:
   // `shard` must outlive this.
@@ -30,7 +30,7 @@ class InProcessDelivery : public ValueDelivery {
     values_ = shard_.values();
     estimates_ = shard_.estimates();
   }
-  // Kept, they would be a third version during the next step.
+  // If they were kept, they would be a third version during the next step.
   void Release() override { values_.reset(); }
   std::shared_ptr<const PublishedValues> values() const override { return values_; }
   std::shared_ptr<const GradientEstimates> estimates() const override { return estimates_; }
@@ -41,8 +41,8 @@ class InProcessDelivery : public ValueDelivery {
   std::shared_ptr<const GradientEstimates> estimates_;
 };
 
-// A worker is sent the values, and estimates, piece by piece: the next ones while they are still being made, when it
-// has done its part of the step. What waits to be read is pinned.
+// Sends the values and the estimates piece by piece. A worker that has done its part of the step gets the next values
+// while they are still being made. Replies that wait to be read are pinned.
 class StreamedDelivery : public ValueDelivery {
  public:
   // `shard` and `pins` must outlive this.
@@ -50,21 +50,21 @@ class StreamedDelivery : public ValueDelivery {
 
   absl::optional<int64_t> Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) override;
   bool HasEarlyValues() const override;
-  // The worker has them in its own memory.
+  // The worker has a copy in its own memory.
   void Attach(const StepToken&, StepReplyFrame*) override { begun_.reset(); }
   void OnValuesSet(absl::Span<const int> segments) override;
   void OnContributed(const StepToken& token) override { estimates_.Advance(token.step, token.block); }
   bool streams() const override { return true; }
 
  private:
-  // A version that a token is to have.
+  // The version that a token needs.
   struct Version {
     int64_t step = 0;
     std::shared_ptr<const PublishedValues> values;
     std::vector<int> order;
   };
   Version PresentVersion() const { return {shard_.step(), shard_.values(), shard_.segment_order()}; }
-  // Adds what the worker lacks of the version that a token gets to the reply, or of the next version if `is_ahead`.
+  // Adds the segments that the worker lacks to the reply: of the token's version, or of the next version if `is_ahead`.
   void FillVersion(bool is_ahead, StepReplyFrame* reply);
   bool FillEstimates(const StepToken& token, StepReplyFrame* reply);
 
@@ -73,7 +73,7 @@ class StreamedDelivery : public ValueDelivery {
   VersionPins* const pins_;
   const bool finishes_versions_;
   ValueSender values_;
-  // With finishes_versions_, for the token that has not been sent yet.
+  // With finishes_versions_, the version for the token that has not been sent yet.
   absl::optional<Version> begun_;
   StepToken begun_for_;
   EstimateSender estimates_;
@@ -89,14 +89,14 @@ void StreamedDelivery::OnValuesSet(absl::Span<const int> segments) {
 }
 
 absl::optional<int64_t> StreamedDelivery::Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) {
-  // The token that it was begun for may have become void before it was sent.
+  // The token for which the version was begun may have become void before it was sent.
   if (!token || (begun_ && !(begun_for_ == *token))) begun_.reset();
   if (token && finishes_versions_ && !begun_) {
     begun_ = PresentVersion();
     begun_for_ = *token;
   }
   const int64_t step = begun_ ? begun_->step : shard_.step();
-  // A worker that has a token needs nothing of the next version before it has sent its contribution.
+  // A worker that has a token needs nothing from the next version before it has sent its contribution.
   const bool may_run_ahead = !token && shard_.num_finished_segments() > 0;
   const bool is_ahead = values_.Advance(step, may_run_ahead) != step;
   if (!token) {
@@ -104,7 +104,7 @@ absl::optional<int64_t> StreamedDelivery::Fill(const absl::optional<StepToken>& 
     return absl::nullopt;
   }
   const std::shared_ptr<const PublishedValues> values = begun_ ? begun_->values : shard_.values();
-  // Without a token, no constant variables are sent: the worker may still compute with those that it has.
+  // Without a token, no constant variables are sent, because the worker may still compute with its own.
   if (values_.FillConstants(*values, reply)) {
     reply->values_owner = pins_->PinConstants(stream_, std::move(reply->values_owner));
   } else {
@@ -140,7 +140,7 @@ bool StreamedDelivery::FillEstimates(const StepToken& token, StepReplyFrame* rep
   return all;
 }
 
-// A worker on the chief's machine maps the values: replies name the memory, which is pinned, and so stays as it is,
+// Lets a worker on the chief's machine map the values. Replies name the memory, which is pinned and therefore unchanged
 // until the worker ends its contribution or loses its stream. A version for which the system gave no shared memory is
 // streamed.
 class MappedDelivery : public ValueDelivery {
@@ -153,9 +153,10 @@ class MappedDelivery : public ValueDelivery {
   bool HasEarlyValues() const override { return streams() && streamed_.HasEarlyValues(); }
   void Attach(const StepToken& token, StepReplyFrame* reply) override;
   void OnValuesSet(absl::Span<const int> segments) override { streamed_.OnValuesSet(segments); }
-  // Kept, they would be a third version during the next step.
+  // If they were kept, they would be a third version during the next step.
   void Release() override { values_.reset(); }
-  // Memory that the worker may still map is used again; what it computes with it is refused, as its stream is closed.
+  // The memory is reused although the worker may still map it. The worker's results are refused, because its stream is
+  // closed.
   void OnClosed() override { values_.reset(); }
   bool streams() const override { return shard_.values_memory() == nullptr; }
   std::shared_ptr<const PublishedValues> values() const override { return values_; }

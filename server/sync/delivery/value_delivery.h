@@ -18,34 +18,34 @@
 
 namespace lockstep {
 
-// Sends the variables' values to one worker, version by version, one version for each step. Each segment of a version
-// is sent once, in the order in which the segments became final; those of the next version are sent while it is still
-// being made. A worker keeps the newest complete version while a later one arrives (ReceivedValues). The constant
-// variables belong to no version: each is sent once, and again after it was set. Not thread-safe.
+// Sends the variables' values to one worker, version by version, one version for each step. Sends each segment of a
+// version once, in the order in which the segments became final. Sends segments of the next version while that version
+// is still being made. A worker keeps the newest complete version while a later one arrives (ReceivedValues). The
+// constant variables belong to no version: each is sent once, and again after it was set. Not thread-safe.
 class ValueSender {
  public:
   // `layout` must outlive this.
   explicit ValueSender(const ParameterLayout* layout);
 
-  // Returns the version to send from now on at global step `step`: that of `step` until it is complete, then, if
-  // `may_run_ahead`, that of step + 1.
+  // Returns the version to send from now on at global step `step`. This is the version of `step` until it is complete,
+  // and then, if `may_run_ahead`, the version of step + 1.
   int64_t Advance(int64_t step, bool may_run_ahead);
 
-  // Returns true if Fill would then find something to send, given `num_final` final segments of the version after
-  // `step`.
+  // Returns true if Fill would have something to send after such an Advance, given `num_final` final segments of the
+  // version after `step`.
   bool HasNext(int64_t step, bool may_run_ahead, size_t num_final) const;
 
-  // Adds the next segments of that version to a reply, up to one frame. `final_segments` are all final segments, in the
+  // Adds the next segments of that version to a reply, up to one frame. `final_segments` has all final segments, in the
   // order in which they became final.
   void Fill(absl::Span<const int> final_segments, std::shared_ptr<const PublishedValues> values, StepReplyFrame* reply);
 
   // Adds the constant variables of `values` that the worker lacks to a reply, up to one frame. Returns false if none is
-  // missing. The frame keeps no version alive, because a slow link may take the constant variables while many steps are
-  // committed.
+  // missing. The frame keeps no version alive, because many steps may be committed while a slow link carries the
+  // constant variables.
   bool FillConstants(const PublishedValues& values, StepReplyFrame* reply);
 
-  // Makes Fill send segments again, because the version of `step`, whose segments became final in this order, now has
-  // other values in `segments`. Affects only those that were already sent.
+  // Makes Fill send segments again, because the values in `segments` have changed in the version of `step`, whose
+  // segments became final in this order. Affects only segments that were already sent.
   void SendAgain(int64_t step, absl::Span<const int> order, absl::Span<const int> segments);
 
   // Returns true if the worker has all values of the version of `step`, except perhaps the constant variables.
@@ -62,7 +62,7 @@ class ValueSender {
   };
 
   bool complete() const { return cursor_ == num_changing_segments_ && again_.empty(); }
-  // Adds the segment to the reply, which has `elements`, unless it is full.
+  // Adds the segment to the reply, which has `elements`, unless the reply is full.
   bool Add(int segment, const PublishedValues& values, int64_t* elements, StepReplyFrame* reply) const;
   int64_t Wanted(int64_t step, bool may_run_ahead) const { return may_run_ahead && holds(step) ? step + 1 : step; }
 
@@ -74,7 +74,7 @@ class ValueSender {
   // The version that is being sent, and the number of its segments that were sent.
   int64_t step_ = -1;
   size_t cursor_ = 0;
-  // Segments of that version whose values have changed since they were sent.
+  // Segments of that version that were sent before their values changed.
   std::vector<int> again_;
   // The newest version before it that was sent completely.
   int64_t held_step_ = -1;
@@ -82,27 +82,28 @@ class ValueSender {
 
 // The way in which a worker gets the values of its token's step.
 enum class ValuePath {
-  // In process, through StepConnection::values(). Gradients are float32 (rounded, if the run compresses them).
+  // In process, through StepConnection::values(). Gradients are float32, and rounded if the run compresses them.
   kInProcess,
   // In replies, piece by piece.
   kStreamed,
   // Replies name the memory that holds the values, which stays unchanged until the worker ends its contribution or
-  // loses its stream. For a run that shares its values and compresses nothing.
+  // loses its stream. Requires a run that shares its values and compresses nothing.
   kShared,
 };
 
-// Delivers to one worker the values of its tokens' steps and the estimates of top-k compression. Each stream has its
-// own object. For one thread at a time.
+// Delivers the values of its tokens' steps, and the estimates of top-k compression, to one worker. Each stream has its
+// own object. For use by one thread at a time.
 class ValueDelivery {
  public:
   virtual ~ValueDelivery() = default;
 
-  // Adds what the worker lacks to the reply, up to one frame: for `token`, or, without a token, the next values that
-  // are final. Returns the step of the values to compute with once the worker has everything that the token needs.
+  // Adds the values that the worker lacks for `token` to the reply, up to one frame. Without a token, adds the next
+  // values that are final. Once the worker has everything that the token needs, returns the step of the values to
+  // compute with.
   virtual absl::optional<int64_t> Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) = 0;
   // Returns true if Fill without a token would add something.
   virtual bool HasEarlyValues() const { return false; }
-  // Called when the token is sent with this reply, after such a Fill.
+  // Called when the token is sent with this reply, after Fill has returned a step for it.
   virtual void Attach(const StepToken& token, StepReplyFrame* reply) = 0;
   // Called when values of the present step were set in these segments.
   virtual void OnValuesSet(absl::Span<const int> segments) {}
@@ -115,20 +116,20 @@ class ValueDelivery {
 
   // Returns true if values are sent in replies, which wait in the chief's memory until the worker reads them.
   virtual bool streams() const { return false; }
-  // Return the values and estimates for the token that was attached last. Only in process.
+  // Return the values and estimates for the token that was attached last. In-process only.
   virtual std::shared_ptr<const PublishedValues> values() const { return nullptr; }
   virtual std::shared_ptr<const GradientEstimates> estimates() const { return nullptr; }
 };
 
 // `shard` and `pins` must outlive the result. If `finishes_versions`, a version that is being sent for a token is sent
-// completely even if a newer one is committed meanwhile, so that a slow link eventually gets a whole version. Otherwise
-// a token is for the present step, and the newest version replaces it.
+// completely even if a newer one is committed meanwhile, so that a slow link eventually gets a whole version.
+// Otherwise, a token is for the present step, and the newest version replaces the one that is being sent.
 std::unique_ptr<ValueDelivery> NewValueDelivery(ValuePath path, const PinHolder& stream, const StepShard* shard,
                                                 VersionPins* pins, bool finishes_versions = false);
 
-// Minimum number of old versions to keep: one worker may hang for a long time while another is only slow.
+// Minimum number of old versions to keep. One worker may hang for a long time while another is only slow.
 constexpr int64_t kMinOldVersions = 2;
-// Returns how many versions fit into `bytes`, at least kMinOldVersions.
+// Returns how many versions fit into `bytes`, but at least kMinOldVersions.
 size_t MaxOldVersions(const StepShard& shard, int64_t bytes, int64_t slots);
 
 }  // namespace lockstep

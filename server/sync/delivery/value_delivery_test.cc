@@ -41,7 +41,7 @@ class ValueDeliveryTest : public ::testing::Test {
     sums_->AddReports({v1::SlotReport()});
     delivery_ = NewValueDelivery(path, {kSession, {}}, shard_.get(), &pins_);
   }
-  // A gradient of zeros for a variable.
+  // Adds a gradient of zeros for a variable.
   void Sum(int64_t variable) {
     StepPiece piece;
     piece.variable = variable;

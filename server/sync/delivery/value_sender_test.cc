@@ -38,7 +38,7 @@ int64_t ElementsOf(const StepReplyFrame& reply) {
 
 class ValueSenderTest : public ::testing::Test {
  protected:
-  // Sends what `segments` has more than was sent; the offsets of what went out, in segments.
+  // Fills a reply from `segments`. Returns the offsets of the pieces, in segments.
   std::vector<int64_t> Fill(const std::vector<int>& segments) {
     StepReplyFrame reply;
     feed_.Fill(segments, values_, &reply);
@@ -91,8 +91,7 @@ TEST_F(ValueSenderTest, RunsAheadOnlyFromACompleteVersion) {
   EXPECT_EQ(version_, 8);
 }
 
-// A worker that was fed part of the next step's values may be given another token of this step, and still can compute
-// it.
+// A worker that was sent part of the next step's values may get another token for this step, and can still compute it.
 TEST_F(ValueSenderTest, StillHoldsAVersionWhileTheNextComesIn) {
   feed_.Advance(7, true);
   Fill({0, 1, 2});
@@ -100,11 +99,11 @@ TEST_F(ValueSenderTest, StillHoldsAVersionWhileTheNextComesIn) {
   Fill({1});
   EXPECT_TRUE(feed_.holds(7));
   EXPECT_FALSE(feed_.holds(8));
-  // Even when it has all of them before the step is over.
+  // It still holds version 7 if it has all of version 8 before the step is over.
   Fill({1, 0, 2});
   EXPECT_TRUE(feed_.holds(7));
   EXPECT_TRUE(feed_.holds(8));
-  // The commit makes them current; nothing is sent twice.
+  // The commit makes them current. Nothing is sent twice.
   EXPECT_EQ(feed_.Advance(8, false), 8);
   EXPECT_THAT(Fill({1, 0, 2}), IsEmpty());
 }
@@ -119,7 +118,7 @@ TEST_F(ValueSenderTest, GoesOnWithAVersionThatBecameCurrent) {
   EXPECT_TRUE(feed_.holds(8));
 }
 
-// A slow worker: its version was overtaken.
+// A slow worker's version was overtaken.
 TEST_F(ValueSenderTest, StartsAgainWhenAVersionIsOverBeforeItWasSent) {
   feed_.Advance(7, true);
   Fill({0});
@@ -142,7 +141,7 @@ class ConstantSenderTest : public ::testing::Test {
                                                       &model));
     layout_ = ParameterLayout::Create(model).value();
   }
-  // A version whose constant variables have these editions.
+  // Returns a version whose constant variables have these editions.
   std::shared_ptr<const PublishedValues> Version(int64_t base, int64_t scale) const {
     auto constants = std::make_shared<ConstantValues>();
     constants->flat = std::make_shared<AlignedBuffer>(static_cast<size_t>(layout_.constant_elements()) * sizeof(float));
@@ -152,7 +151,7 @@ class ConstantSenderTest : public ::testing::Test {
     values->constants = constants;
     return values;
   }
-  // Sends what is missing of a version. Returns the variables of the pieces.
+  // Sends the variables that are missing from a version. Returns the variables of the pieces.
   static std::vector<int64_t> Fill(ValueSender* sender, const std::shared_ptr<const PublishedValues>& values) {
     std::vector<int64_t> variables;
     for (size_t before = 1; variables.size() != before;) {
@@ -199,7 +198,7 @@ TEST_F(ConstantSenderTest, SendsAConstantThatWasSet) {
   EXPECT_THAT(Fill(&sender, Version(5, 1)), ElementsAre(0, 0));
 }
 
-// A token of an older version needs the constants of its time.
+// A token for an older version needs that version's constants.
 TEST_F(ConstantSenderTest, SendsTheConstantsOfTheVersion) {
   ValueSender sender(&layout_);
   const auto before = Version(0, 0), after = Version(1, 0);

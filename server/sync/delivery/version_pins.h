@@ -12,7 +12,7 @@ namespace lockstep {
 
 class StepListener;
 
-// A Step stream that holds pins. It may have ended, but what its worker has not read yet still takes memory.
+// A Step stream that holds pins. Even after it has ended, replies that its worker has not read still take memory.
 struct PinHolder {
   uint64_t session = 0;
   std::weak_ptr<StepListener> stream;
@@ -26,17 +26,17 @@ struct PinHolderOrder {
 };
 using PinHolders = std::set<PinHolder, PinHolderOrder>;
 
-// Records the pins of one kind of memory, which has versions. Not thread-safe.
+// Records the pins of one kind of versioned memory. Not thread-safe.
 class PinList {
  public:
-  // `max_old` is the number of old versions that may be kept, by any number of streams each.
+  // `max_old` is the number of old versions that may be kept, each by any number of streams.
   explicit PinList(size_t max_old) : max_old_(max_old) {}
 
   // Keeps `memory`, which belongs to `version`, alive for a stream.
   std::shared_ptr<const void> Pin(int64_t version, const PinHolder& holder, std::shared_ptr<const void> memory);
-  // Notes that the current version has new memory from now on: earlier pins of it count as an older version.
+  // Records that the current version has new memory from now on. Its earlier pins count as an older version.
   void OnCurrentReplaced() { ++replaced_; }
-  // Adds the streams that keep a version older than `current` and older than the newest `max_old` old versions.
+  // Adds the streams that keep a version older than both `current` and the newest `max_old` old versions.
   void FindExcess(int64_t current, PinHolders* excess);
 
  private:
@@ -57,11 +57,11 @@ class PinList {
 
 // Records the streams that keep versions of the values alive, by unread replies or because their workers compute with
 // the chief's memory. Finds the streams that must end to limit the number of old versions. A pin lives until the last
-// copy of the pointer that Pin returned is gone, even if its stream has ended. Not thread-safe; pins may be dropped on
-// any thread, and may outlive this.
+// copy of the pointer that Pin returned is gone, even if its stream has ended. Not thread-safe, but pins may be dropped
+// on any thread. Pins may outlive this object.
 class VersionPins {
  public:
-  // `max_old` is the number of old versions of the values that may be kept, by any number of streams each.
+  // `max_old` is the number of old versions of the values that may be kept, each by any number of streams.
   explicit VersionPins(size_t max_old) : values_(max_old) {}
 
   // Keeps `memory`, which belongs to `version`, alive for a stream.
@@ -69,19 +69,19 @@ class VersionPins {
     return values_.Pin(version, holder, std::move(memory));
   }
   // Keeps `memory`, which has the current values of the constant variables, alive for a stream. These values belong to
-  // no version: they are old once they are replaced, and kMaxOldConstants old ones may be kept.
+  // no version. They become old when they are replaced, and kMaxOldConstants old ones may be kept.
   std::shared_ptr<const void> PinConstants(const PinHolder& holder, std::shared_ptr<const void> memory) {
     return constants_.Pin(/*version=*/0, holder, std::move(memory));
   }
   static constexpr size_t kMaxOldConstants = 2;
 
-  // Notes that the current version has new memory from now on: earlier pins of it count as an older version.
+  // Records that the current version has new memory from now on. Its earlier pins count as an older version.
   void OnCurrentReplaced() { values_.OnCurrentReplaced(); }
-  // Notes that the constant variables have new memory from now on: earlier pins of them count as old.
+  // Records that the constant variables have new memory from now on. Their earlier pins count as old.
   void OnConstantsReplaced() { constants_.OnCurrentReplaced(); }
 
-  // Returns the streams that keep a version older than `current` and older than the newest `max_old` old versions, or
-  // constant variables older than the newest kMaxOldConstants old ones. Each appears once, ordered by session.
+  // Returns the streams that keep a version older than both `current` and the newest `max_old` old versions, or
+  // constant variables older than the newest kMaxOldConstants old ones. Each stream appears once, ordered by session.
   std::vector<PinHolder> FindExcess(int64_t current);
 
  private:

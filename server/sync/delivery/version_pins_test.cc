@@ -36,7 +36,7 @@ TEST(VersionPinsTest, APinKeepsItsMemoryUntilItIsDropped) {
 TEST(VersionPinsTest, TheSessionsThatKeepTheOldestVersionsAreFound) {
   VersionPins pins(2);
   const auto memory = std::make_shared<int>();
-  // Two keep version 0; session 2 keeps 1 as well.
+  // Sessions 1 and 2 keep version 0. Session 2 also keeps version 1.
   std::vector<std::shared_ptr<const void>> kept = {pins.Pin(0, {1, {}}, memory), pins.Pin(0, {2, {}}, memory),
                                                    pins.Pin(1, {2, {}}, memory), pins.Pin(2, {3, {}}, memory),
                                                    pins.Pin(3, {4, {}}, memory)};

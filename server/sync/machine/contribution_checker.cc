@@ -200,8 +200,8 @@ StepFrameLimits FrameLimitsOf(const ParameterLayout& layout, int64_t slots, bool
   limits.reports = slots;
   limits.pieces = static_cast<int64_t>(layout.segments().size()) * (sparse ? slots : 1);
   limits.bytes += 16 * 8 * static_cast<int64_t>(layout.variables().size());  // digests: kNumberBytes for each byte
-  // The objects for a report and for an update value take some 200 bytes each. Workers send no more than 1 MiB of
-  // reports in a frame.
+  // The objects for a report and for an update value take about 200 bytes each. Workers send at most 1 MiB of reports
+  // in a frame.
   limits.bytes += std::min<int64_t>(slots * MaxSummaryBytes(layout), 64 * kMaxSummaryBytes);
   limits.bytes += slots * (200 * (1 + static_cast<int64_t>(layout.update_ops().size())) + UpdateBytes(layout));
   return limits;

@@ -15,17 +15,17 @@
 
 namespace lockstep {
 
-// Checks the contribution whose frames arrive over one stream: the frames must belong together, fit the model, name
+// Checks the contribution whose frames arrive over one stream. The frames must belong together, fit the model, name
 // each slot and segment once, in order, and be complete at the end. Contributions that pass may be summed without
-// further checks. Knows nothing about tokens or the step's other contributions. Errors are InvalidArgument and name the
-// object and the numbers that disagree.
+// further checks. Knows nothing about tokens or the step's other contributions. Errors are InvalidArgument, and name
+// the object and the numbers that disagree.
 // Call Begin, then CheckFrame for every frame, then CheckWhole after the last one. Pure; not thread-safe.
 class ContributionChecker {
  public:
   struct Options {
     // The data type of gradients on the wire.
     v1::DataType gradients = v1::DT_FLOAT;
-    // If true, gradients travel as the differences between each slot's gradient and its estimate (top-k compression),
+    // If true, gradients are sent as the differences between each slot's gradient and its estimate (top-k compression),
     // and a piece is one segment of one slot.
     bool sparse = false;
   };
@@ -35,8 +35,8 @@ class ContributionChecker {
 
   // Forgets the previous contribution.
   void Begin(int64_t step, const SlotBlock& block);
-  // Checks the contribution's next frame. If it is not `wanted` because its step is over, only checks the order and
-  // keeps nothing.
+  // Checks the contribution's next frame. If the frame is not `wanted` because its step is over, checks only the order
+  // and keeps nothing.
   absl::Status CheckFrame(const StepFrame& frame, bool wanted);
   // Checks that every trainable segment has arrived (for each slot, if sparse).
   absl::Status CheckWhole() const;
@@ -67,11 +67,11 @@ class ContributionChecker {
   ReportJoiner joiner_;
   std::vector<v1::SlotReport> reports_;
   std::vector<bool> seen_;      // the slots that have a report in reports_
-  std::vector<bool> segments_;  // arrived segments; if sparse, of the first slot, of the second, ...
+  std::vector<bool> segments_;  // arrived segments; if sparse, slot by slot
   int64_t num_segments_ = 0;
 };
 
-// Checks that a frame outside of any contribution holds no part of one.
+// Checks that a frame outside of any contribution has no part of one.
 absl::Status CheckEmpty(const StepFrame& frame);
 
 // Returns the limits of a frame in a run with `slots` slots.

@@ -336,7 +336,8 @@ StepEffects StepMachine::OnRoomForSnapshot(absl::Time now) {
 void StepMachine::Proceed(absl::Time now, StepEffects* effects) {
   if (step_ >= total_steps_) {
     Complete(effects);
-    // Otherwise the code that ends the run saves it; before the run's last step, it does so once the end is recorded.
+    // Otherwise, the code that ends the run saves this step. If the run ends before its last step, that code saves once
+    // the end is recorded.
     effects->snapshot = snapshot_due() && TakeRoom();
     return;
   }
@@ -420,7 +421,7 @@ void StepMachine::EndContribution(uint64_t session, const FrameResult& result, a
   const v1::ContributionResult verdict = policy_->Judge(token);
   const absl::Duration took = now - worker.token_time();
   StepPolicy::Contribution contribution{session, worker.name(), token, nullptr, counts, took, absl::nullopt};
-  // A contribution that is no longer wanted may be incomplete; if it is complete, it is still compared. If the end of
+  // A contribution that is no longer wanted may be incomplete. If it is complete, it is still compared. If the end of
   // the input cuts it off, there is nothing to compare.
   absl::Span<const uint64_t> digests;
   if (result.digests != nullptr) digests = *result.digests;
@@ -469,7 +470,7 @@ StepEffects StepMachine::OnSummed(uint64_t session, const FrameResult& result, a
   if (ends && running()) Complete(&effects);
   CommitIfComplete(now, &effects);
   if (effects.commit) {
-    // The time of the contribution counts.
+    // The contribution's time counts, although its end has not arrived.
     if (!result.end && !result.leave && result.wanted) {
       TellContribution({session, worker.name(), *worker.last_token(), nullptr, /*counts=*/true}, now);
     }

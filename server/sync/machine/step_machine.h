@@ -76,7 +76,7 @@ struct StepEffects {
   bool give_up = false;
   // The run has reached its end. Set once.
   bool complete = false;
-  // The reason why the run cannot continue. Not OK at most once.
+  // The reason why the run cannot continue. Set at most once.
   absl::Status failure;
   // The contribution that has ended.
   absl::optional<Contributed> contributed;
@@ -208,7 +208,7 @@ class StepMachine {
   // token.
   void OnReplySent(uint64_t session, absl::optional<int64_t> values_step);
 
-  // Commits no further step and gives out no further token. Does not notify workers.
+  // Stops committing steps and giving out tokens. Does not notify workers.
   StepEffects Stop();
   // Ends the steps like Stop, and notifies every worker that waits now or asks later that the run is over.
   StepEffects Finish();

@@ -13,11 +13,10 @@ SlotAudit::Options AuditOptions(const DeterministicPolicy::Options& options) {
   return audit;
 }
 
-// The minimum time that a step waits for an audited copy, so that a processor that is busy for a moment does not lose
-// one.
+// The minimum time that a step waits for an audited copy, so that a briefly busy processor does not lose a copy.
 constexpr absl::Duration kLeastAuditWait = absl::Milliseconds(250);
-// A step that takes this many times as long as usual accepts any worker. If no worker computes it, the usual time is
-// enough.
+// A step that takes this many times as long as usual accepts any worker. If no worker computes it, it accepts any
+// worker after the usual time.
 constexpr int64_t kLate = 4;
 
 // Maximum number of slow workers without a slot to examine for each event.
@@ -202,7 +201,7 @@ void DeterministicPolicy::CloseStep(const TokenLeases& leases) {
   WorkerLedger::Sessions passed = computing;
   for (const Covered& covered : covered_) passed.push_back(covered.session);
   const WorkerLedger::Sessions behind = ledger_.OnPassed(passed);
-  if (lacks) {  // it waited for a worker to begin a copy
+  if (lacks) {  // the step waited for a worker to begin a copy
     late.insert(late.end(), behind.begin(), behind.end());
     late.insert(late.end(), computing.begin(), computing.end());
   }

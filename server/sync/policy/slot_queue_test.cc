@@ -202,7 +202,7 @@ TEST(SlotQueueTest, ABlockIsGivenOutAgainWhenEveryCopyIsSlow) {
   ASSERT_EQ(queue.Take(2, 3, kStart + absl::Seconds(1)), (SlotBlock{1, 1}));
   ASSERT_EQ(queue.Take(3, 3, kStart + absl::Seconds(2)), (SlotBlock{1, 1}));
   EXPECT_FALSE(queue.Take(1, 3, kStart + absl::Seconds(3.9)).has_value()) << "the second copy is not slow yet";
-  // Two hung workers keep their leases by heartbeats. Then the first of them loses its token.
+  // Two hung workers keep their leases alive with heartbeats. Then the first of them loses its token.
   queue.Release(2);
   EXPECT_EQ(queue.Take(1, 3, kStart + absl::Seconds(4.1)), (SlotBlock{1, 1}));
   EXPECT_FALSE(queue.Take(4, 3, kStart + absl::Seconds(4.2)).has_value());

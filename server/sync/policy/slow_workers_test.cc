@@ -74,7 +74,7 @@ class ModelledRun {
     At(now_ + kTick, [this] { Tick(); });
   }
 
-  // Runs until this many steps are made and this much time has passed.
+  // Runs until this many steps have been taken and this much time has passed.
   void Run(int64_t steps, absl::Duration time) {
     const absl::Time limit = now_ + absl::Hours(1);
     while (machine_->step() < steps || now_ < kStart + time) {

@@ -101,7 +101,7 @@ class StepPolicy {
   virtual absl::Status CheckCommit() const { return absl::OkStatus(); }
   // Called when `step` updates have been applied. `leases` are those at the commit, which ends them if it voids tokens.
   virtual void OnCommit(int64_t step, const TokenLeases& leases) = 0;
-  // Discards all contributions to the step in progress, which restarts. No token is left.
+  // Discards all contributions to the step in progress, which restarts. Called when no token is outstanding.
   virtual void RestartStep() = 0;
 
   // Returns the next position of each input stream, as stored in the checkpoint of the last step. Empty without

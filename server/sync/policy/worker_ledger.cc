@@ -9,17 +9,17 @@ namespace {
 
 // The weight of a new measurement in the moving average of a slot's time.
 constexpr double kNewWeight = 0.05;
-// A worker's first measurements, of which the very first takes long, have more weight.
+// A worker's first kNew measurements have more weight, because the very first one takes long.
 constexpr double kFirstWeight = 0.2;
 constexpr int64_t kNew = 16;
-// A measurement counts for at most this many times the fastest worker's, so that a worker is soon found to be fast
+// A measurement is capped at this multiple of the fastest worker's time, so that a worker is soon found to be fast
 // again after one long pause.
 constexpr double kSlowest = 20;
 // A slow worker must finish within this fraction of the others' time.
 constexpr double kInTime = 0.9;
 // With this credit, a worker gets a full share during the first kTrial of each kTrialEvery consecutive contributions
-// that rate it as slow. On a busy machine, a few of any worker's contributions do, and a worker that shares a step with
-// others takes longer for a slot than one that computes a whole block.
+// that rate it as slow. On a busy machine, a few contributions of any worker do so. Also, a worker that shares a step
+// with others takes longer for a slot than a worker that computes a whole block.
 constexpr double kGoodCredit = WorkerLedger::kMostCredit / 2;
 constexpr int64_t kTrial = 32, kTrialEvery = 8 * kTrial;
 
@@ -72,11 +72,11 @@ void WorkerLedger::Update(uint64_t session, const WorkerState& worker) {
   }
   if (added || entry.heard != worker.heard()) {
     entry.heard = worker.heard();
-    // It is already watched unless it has lapsed.
+    // The session is already watched unless the worker has lapsed.
     if (added || entry.lapsed) lapses_.Watch(session, entry.heard + patience_);
     next.lapsed = false;
   }
-  // After most frames only the time has changed. A worker that was taken out of line must go back, however.
+  // After most frames, only the time has changed. However, a worker that was taken out of line must go back.
   const bool same = !added && !next.waiting && next == entry;
   const bool took_part = !added && TakesPart(entry);
   if (!added && !same) Leave(session, entry);
@@ -176,7 +176,7 @@ void WorkerLedger::OnStep(uint64_t session, absl::Duration took, bool last, int6
   if (it == entries_.end()) return;
   Entry& entry = it->second;
   double gain = 1 - absl::ToDoubleSeconds(took) / entry.seconds_without;
-  // The copies that it computes as fast as the others are not a loss.
+  // Copies that the worker computes as fast as the others are not a loss.
   const double more = entry.place == kFull ? static_cast<double>(copies) / static_cast<double>(slots_) : 0;
   if (gain < 0) gain = last ? std::min(0.0, gain + more) : 0;
   const double credit = std::clamp(Credit(entry) + gain, -kMostDebt, kMostCredit);
@@ -196,7 +196,7 @@ void WorkerLedger::RankOne(double fastest, double capacity, Judgment* worker) co
   const double credit = Credit(*worker);
   const double others = credit >= 0 ? capacity - speed : capacity;
   constexpr double kNobody = 1e-6;
-  // Two workers that are slightly slower than the fastest still make four slots in the time of two.
+  // Two workers that are slightly slower than the fastest still compute four slots in the time of two.
   constexpr double kEqual = 0.1;
   // With any number of workers, a step takes at least the time of one slot.
   worker->seconds_without = others > kNobody && fastest > 0
@@ -244,7 +244,7 @@ void WorkerLedger::DropLapsed(absl::Time now) {
   while (const auto session = lapses_.PopDue(now)) {
     Entry& entry = entries_.at(*session);
     const absl::Time lapse = entry.heard + patience_;
-    if (lapse > now) {  // it has been heard from since
+    if (lapse > now) {  // the worker has been heard from since
       lapses_.Watch(*session, lapse);
       continue;
     }

@@ -19,29 +19,29 @@
 
 namespace lockstep {
 
-// Judges every worker by its contributions: whether it takes part in the steps, when it gets a token, how many slots it
-// may take if it is slow, and whether a step waits for its copies.
+// Judges every worker by its contributions. Decides whether a worker takes part in the steps, when it gets a token, how
+// many slots it may take if it is slow, and whether a step waits for its copies.
 //  - A worker takes part once its startup delay is over. While it computes, it must have been heard from within
-//    `patience`, and no step may have been committed without what it computes; a fast worker has one more step to come
-//    back. A silent worker did not read its last token.
+//    `patience`, and no step may have been committed without its contribution. A fast worker gets one more step to
+//    return. A silent worker did not read its last token.
 //  - Its speed is a moving average over its contributions. A worker without contributions counts as fast.
 //  - Its credit is what the run has gained from it, measured in steps of the run without it. A step that takes longer
 //    than it would without the worker costs credit, and every step grants kAllowance. A worker in debt only computes
 //    backups, and nothing waits for it. Over any number of steps, it costs the run at most the allowance and its
 //    initial credit.
-//  - A session that ends and begins again, as over a bad link, keeps its speed, credit and rank.
-// Speeds and times determine which worker computes, never what. Amortized, every change costs O(log N) and a move in
-// memory (FlatSet). Pure; not thread-safe.
+//  - A session that ends and begins again, for example over a bad link, keeps its speed, credit and rank.
+// Speeds and times determine which worker computes, but never the results. Every change costs amortized O(log N) and a
+// move in memory (FlatSet). Pure; not thread-safe.
 class WorkerLedger {
  public:
-  // kFull: gets an equal share. kPart: takes slots that it finishes before the others would. kBackup: computes copies
-  // of what others compute. kSilent: gets a token if there is no other worker.
+  // kFull gets an equal share. kPart takes slots that it finishes before the others would. kBackup computes copies of
+  // the others' slots. kSilent gets a token if there is no other worker.
   enum Rank { kFull, kPart, kBackup, kSilent };
   static constexpr int kRanks = 4;
   using Sessions = absl::InlinedVector<uint64_t, 8>;
   // A worker is slow if a slot takes it this many times as long as the fastest worker.
   static constexpr double kSlow = 1.25;
-  // Credit, in steps.
+  // Credit is measured in steps.
   static constexpr double kFirstCredit = 2, kMostCredit = 8, kMostDebt = 64, kAllowance = 0.03;
   // Number of removed sessions whose judgments are kept.
   static constexpr size_t kMostGone = 1024;
@@ -53,19 +53,19 @@ class WorkerLedger {
   void Remove(uint64_t session);
   // Sets the global step.
   void SetStep(int64_t step);
-  // If no worker takes part but some wait that are held back by their startup delay, starts the first of them.
-  // Otherwise the run would wait for itself, or for a worker that has left, is not heard from or is silent.
+  // If no worker takes part, starts the first worker that is held back by its startup delay. Otherwise, the run would
+  // wait for a delay that only a later step ends, or for a worker that has left or is silent.
   void StartOneIfNobodyTakesPart(absl::Time now);
 
   // Records that a contribution of this many slots has ended, `took` after its token was given out.
   void OnContributed(uint64_t session, int64_t slots, absl::Duration took);
-  // Excludes the worker, whose lease has ended, until it waits for a token.
+  // Excludes a worker whose lease has ended, until it waits for a token.
   void OnLeaseEnded(uint64_t session);
-  // Notes that a step was committed while these sessions computed for it; ignores those that wait for a token. Returns
-  // the sessions that have computed for an earlier step since before this one.
+  // Records that a step was committed while these sessions computed for it. Ignores sessions that wait for a token.
+  // Returns the sessions that have been computing for an earlier step since before this one.
   Sessions OnPassed(const Sessions& sessions);
-  // Records that a step in which the worker took part was committed `took` after it began. `last` is true if others
-  // waited for the worker. `copies` is the number of slots that had to be computed twice.
+  // Records that a step in which the worker took part was committed `took` after it began. `last` is true if other
+  // workers waited for this one. `copies` is the number of slots that had to be computed twice.
   void OnStep(uint64_t session, absl::Duration took, bool last, int64_t copies);
 
   // Returns the number of workers of this rank that take part, at their current speeds.
@@ -73,23 +73,23 @@ class WorkerLedger {
   int64_t CountAll(absl::Time now);
   // Returns the number of workers that take part and are not in debt, so that a step may wait for their copies.
   int64_t CountTrusted(absl::Time now);
-  // Returns the number of workers that have started and are heard from, whatever they compute or owe. O(N).
+  // Returns the number of workers that have started and are heard from, regardless of their work or debt. O(N).
   int64_t CountAlive(absl::Time now);
-  // Returns the time that the fast workers take for a step; infinite until it is known.
+  // Returns the time that the fast workers take for a step. Infinite until it is known.
   absl::Duration usual_step() const { return usual_step_; }
-  // Returns the fastest worker's time for a slot; zero until it is known.
+  // Returns the fastest worker's time for a slot. Zero until it is known.
   absl::Duration usual_slot() const { return absl::Seconds(fastest_); }
 
   // Returns true if a worker of this rank waits for a token.
   bool Waits(Rank rank) const { return !waiting_[rank].empty(); }
-  // Returns the time since which another worker that is not silent has waited for a token. Examines only the first
-  // worker of each rank.
+  // Returns when another worker that is not silent began to wait for a token. Examines only the first worker of each
+  // rank.
   absl::optional<absl::Time> OtherWaitsSince(uint64_t session) const;
   // Takes the next waiting worker out of line. Workers that contributed to the newest step come first, because they
   // already have the values or are being sent them.
   struct Next {
     uint64_t session = 0;
-    // The block and the step of its last token that was not extra.
+    // The block and the step of its last token that was not an extra one.
     absl::optional<SlotBlock> last_block;
     int64_t last_step = -1;
     bool trusted = true;
@@ -98,13 +98,13 @@ class WorkerLedger {
   Next TakeNext(Rank rank);
   // Puts a worker back into line if there was no work for it.
   void PutBack(uint64_t session);
-  // Returns the number of slots that a worker of kPart finishes before the others would have made the step, `elapsed`
+  // Returns the number of slots that a kPart worker finishes before the others would have completed the step, `elapsed`
   // after the step began.
   int64_t SlotsInTime(uint64_t session, absl::Duration elapsed) const;
 
  private:
   static constexpr double kUnlimited = std::numeric_limits<double>::infinity();
-  // A worker's speed and credit, and its rank by them.
+  // A worker's speed and credit, and the rank that follows from them.
   struct Judgment {
     // The worker's rank while it is not silent.
     Rank place = kFull;
@@ -123,7 +123,7 @@ class WorkerLedger {
     bool waiting = false, awaits_token = false, silent = false, left = false;
     // True if the worker was not heard from within the patience.
     bool lapsed = false;
-    bool passed = false;  // as OnLeaseEnded and OnPassed say
+    bool passed = false;  // set by OnLeaseEnded and OnPassed
     int64_t not_before_step = WorkerState::kNever;
     int64_t contributed_step = -1;
 
@@ -140,17 +140,18 @@ class WorkerLedger {
 
     Rank rank() const { return silent ? kSilent : place; }
   };
-  using Line = FlatSet<std::pair<int64_t, uint64_t>>;  // (minus the step contributed to last, session)
+  using Line = FlatSet<std::pair<int64_t, uint64_t>>;  // (minus the step of the last contribution, session)
 
   bool HasStarted(const Standing& worker) const { return worker.not_before_step <= step_; }
   bool TakesPart(const Standing& worker) const {
     return HasStarted(worker) && !worker.left && (worker.awaits_token || (!worker.lapsed && !worker.passed));
   }
-  // Enter adds the worker to the counts and lines below; Leave removes it.
+  // Enter adds the worker to the counts and lines below, and Leave removes it.
   void Enter(uint64_t session, const Entry& entry);
   void Leave(uint64_t session, const Entry& entry);
   void SetPassed(uint64_t session, Entry* entry);
-  // Returns the judgment of a session that is added: the kept one if it was removed before, otherwise a new worker's.
+  // Returns the judgment of a session that is added. If the session was removed before and its judgment was kept,
+  // returns that one, otherwise a new worker's.
   Judgment TakeJudgment(uint64_t session);
   // Records a change that may affect ranks.
   void Touch() { ++changes_; }
@@ -158,8 +159,8 @@ class WorkerLedger {
   // Ranks all workers if the number of changes exceeds a quarter of the number of workers.
   void RankAll();
   double Credit(const Judgment& worker) const;
-  // `capacity` is that of all workers that take part and are not in debt, in workers that take `fastest` seconds for a
-  // slot.
+  // `capacity` is the total speed of all workers that take part and are not in debt, in units of a worker that takes
+  // `fastest` seconds for a slot.
   void RankOne(double fastest, double capacity, Judgment* worker) const;
 
   const int64_t slots_;

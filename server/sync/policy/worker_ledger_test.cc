@@ -216,7 +216,7 @@ TEST_F(WorkerLedgerTest, OneThatCostsStepsIsNotTrustedUntilTheyArePaid) {
   for (const uint64_t session : {1, 2}) AddWaiting(session);
   for (const uint64_t session : {1, 2}) ledger_.OnContributed(session, 1, absl::Milliseconds(10));
   ASSERT_EQ(ledger_.CountTrusted(now_), 2);
-  // Alone, each would take 40 ms for a step.
+  // A worker alone would take 40 ms for a step.
   for (const uint64_t session : {1, 2}) ledger_.OnStep(session, absl::Milliseconds(160), session == 2, /*copies=*/0);
   EXPECT_EQ(ledger_.Count(WorkerLedger::kBackup, now_), 1) << "it has cost three steps, and was granted two";
   EXPECT_EQ(ledger_.CountTrusted(now_), 1);

@@ -26,7 +26,7 @@ class LocalShard::Sums : public StepSums {
   size_t num_finished_segments() const override { return skips_non_finite_ ? 0 : set_.num_finished_segments(); }
 
   ContributionSet& set() { return set_; }
-  // Before anything is added: the step's learning rate, if it is not finite.
+  // Sets the step's learning rate if it is not finite. Called before anything is added.
   void SetRate(absl::optional<NonFinite> rate) { rate_ = std::move(rate); }
 
  private:
@@ -35,9 +35,9 @@ class LocalShard::Sums : public StepSums {
   absl::optional<NonFinite> rate_;
 };
 
-// The sums of steps that are over, to be used again: making them takes longer than a small step adds.
+// The sums of finished steps, kept for reuse, because creating them takes longer than a small step's additions.
 struct LocalShard::FreeList {
-  // A frame of a step that is over may still hold its sums when the next step but one begins.
+  // A frame of a finished step may still hold that step's sums when the next step but one begins.
   static constexpr size_t kMaxSpare = 2;
   Mutex mutex;
   std::vector<std::unique_ptr<Sums>> spare ABSL_GUARDED_BY(mutex);

@@ -12,10 +12,10 @@
 namespace lockstep {
 
 struct LocalShardOptions {
-  // The norms of updates are gathered at every multiple of this many steps. If 0, never.
+  // The norms of updates are gathered at every multiple of this many steps. 0 means never.
   int64_t norms_every_steps = 0;
-  // If true, an update that is not finite is skipped at its commit. Only then is it known, so no segment is final
-  // earlier.
+  // If true, an update that is not finite is skipped when it is committed. This is known only then, so no segment is
+  // final earlier.
   bool skips_non_finite = false;
   // See ContributionSet::Options.
   bool applies_sum = false;
@@ -24,7 +24,7 @@ struct LocalShardOptions {
 // Keeps all variables of a run in this process. Threads: see StepShard.
 class LocalShard : public StepShard {
  public:
-  // `store` must be initialized and outlive this; `slots` is replicas_to_aggregate.
+  // `store` must be initialized and must outlive this object. `slots` is replicas_to_aggregate.
   LocalShard(VariableStore* store, int64_t slots, const LocalShardOptions& options = LocalShardOptions());
 
   const ParameterLayout& layout() const override { return store_->layout(); }
@@ -57,7 +57,7 @@ class LocalShard : public StepShard {
   class Sums;
   struct FreeList;
 
-  // Returns empty sums, which are reused when their last owner releases them.
+  // Returns empty sums. They are reused after their last owner has released them.
   std::shared_ptr<Sums> NewSums();
 
   VariableStore* const store_;

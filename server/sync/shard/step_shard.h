@@ -23,26 +23,27 @@
 
 namespace lockstep {
 
-// The sums of the contributions to one step. Accepts what a ContributionChecker has passed, from any thread.
+// The sums of the contributions to one step. Accepts contributions that a ContributionChecker has passed, from any
+// thread.
 class StepSums {
  public:
   // A value that is NaN or infinite.
   struct NonFinite {
     std::string what;              // "loss", "update of mean", "gradient of w"
     absl::optional<int64_t> slot;  // none for a gradient
-    bool contributed = true;       // false: no contribution brought it
+    bool contributed = true;       // false: no contribution caused it
   };
 
   virtual ~StepSums() = default;
 
   // Adds losses and update-op values of the slots of a block. A slot keeps its first report.
   virtual void AddReports(absl::Span<const v1::SlotReport> reports) = 0;
-  // Adds a piece of the sum over `block`, whose slots have all reported. Returns true if any of it was new.
+  // Adds a piece of the sum over `block`, whose slots must all have reported. Returns true if any of it was new.
   virtual bool AddPiece(const SlotBlock& block, const StepPiece& piece) = 0;
   // Returns true if the step can be committed: everything is summed and the optimizer has run, or the update will be
   // skipped.
   virtual bool complete() const = 0;
-  // Returns a value that was contributed to `block` and prevents the step from being committed, or its update from
+  // Returns a value that was contributed to `block` and that prevents the step from being committed or its update from
   // being applied.
   virtual absl::optional<NonFinite> FindNonFinite(const SlotBlock& block) const = 0;
   // Returns the number of segments whose next values are final.
@@ -51,8 +52,8 @@ class StepSums {
 
 // The store of a run's variables, as the step sees it. LocalShard keeps them in this process. Commit takes effect
 // before it returns, and several methods return memory of this process (values, versions, snapshots), so a shard in
-// another process would need another interface.
-// Life cycle: Begin, then Commit, GiveUp or Abort, and again. For one thread at a time, except for StepSums.
+// another process would need a different interface.
+// Life cycle: Begin, then Commit, GiveUp or Abort, and again. For use by one thread at a time, except for StepSums.
 class StepShard {
  public:
   virtual ~StepShard() = default;
@@ -65,52 +66,55 @@ class StepShard {
   // Returns the number of partial sums of a step that memory allows.
   virtual int64_t max_partial_sums() const = 0;
 
-  // Begins the update from `step`, which is step(), to step + 1. What is still being added to it when it has ended no
-  // longer counts.
+  // Begins the update from `step`, which must be step(), to step + 1. Anything that is still being added to an update
+  // after it has ended no longer counts.
   virtual std::shared_ptr<StepSums> Begin(int64_t step) = 0;
-  // Returns the learning rate of the update that began last, for the variables that are in no group.
+  // Returns the learning rate of the update that began last, for variables that are in no group.
   virtual float learning_rate() const = 0;
-  // The result of Commit, which makes the complete sums step() + 1.
+  // The result of Commit, which applies the complete sums and advances to step() + 1.
   struct Committed {
-    // The value that is not finite, if the update was skipped: the step counts and nothing else changed. nullopt if the
-    // update was applied.
+    // The value that is not finite, if the update was skipped, so that the step counts but nothing else has changed.
+    // nullopt if the update was applied.
     absl::optional<StepSums::NonFinite> skipped;
     double mean_loss = 0;  // over the slots
     bool stop = false;     // a slot asked for the run's end
-    // The summary of each slot that has one, in the order of the slots; serialized.
+    // The summary of each slot that has one, in slot order, serialized.
     std::vector<std::string> summaries;
-    // The metrics of each slot that has any, in the order of the slots.
+    // The metrics of each slot that has any, in slot order.
     std::vector<SlotMetrics> metrics;
     // Set at the steps for which the shard gathers norms.
     absl::optional<UpdateNorms> norms;
   };
   virtual Committed Commit() = 0;
-  // Gives up the update, when no thread adds to its sums any more; it may begin again.
+  // Gives up the update when no thread adds to its sums any more. It may begin again.
   virtual void GiveUp() = 0;
-  // Gives up the update while other threads may still add to its sums; no other update follows.
+  // Gives up the update while other threads may still add to its sums. No other update follows.
   virtual void Abort() = 0;
   // Returns the errors of Assign.
   virtual absl::Status CheckAssign(absl::Span<const AssignedValue> values) const = 0;
-  // Makes a new version of step() with these values. Called between updates. Errors: those of VariableStore::Assign.
+  // Makes a new version of step() with these values. Called between updates. Returns the errors of
+  // VariableStore::Assign.
   virtual absl::Status Assign(absl::Span<const AssignedValue> values) = 0;
-  // Gives the updates that follow these settings. Called between updates. Errors: those of VariableStore::SetOptimizer.
+  // Applies these settings to the following updates. Called between updates. Returns the errors of
+  // VariableStore::SetOptimizer.
   virtual absl::Status SetOptimizer(const config::v1::OptimizerConfig& optimizer) = 0;
-  // Returns the state at step(), also while an update is in progress.
+  // Returns the state at step(). May be called while an update is in progress.
   virtual VariableSnapshot TakeSnapshot() const = 0;
 
-  // Return the values at step() as workers get them, and the segments of all but the constant variables in the order in
-  // which they became final.
+  // Return the values at step() as workers get them, and the segments of all variables except the constant ones in the
+  // order in which they became final.
   virtual std::shared_ptr<const PublishedValues> values() const = 0;
   virtual const std::vector<int>& segment_order() const = 0;
-  // Return the memory where other processes may map the values: the values of all but the constant variables, and the
-  // constant variables. Both are null if other processes cannot map them. The second is also null if there are no
-  // constant variables.
+  // Return the memory where other processes may map the values of all variables except the constant ones, and of the
+  // constant ones. Both are null if other processes cannot map them. The second is also null if there are no constant
+  // variables.
   virtual const v1::SharedMemoryHandle* values_memory() const = 0;
   virtual const v1::SharedMemoryHandle* constants_memory() const = 0;
-  // Returns, with top-k compression, the estimates of the slots' gradients at step(), zeros at step 0. Otherwise empty.
+  // With top-k compression, returns the estimates of the slots' gradients at step(), which are zeros at step 0.
+  // Otherwise empty.
   virtual std::shared_ptr<const GradientEstimates> estimates() const = 0;
-  // Return the values that the update in progress writes, null if there is none, and those of their segments that are
-  // final.
+  // Return the values that the update in progress writes, which are null if there is none, and the segments whose new
+  // values are final.
   virtual std::shared_ptr<const PublishedValues> next_values() const = 0;
   virtual std::vector<int> finished_segments() const = 0;
   virtual size_t num_finished_segments() const = 0;

@@ -15,7 +15,7 @@ namespace lockstep {
 // Pure; not thread-safe.
 class WaitingLine {
  public:
-  // Must be called after each change of a worker.
+  // Must be called after each change to a worker.
   void Update(uint64_t session, const WorkerState& worker);
   void Remove(uint64_t session);
 

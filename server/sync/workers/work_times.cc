@@ -86,7 +86,7 @@ std::vector<WorkTimes::Pace> WorkTimes::Paces() const {
   std::sort(all.begin(), all.end());
   for (size_t i = 0; i < own.size(); ++i) {
     if (own[i] == absl::ZeroDuration()) continue;
-    // The median of the others is that of `all` without own[i]. If two are in the middle, the lower one is used.
+    // The median of the others is the median of `all` without own[i]. If two are in the middle, the lower one is used.
     const size_t rank = static_cast<size_t>(std::lower_bound(all.begin(), all.end(), own[i]) - all.begin());
     const size_t middle = (all.size() - 2) / 2;
     const absl::Duration others = all[middle < rank ? middle : middle + 1];

@@ -38,17 +38,18 @@ class SecondsHistogram {
   double sum_ = 0;
 };
 
-// Tracks how workers and steps use their time, for display: sums, the last contributions, and which worker is slow.
-// Keeps the newest 4,096 contributions and 256 commits. Pure; not thread-safe.
+// Tracks how workers and steps use their time, for display: sums, the last contributions, and the workers that are
+// slow. Keeps the newest 4,096 contributions and 256 commits. Pure; not thread-safe.
 class WorkTimes {
  public:
-  // A worker is slow if its time for a slot is at least kSlowFactor times as long as the median of the other workers,
-  // and at least kSlowTime longer. Its time is the median of its last kRecent contributions, without waits.
+  // A worker is slow if its time for a slot is at least kSlowFactor times as long as the other workers' median, and at
+  // least kSlowTime longer. Its time is the median of its last kRecent contributions, without waits.
   static constexpr size_t kRecent = 3;
   static constexpr double kSlowFactor = 1.5;
   static constexpr absl::Duration kSlowTime = absl::Milliseconds(5);
-  // The period of TakeSlow's comparisons; how long a worker must have been slow before TakeSlow names it, because other
-  // programs may disturb any worker for a moment; and the period in which TakeSlow names a worker only once.
+  // kComparePeriod is the period of TakeSlow's comparisons. kSlowFor is how long a worker must have been slow before
+  // TakeSlow names it, because other programs may disturb any worker for a moment. TakeSlow names a worker at most once
+  // per kNamePeriod.
   static constexpr absl::Duration kComparePeriod = absl::Milliseconds(200);
   static constexpr absl::Duration kSlowFor = absl::Seconds(1);
   static constexpr absl::Duration kNamePeriod = absl::Minutes(1);
@@ -58,7 +59,7 @@ class WorkTimes {
   void AddWorker(uint64_t session, const std::string& name);
   void RemoveWorker(uint64_t session) { workers_.erase(session); }
 
-  // Records that a contribution to `token` arrived `took` after the token was given. `times` are the worker's report
+  // Records that a contribution to `token` arrived `took` after the token was given out. `times` is the worker's report
   // (EncodeStepTimes).
   void OnContributed(uint64_t session, const StepToken& token, absl::Duration took, uint64_t times, absl::Time now);
   // Records that a step may begin after a hold.
@@ -76,7 +77,7 @@ class WorkTimes {
 
   // Fills in WatchRunReply.worker and the counters of steps.
   void Fill(v1::WatchRunReply* reply) const;
-  // The position of a watcher: the contributions and commits that it has received.
+  // A watcher's position: the contributions and commits that it has received.
   struct Cursor {
     int64_t contributions = 0;
     int64_t commits = 0;
@@ -88,7 +89,7 @@ class WorkTimes {
   using ContributionHistogram = SecondsHistogram<7>;
   using StepHistogram = SecondsHistogram<16>;
 
-  // Bounds in seconds. Those of steps range from 1 ms to 100 s, each about 2.15 times the previous one.
+  // Bounds in seconds. The bounds of steps range from 1 ms to 100 s. Each is about 2.15 times the previous one.
   static constexpr std::array<double, 7> kContributionBounds = {0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10};
   static constexpr std::array<double, 16> kStepBounds = {0.001, 0.00215, 0.0046, 0.01, 0.0215, 0.046, 0.1, 0.215,
                                                          0.46,  1,       2.15,   4.6,  10,     21.5,  46,  100};
@@ -105,7 +106,7 @@ class WorkTimes {
     // A ring of the last contributions.
     std::array<Recent, kRecent> recent;
     ContributionHistogram took{&kContributionBounds};
-    // The time of the first of the consecutive comparisons that found the worker slow; InfiniteFuture if it is not
+    // The time of the first of the consecutive comparisons that found the worker slow. InfiniteFuture if it is not
     // slow.
     absl::Time slow_since = absl::InfiniteFuture();
     // The time when TakeSlow last named the worker.
