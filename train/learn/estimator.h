@@ -28,10 +28,10 @@ struct EvaluationMetrics {
   std::map<std::string, double> metrics;
 };
 
-// Makes the examples that an evaluation uses, as the model takes them: `input.normalization` is not applied.
+// Makes the examples for an evaluation, in the form that the model takes. `input.normalization` is not applied to them.
 using EvaluationInput = std::function<absl::StatusOr<std::unique_ptr<Dataset>>()>;
 
-// Observes an evaluation, in the thread that evaluates. An error ends the evaluation.
+// Observes an evaluation in the thread that evaluates. An error ends the evaluation.
 class EvaluationHook {
  public:
   virtual ~EvaluationHook() = default;
@@ -41,37 +41,38 @@ class EvaluationHook {
   virtual absl::Status End(const EvaluationMetrics& /*result*/) { return absl::OkStatus(); }
 };
 
-// Trains, evaluates and exports a model for an Experiment. Must be used by one thread.
+// Trains, evaluates and exports a model for an Experiment. Must be used by only one thread.
 class Estimator {
  public:
   struct TrainArguments {
-    // The split of the input that is trained on. If empty, it is "train".
+    // The split of the input to train on. If empty, "train".
     std::string train_split;
     // They must outlive the call.
     std::vector<Hook*> hooks;
-    // Receive each checkpoint, on the chief; with periods of steps and of time, only those of steps.
+    // Receive each checkpoint on the chief. If checkpoints are saved both every N steps and periodically in time, they
+    // receive only the former.
     std::vector<CheckpointListener*> saving_listeners;
     // The number of steps from the run's current step.
     absl::optional<int64_t> steps;
-    // The global step at which the run finishes, regardless of `steps`. If absent, the configured steps.
+    // The global step at which the run finishes, regardless of `steps`. If absent, the run has the configured steps.
     absl::optional<int64_t> max_steps;
     // The global step before which a worker computes nothing.
     int64_t startup_delay_steps = 0;
   };
   struct EvaluateArguments {
-    // The split of the input. If empty, it is the configuration's.
+    // The split of the input. If empty, the configuration's.
     std::string split;
-    // Makes the examples in place of a split. Called once per evaluation. If null, the split is used.
+    // Makes the examples instead of a split. Called once per evaluation. If null, the split is used.
     EvaluationInput input_fn;
-    // The split that was trained on (TrainArguments); its statistics may standardize the examples of others.
+    // The split that was trained on (TrainArguments). Its statistics may standardize the examples of other splits.
     std::string train_split;
-    // The number of batches. If absent, the whole split.
+    // The number of batches. If absent, the whole split is evaluated.
     absl::optional<int64_t> steps;
     // Metrics in addition to those of the configuration.
     std::vector<std::string> metrics;
     // The results go to "eval" in the model_dir, or "eval_NAME".
     std::string name;
-    // The prefix. If absent, it is the newest checkpoint.
+    // The checkpoint's prefix. If absent, the newest checkpoint is evaluated.
     absl::optional<std::string> checkpoint;
     // They must outlive the call.
     std::vector<EvaluationHook*> hooks;
@@ -79,24 +80,24 @@ class Estimator {
 
   virtual ~Estimator() = default;
 
-  // Checks arguments that a later call of Train or Evaluate gets, so that a wrong one is reported before training.
-  // InvalidArgument names the argument.
+  // Checks the arguments of a later call to Train or Evaluate, so that a wrong one is reported before training. Returns
+  // InvalidArgument naming the argument.
   virtual absl::Status CheckTraining(const TrainArguments& /*arguments*/) const { return absl::OkStatus(); }
   virtual absl::Status CheckEvaluation(const EvaluateArguments& /*arguments*/) const { return absl::OkStatus(); }
 
-  // Trains as chief or worker until the run is over. Returns OK if it ended successfully.
+  // Trains as the chief or a worker until the run is over. Returns OK if the run ended successfully.
   virtual absl::Status Train(const TrainArguments& arguments) = 0;
   // Returns NotFound if there is no checkpoint.
   virtual absl::StatusOr<EvaluationMetrics> Evaluate(const EvaluateArguments& arguments) = 0;
-  // Writes the model of result.checkpoint to a directory, for others to use (train/learn/model_export.h).
+  // Writes the model of result.checkpoint to a directory for other programs (train/learn/model_export.h).
   virtual absl::Status Export(const std::string& directory, const EvaluationMetrics& result) = 0;
 
-  // Returns nullopt if there is none yet.
+  // Returns nullopt if there is no checkpoint yet.
   virtual absl::StatusOr<absl::optional<std::string>> LatestCheckpoint() = 0;
-  // Returns true if the run in the model_dir has finished, with its newest checkpoint.
+  // Returns true if the run in the model_dir has finished and its newest checkpoint is the one of its end.
   virtual absl::StatusOr<bool> RunIsFinished() = 0;
-  // Returns the global step at which the run in the model_dir is over, from the record of its chief; the largest number
-  // if the run has no bound or it is not known yet; nullopt if there is no run.
+  // Returns the global step at which the run in the model_dir is over, read from its chief's record. Returns the
+  // largest number if the run has no bound or the bound is not known yet, and nullopt if there is no run.
   virtual absl::StatusOr<absl::optional<int64_t>> LastStep() { return absl::optional<int64_t>(); }
   // Calls train::AwaitRunEnd with the chief of this process's cluster.
   virtual absl::Status AwaitRunEnd(absl::Duration limit) = 0;

@@ -29,7 +29,7 @@ absl::Status Wrong(absl::string_view option, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat("TrainOpEstimator's ", option, " ", why));
 }
 
-// Returns the options that all calls of Train have in common.
+// Returns the options that all calls to Train have in common.
 MonitoredTrainingOptions TrainingOf(const RunConfig& config, const TrainOpEstimatorOptions& options) {
   MonitoredTrainingOptions training;
   training.session = options.session;
@@ -70,8 +70,8 @@ void EndAt(int64_t step, config::v1::TrainingConfig* training) {
   training->set_steps(step);
 }
 
-// Sets the length of the run for this call of Train. If `steps` lead beyond max_steps or, without them, the configured
-// steps, the run ends there: a run that is already there takes no step, however often the program is started.
+// Sets the length of the run for this call to Train. `steps` end at max_steps or, if that is absent, at the configured
+// steps. A run that is already there takes no steps, however often the program is started.
 absl::Status SetLength(const Estimator::TrainArguments& arguments, SessionOptions* session) {
   config::v1::TrainingConfig* const training = session->op.spec.mutable_training();
   if (arguments.steps) {
@@ -89,7 +89,7 @@ absl::Status SetLength(const Estimator::TrainArguments& arguments, SessionOption
   return absl::OkStatus();
 }
 
-// The split that training reads.
+// The split that Train reads by default.
 constexpr char kTrainSplit[] = "train";
 
 // Makes `op` train on the split of this name.
@@ -111,7 +111,8 @@ absl::Status SelectTrainSplit(const std::string& name, TrainOp* op) {
   return absl::OkStatus();
 }
 
-// Returns the hook that calls listeners, and saves in place of the chief's own timer; null without listeners.
+// Returns a hook that calls the listeners and replaces the chief's own timer for saving. Returns null if there are no
+// listeners.
 absl::StatusOr<std::unique_ptr<Hook>> AddListeners(const Estimator::TrainArguments& arguments,
                                                    MonitoredTrainingOptions* training) {
   if (arguments.saving_listeners.empty()) return nullptr;
@@ -124,7 +125,7 @@ absl::StatusOr<std::unique_ptr<Hook>> AddListeners(const Estimator::TrainArgumen
   ASSIGN_OR_RETURN(std::unique_ptr<Hook> saver, CheckpointSaverHook::Create(options));
   training->chief_only_hooks = {saver.get()};
   training->save_checkpoint_steps = kNone;
-  // If the hook counts steps, the chief keeps its timer, too.
+  // If the hook counts steps, the chief also keeps its timer.
   training->save_checkpoint_secs = kNone;
   if (saves.every_steps() > 0 && saves.every_seconds() > 0) {
     training->save_checkpoint_secs = absl::Seconds(saves.every_seconds());
@@ -260,7 +261,7 @@ absl::Status TrainOpEstimator::WriteEvents(const std::string& name, const Evalua
   for (const auto& [metric, value] : result.metrics) {
     events->WriteScalar(metric, static_cast<float>(value), result.global_step);
   }
-  // The writer logs an error, and tries again.
+  // The writer logs an error and tries again.
   events->Flush().IgnoreError();
   return absl::OkStatus();
 }

@@ -42,7 +42,7 @@ class TrainOpEstimatorTest : public ::testing::Test {
     options_.session.op = CreateTrainOp(std::string(kRun)).value();
     options_.session.fs = &fs_;
     config_.model_dir = "run";
-    // Without a timer, a test knows exactly which steps are saved.
+    // Without a timer, the tests know exactly which steps are saved.
     config_.save_checkpoints_secs = kNone;
   }
   std::shared_ptr<TrainOpEstimator> MakeEstimator() {
@@ -71,7 +71,7 @@ class TrainOpEstimatorTest : public ::testing::Test {
   RunConfigOptions config_;
 };
 
-// EXP-25: 1.15's instants; the original of the document saves after 1, 4, 7, 8.
+// EXP-25, with the export steps of TensorFlow 1.15. The document's TensorFlow saves after steps 1, 4, 7 and 8.
 TEST_F(TrainOpEstimatorTest, EachCheckpointIsEvaluatedAndExported) {
   config_.save_checkpoints_steps = 3;
   ExperimentOptions options;
@@ -158,7 +158,7 @@ TEST_F(TrainOpEstimatorTest, EvaluationsDoNotChangeTheWeights) {
   EXPECT_EQ(DigestOf("pieces/model.ckpt-12"), digest);
 }
 
-// However often a program is started again, its weights are the same.
+// The weights stay the same however often the program is started again.
 TEST_F(TrainOpEstimatorTest, AFinishedProgramThatIsStartedAgainTakesNoStep) {
   options_.session.local_workers = 2;
   ExperimentOptions options;
@@ -184,7 +184,7 @@ TEST_F(TrainOpEstimatorTest, AFinishedProgramThatIsStartedAgainTakesNoStep) {
   EXPECT_EQ(fewer->evaluation->global_step, 20) << "a run does not go back";
 }
 
-// Without train_steps, the configuration's length holds.
+// Without train_steps, the configured length applies.
 TEST_F(TrainOpEstimatorTest, RoundsEndAtTheConfiguredSteps) {
   options_.session.local_workers = 2;
   options_.session.op.spec.mutable_training()->clear_unbounded();
@@ -217,7 +217,7 @@ TEST_F(TrainOpEstimatorTest, TrainsOnTheSplitThatIsNamed) {
   const std::string on_train = trained_on("train");
   const std::string on_test = trained_on("test");
   EXPECT_NE(on_test, on_train);
-  // Exchanging the names of the splits makes the same run.
+  // Swapping the names of the splits makes the same run.
   auto* const splits = options_.session.op.spec.mutable_input()->mutable_split();
   splits->Mutable(0)->set_name("other");
   splits->Mutable(1)->set_name("train");
@@ -254,7 +254,7 @@ TEST_F(TrainOpEstimatorTest, EvaluatesTheExamplesOfAFunction) {
   EXPECT_NE(Make(options)->TrainAndEvaluate()->evaluation->metrics, of_split->evaluation->metrics);
 }
 
-// The chief has no workers of its own: the run ends only if this worker finds it.
+// The chief has no local workers, so the run ends only if this worker finds it.
 TEST_F(TrainOpEstimatorTest, AWorkerConnectsToTheMasterThatItNames) {
   options_.session.listen = "127.0.0.1:0";
   options_.session.port_file = "run.port";
@@ -312,7 +312,7 @@ TEST_F(TrainOpEstimatorTest, AnExperimentIsCheckedWhenItIsMade) {
   EXPECT_THAT(error([](auto* o) { o->eval_metrics = {"nope"}; }), HasSubstr("evaluation.metric[0]"));
   EXPECT_THAT(error([&](auto* o) { o->saving_listeners = {&listener}; }),
               HasSubstr("saving_listeners hear of no checkpoint"));
-  // A run whose input has nothing to evaluate is not trained first.
+  // A run whose input has nothing to evaluate is rejected before training.
   options_.session.op.spec.mutable_input()->mutable_split()->RemoveLast();
   options_.session.op.spec.mutable_evaluation()->clear_split();
   const absl::Status status = Make({})->TrainAndEvaluate().status();
@@ -340,7 +340,7 @@ TEST_F(TrainOpEstimatorTest, AnExportHasTheModelAndNothingElse) {
     EXPECT_THAT(weights->names(), ElementsAre("logits/bias", "logits/kernel"));
     EXPECT_EQ(weights->Read("logits/kernel")->bytes(), reader->Read("logits/kernel")->bytes());
   }
-  // Read the export as `lockstep predict --export` does.
+  // Reads the export like `lockstep predict --export`.
   RecordedRunFlags flags;
   flags.exported = result->exports[0];
   std::ostringstream err;
@@ -360,7 +360,7 @@ TEST_F(TrainOpEstimatorTest, AnExportHasTheModelAndNothingElse) {
   flags.exported = "";
   flags.logdir = result->exports[0];
   EXPECT_FALSE(flags.FindCheckpoint(&fs_, err).ok()) << "it is no run's";
-  // Exporting the same again makes the same files.
+  // Exporting the same model again writes the same files.
   const std::string record = *ReadFile(&fs_, "run/export/model/4/lockstep.textproto");
   const std::string digest = DigestOf("run/export/model/4/model.ckpt-4");
   ASSERT_TRUE(Make(options)->TrainAndEvaluate().ok());
@@ -379,7 +379,7 @@ TEST_F(TrainOpEstimatorTest, AnExportHasTheModelAndNothingElse) {
 }
 
 TEST_F(TrainOpEstimatorTest, AnExportWaitsForThatOfAnotherProcess) {
-  // The other export ends at the third wait.
+  // The second export ends at the third wait.
   class OtherExport : public JumpingClock {
    public:
     bool WaitUntil(CondVar* cv, Mutex* mutex, absl::Time deadline) override {
@@ -437,7 +437,7 @@ TEST_F(TrainOpEstimatorTest, AnExportIsLeftAsItIsUnlessItIsNotTheSame) {
   ASSERT_TRUE(fs_.Remove("exports/4/lockstep.textproto").ok());
   const absl::Time completed = exported_at(result);
   EXPECT_GT(completed, first) << "it was not whole";
-  // Damage the weights of the export.
+  // Damages the weights of the export.
   const std::vector<std::string> names = *fs_.ListDirectory("exports/4");
   for (const std::string& name : names) {
     if (absl::StrContains(name, ".data-")) fs_.FlipBits(JoinPath("exports/4", name), 20, 1);

@@ -28,7 +28,7 @@ absl::Status CheckOptions(const MonitoredSessionOptions& options) {
   return CheckNotNegative("recovery.max_attempts", options.recovery.max_attempts);
 }
 
-// As in the original, no error is a clean stop.
+// As in TensorFlow, no error counts as a clean stop.
 Coordinator::Options CoordinatorOptions(const MonitoredSessionOptions& options) {
   Coordinator::Options coordinator;
   coordinator.clock = options.session.clock;
@@ -161,7 +161,7 @@ absl::Status MonitoredSession::RunStep(const std::function<absl::Status(StepCont
       recovery_.OnProgress();
       return status;
     }
-    // A thread may have been the first to see the cause of the failure.
+    // A thread may have seen the cause of the failure first.
     const absl::Status reported = coordinator_.status();
     if (RecoveryPolicy::Survives(reported) && !stop_requested_) status = reported;
     over_ = over_ || absl::IsOutOfRange(status);
@@ -204,7 +204,8 @@ absl::Status WithSession(absl::StatusOr<std::unique_ptr<MonitoredSession>> sessi
   if (absl::IsOutOfRange(session.status())) return absl::OkStatus();
   RETURN_IF_ERROR(session.status());
   const absl::Status status = CatchExceptions([&] { return body(**session); });
-  // If the process was asked to stop, Close of a chief reports whether the last step is saved, or even the run is over.
+  // If the process was asked to stop, Close on a chief reports whether the last step was saved, or even that the run is
+  // over.
   const bool stopped = absl::IsCancelled(status) && (*session)->told_to_stop();
   return status.ok() || absl::IsOutOfRange(status) || stopped ? (*session)->Close() : status;
 }

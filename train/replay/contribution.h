@@ -22,21 +22,21 @@
 
 namespace lockstep {
 
-// Computes contributions in this process, exactly as a worker does for a chief in its process. For one thread.
+// Computes contributions exactly like a worker, but in this process. Must be used by only one thread.
 class ContributionComputer {
  public:
-  // Settings that differ from those before cost a new workload. `make_workload` is called with them.
+  // Calls `make_workload` with the settings, and again whenever they change.
   ContributionComputer(const ParameterLayout* layout, WorkloadFactory make_workload)
       : layout_(*layout), make_workload_(std::move(make_workload)) {}
 
-  // Contributions that follow are computed with the batch size, multipliers and clips of this configuration. Errors:
-  // those of `make_workload`; FailedPrecondition if the model is not that of the layout.
+  // Uses this configuration's batch size, multipliers and clips for later contributions. Errors: those of
+  // `make_workload`; FailedPrecondition if the model does not match the layout.
   absl::Status SetConfig(const config::v1::RunSpec& config);
-  // Available after SetConfig.
+  // May be called after SetConfig.
   const Workload& workload() const { return computer_->workload(); }
 
-  // Adds the contribution to a token for one slot to `sums`. `estimates` are those of all slots, with top-k
-  // compression. OutOfRange if the input has no such batch. Other errors: those of the batches and the model.
+  // Adds the contribution to a one-slot token to `sums`. `estimates` are the estimates of all slots, used with top-k
+  // compression. Errors: OutOfRange if the input has no such batch; those of the batches and the model.
   absl::Status Compute(const v1::Token& token, std::shared_ptr<const PublishedValues> values,
                        std::shared_ptr<const GradientEstimates> estimates, StepSums* sums);
 
@@ -45,14 +45,14 @@ class ContributionComputer {
   const WorkloadFactory make_workload_;
   const std::atomic<bool> wanted_{true};
   std::atomic<int64_t> slots_computed_{0};
-  absl::optional<config::v1::RunSpec> config_;  // what computer_ was made for
+  absl::optional<config::v1::RunSpec> config_;  // the configuration of computer_
   std::unique_ptr<BlockComputer> computer_;
 };
 
-// Keeps a contribution to one slot: its report, and its gradient as the chief takes it.
+// Keeps a contribution to one slot: its report, and its gradient as the chief receives it.
 class KeptContribution : public StepSums {
  public:
-  // `estimate` is the slot's, with top-k compression; otherwise null. Both must outlive this.
+  // `estimate` is the slot's estimate with top-k compression, and null otherwise. Both must outlive this object.
   KeptContribution(const ParameterLayout* layout, const AlignedBuffer* estimate);
 
   void AddReports(absl::Span<const v1::SlotReport> reports) override { report_ = reports[0]; }
@@ -68,7 +68,7 @@ class KeptContribution : public StepSums {
  private:
   const ParameterLayout& layout_;
   v1::SlotReport report_;
-  std::vector<float> gradients_;  // flat, of the trained variables
+  std::vector<float> gradients_;  // of all trained variables, flat
 };
 
 }  // namespace lockstep

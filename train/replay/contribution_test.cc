@@ -17,7 +17,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr int64_t kElements = 1000;  // of the constant variable
+constexpr int64_t kElements = 1000;  // in the constant variable
 
 v1::ModelSpec Spec() {
   v1::ModelSpec spec;
@@ -77,7 +77,7 @@ TEST(ContributionComputerTest, ComputesWithConstantVariables) {
   EXPECT_THAT(gradient(), ElementsAre(5, 5));
 }
 
-// An estimate has the trained variables alone.
+// An estimate covers only the trained variables.
 TEST(KeptContributionTest, StartsAtTheEstimate) {
   const ParameterLayout layout = ParameterLayout::Create(Spec()).value();
   AlignedBuffer estimate(static_cast<size_t>(layout.trained_elements()) * sizeof(float));

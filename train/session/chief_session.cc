@@ -55,7 +55,7 @@ ChiefHost::Options BaseHostOptions(const SessionOptions& options, const SessionM
   host.chief.summary_writer = options.summary_writer;
   host.chief.writes_loss = options.writes_loss;
   host.chief.config = options.op.spec;
-  // Workers need not compute summaries of gradients that are not written.
+  // If gradient summaries are not written, workers need not compute them.
   if (!WritesSummaries(options)) host.chief.config.mutable_summary()->clear_gradients_every_steps();
   host.chief.share_memory = !options.listen.empty() && options.op.spec.cluster().shared_memory();
   host.chief.followed = true;
@@ -104,7 +104,7 @@ ChiefHost::Options ChiefSession::HostOptions(const SessionMachine& machine) {
 
 absl::Status ChiefSession::Create() {
   if (options_.stop == nullptr) return host_.Create();
-  // Until the chief exists, for instance while it restores a large checkpoint, all state is on disk.
+  // Until the chief exists, all state is on disk, for instance while a large checkpoint is restored.
   options_.stop->set_loses_nothing(true);
   const auto created = absl::MakeCleanup([this] { options_.stop->set_loses_nothing(false); });
   return host_.Create();
@@ -213,7 +213,7 @@ absl::Status ChiefSession::AddSummary(const v1::Summary& summary, absl::optional
 }
 
 void ChiefSession::TakeStop() {
-  // A signal may reach other parts of the process first. Their reaction must not finish the run.
+  // A signal may reach other parts of the process first. Their reaction must not end the run as finished.
   if (options_.stop != nullptr && options_.stop->requested()) host_.chief()->ends()->RequestStop();
 }
 
@@ -234,7 +234,7 @@ absl::Status ChiefSession::AwaitEnd() {
 absl::Status ChiefSession::Close() {
   TakeStop();
   const absl::Status ends = host_.chief()->ends()->RequestFinish("the chief's program left its loop");
-  // If the end cannot be recorded, stops the run instead, so that the next chief continues it.
+  // If the end cannot be recorded, stops the run instead, so that the next chief can continue it.
   if (!ends.ok() && !absl::IsUnknown(ends)) host_.chief()->ends()->RequestStop();
   AllowThrough(StepMachine::kNoLimit);
   const absl::Status status = result_.Explain(AwaitEnd());

@@ -21,17 +21,17 @@
 
 namespace lockstep::train {
 
-// The chief's machine, and the function that serves other processes. The simulation substitutes its own.
+// The chief's machine and the function that serves other processes. The simulation substitutes its own.
 struct SessionMachine : ChiefMachine {
-  // Called with SessionOptions::listen, unless that is empty.
+  // Called with SessionOptions::listen unless that is empty.
   ServeFunction serve = ServeOverGrpc();
 };
 
-// The session of the chief's process. It makes the process a chief, which serves the run. Threads of the process
-// compute unless SessionOptions::local_workers is 0. Destroying it without Close stops the chief as SIGTERM does: the
-// last step is saved, and workers wait for a successor. An error of init_fn, of a local worker, or of a checkpoint that
-// no caller waits for has the same effect. After SessionOptions::stop, the destructor ends the process if a local
-// worker hangs in a block and the last step is saved.
+// The session in the chief's process, which it makes a chief that serves the run. Unless SessionOptions::local_workers
+// is 0, threads of the process compute. Destroying the session without Close stops the chief like SIGTERM: the last
+// step is saved, and workers wait for a successor. An error of init_fn, of a local worker, or of a checkpoint that no
+// caller waits for has the same effect. After SessionOptions::stop, the destructor ends the process if a local worker
+// hangs in a block and the last step is saved.
 class ChiefSession : public Session, public StepGate {
  public:
   // Returns when the model is known and its variables have values. No step begins before AllowThrough. Errors: those of
@@ -70,7 +70,7 @@ class ChiefSession : public Session, public StepGate {
   absl::Status failure() const override;
   void SeekTo(int64_t step) override ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Returns the address at which workers connect. Empty without a socket.
+  // Returns the address that workers connect to. Empty if there is no socket.
   std::string address() const { return host_.served().address; }
   // Returns SessionOptions::listen with the bound port, so that the next session in this process binds the same one.
   std::string listening() const { return host_.served().listening; }
@@ -103,12 +103,12 @@ class ChiefSession : public Session, public StepGate {
   int64_t stop_listener_ = StopSignal::kNone;
   std::unique_ptr<ChiefClient> client_;
   std::unique_ptr<LocalWorkers> workers_;
-  // The op that Run has checked last. Only Run uses it.
+  // The op that Run checked last. Only Run uses it.
   const TrainOp* checked_op_ = nullptr;
   mutable Mutex mutex_;
   // The last global step that the caller has seen.
   int64_t last_seen_ ABSL_GUARDED_BY(mutex_) = 0;
-  // The thread that ends the run: it waits for the end, saves, and notifies the workers.
+  // The thread that ends the run. It waits for the end, saves, and notifies the workers.
   std::unique_ptr<Thread> finisher_;
 };
 

@@ -21,76 +21,78 @@
 
 namespace lockstep::train {
 
-// The result of one Run.
+// The result of a Run.
 struct StepResult {
-  // On the chief, the global step after the update. On a worker, the global step after the run's update for the step of
-  // its block: the token's step + 1.
+  // On the chief, the global step after the update. On a worker, the global step after the update for the step of its
+  // block, which is the token's step + 1.
   int64_t global_step = 0;
-  // The mean loss over the slots of the step on the chief, of the block on a worker.
+  // On the chief, the mean loss over the step's slots. On a worker, the mean loss over the block's slots.
   double loss = 0;
-  // On a worker, the verdict on the block, or NONE if the chief set variables or settings before it sent one. On the
-  // chief, always ACCEPTED.
+  // On the chief, always ACCEPTED. On a worker, the verdict on the block, or NONE if the chief set variables or
+  // settings before it sent a verdict.
   v1::ContributionResult outcome = v1::CONTRIBUTION_NONE;
-  // On the chief, true if a value was not finite and, with training.skip_non_finite, the step counted and changed
-  // nothing else.
+  // On the chief, true if the step counted but had no other effect, because a value was not finite
+  // (training.skip_non_finite).
   bool skipped = false;
 };
 
-// Values of one global step.
+// Values at one global step.
 struct ReadResult {
   int64_t global_step = 0;
   std::vector<NamedTensor> values;
 };
 
-// A process's view of a run (docs/library.md). On the chief, a step is a global step: Run returns each of them in
-// order, whichever processes compute it. On a worker, it is a block of slots that this process computes. Errors of
-// every call: Unavailable and Aborted if the chief is gone or was restarted (a recoverable session reopens itself);
-// Cancelled if the process was stopped; the run's failure. Only one thread at a time may call Run, RunStepFn and Close;
-// any thread may call the rest.
+// A process's view of a run (docs/library.md). On the chief, a step is a global step: Run returns all of them in order,
+// whichever processes compute them. On a worker, a step is a block of slots that this process computes. Errors of every
+// call: Unavailable and Aborted if the chief is gone or was restarted (a recoverable session reopens itself); Cancelled
+// if the process was stopped; the run's failure. Run, RunStepFn and Close may be called by only one thread at a time,
+// and all other methods by any thread.
 class Session {
  public:
   virtual ~Session() = default;
 
   // On the chief, waits for the next global step that the caller has not seen. A caller whose hooks do not hold the run
   // may fall behind, and misses steps that are more than 64 steps old. On a worker, computes a block and waits for the
-  // verdict on it. `op` is the one with which the session was opened; its settings are the session's. Errors:
-  // OutOfRange if the run is over: a clean end; InvalidArgument for another op (CheckSameOp).
+  // verdict on it. `op` is the one with which the session was opened. The session keeps its own settings. Errors:
+  // OutOfRange if the run is over, a clean end; InvalidArgument for a different op (CheckSameOp).
   virtual absl::StatusOr<StepResult> Run(const TrainOp& op) = 0;
 
   // Returns the global step at which the next Run starts. On a worker, waits for a block, which this process then
   // holds. Errors: those of Run.
   virtual absl::StatusOr<int64_t> NextStep() = 0;
 
-  // On a worker, gives back the block that NextStep returned unless a Run takes it within `limit`. Other workers then
-  // compute it, and the next Run asks for another block. Intended for programs that may wait between the two calls:
-  // while they hold a block, the run's step waits until the block's lease expires. Does nothing on the chief.
+  // On a worker, gives back the block returned by NextStep unless a Run takes it within `limit`. Other workers then
+  // compute it, and the next Run requests another block. Intended for programs that may wait between the two calls,
+  // because the step in progress waits for a held block until its lease expires. Does nothing on the chief.
   virtual void LimitHold(absl::Duration limit) {}
 
-  // Returns true if the loop should end: the run is over or failed, or a stop was requested here.
+  // Returns true if the loop should end because the run is over, the run has failed, or a stop was requested here.
   virtual bool ShouldStop() = 0;
   virtual absl::StatusOr<int64_t> GlobalStep() = 0;
-  // Returns true if this process's session has the chief.
+  // Returns true in the chief's process.
   virtual bool is_chief() const = 0;
 
-  // Returns variables, optimizer state ("<variable>/Momentum") and "global_step", all of one step, without stopping
-  // training. If `names` is empty, returns all of them; a name given twice is returned twice. Errors: InvalidArgument
-  // names what does not exist; ResourceExhausted if the caller is too slow for the steps.
+  // Returns variables, optimizer state ("<variable>/Momentum") and "global_step" at one step, without stopping
+  // training. If `names` is empty, returns all of them. Returns a name given twice twice. Errors: InvalidArgument
+  // naming what does not exist; ResourceExhausted if the caller cannot keep up with the steps.
   virtual absl::StatusOr<ReadResult> Read(absl::Span<const std::string> names) = 0;
   // Sets variables or optimizer state between two steps, on the chief. The change is recorded, and a checkpoint of the
   // step with the new values is written before the chief sends further tokens. A call from a hook's BeforeRun or
-  // AfterRun waits for no file: after a restart, the hook sees the steps since the newest checkpoint again, and must
-  // make the same calls again. The step is exact only if the caller gates it. If a name is given twice, the last value
-  // counts. Errors: InvalidArgument for a wrong name or shape; FailedPrecondition on a worker.
+  // AfterRun does not wait for the disk: after a restart, the hook sees the steps since the newest checkpoint again,
+  // and must make the same calls again. If the caller does not gate the step, the change may take effect at a later
+  // one. If a name is given twice, the last value counts. Errors: InvalidArgument for a wrong name or shape;
+  // FailedPrecondition on a worker.
   virtual absl::Status Assign(absl::Span<const NamedTensor> values) = 0;
   // Changes settings of the run from the next step on, on the chief. The record and the checkpoints treat a change like
-  // an assignment, and a program that is restarted with its old settings continues with it. The step is exact only if
-  // the caller gates it. After the batch size changes to B, the batch of (step, slot) is the same as in a run that
-  // always had B: with R replicas, it begins at example (step * R + slot) * B of the endless stream of epochs
-  // (docs/sync.md). Errors: InvalidArgument names what is wrong or cannot be changed, before anything has changed;
-  // FailedPrecondition on a worker.
+  // an assignment, and a program that is restarted with its old settings continues with the new ones. If the caller
+  // does not gate the step, the change may take effect at a later one. After the batch size changes to B, the batch of
+  // (step, slot) is the same as in a run that always had B: with R replicas, it begins at example (step * R + slot) * B
+  // of the endless stream of epochs (docs/sync.md). Errors: InvalidArgument naming a setting that is wrong or cannot be
+  // changed, in which case nothing has changed; FailedPrecondition on a worker.
   virtual absl::Status ChangeSettings(const SettingsChange& change) = 0;
-  // Returns the run's configuration with all changes so far. The next step is computed with it if the caller gates that
-  // step. On a worker, it may be newer than its block. Errors: Unavailable on a worker whose chief is gone.
+  // Returns the run's configuration with all changes so far. If the caller gates the next step, that step is computed
+  // with it. On a worker, the configuration may be newer than the worker's block. Errors: Unavailable on a worker whose
+  // chief is gone.
   virtual absl::StatusOr<config::v1::RunSpec> Settings() = 0;
   // Changes one setting.
   absl::Status ChangeOptimizer(const config::v1::OptimizerConfig& optimizer) {
@@ -98,7 +100,7 @@ class Session {
     change.optimizer = optimizer;
     return ChangeSettings(change);
   }
-  // Replaces the schedule by a constant rate. 0 freezes the variables, but not the optimizer's state.
+  // Replaces the schedule with a constant rate. 0 freezes the variables, but not the optimizer's state.
   absl::Status ChangeLearningRate(float learning_rate) {
     SettingsChange change;
     change.learning_rate = learning_rate;
@@ -109,31 +111,31 @@ class Session {
     change.batch_size = batch_size;
     return ChangeSettings(change);
   }
-  // Returns the variables that have no value yet: none as soon as the model is known.
+  // Returns the variables that have no value yet. There are none once the model is known.
   virtual absl::StatusOr<std::vector<std::string>> Uninitialized() = 0;
 
   // Saves the newest step immediately, on the chief. Returns the checkpoint's prefix.
   virtual absl::StatusOr<std::string> Save() = 0;
-  // Writes a summary into the chief's event file, or to its summary_writer, at `global_step`. If absent, the step is
-  // that of the last Run or, before the first one, the last committed step. A chief without either accepts summaries
-  // and writes none. A worker sends up to 1 MiB in a call, and waits for an absent chief; if the chief goes away during
-  // the call, the summary may be written twice. Errors, after which the summary is dropped: ResourceExhausted if too
-  // many events wait for a disk that hangs; OutOfRange if the run is over; InvalidArgument for more than 1 MiB from a
-  // worker. Later errors of the disk, for instance when it is full, are logged.
+  // Writes a summary at `global_step` to the chief's event file or summary_writer. If `global_step` is absent, it is
+  // the step of the last Run or, before the first Run, the last committed step. A chief that has neither accepts
+  // summaries but writes none. A worker sends up to 1 MiB per call, and waits for an absent chief. If the chief goes
+  // away during the call, the summary may be written twice. Errors, after which the summary is dropped:
+  // ResourceExhausted if too many events wait for a hanging disk; OutOfRange if the run is over; InvalidArgument for
+  // more than 1 MiB from a worker. Later disk errors, for instance when the disk is full, are logged.
   virtual absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step = absl::nullopt) = 0;
-  // Calls AddSummary for hooks and services of the library, which do not end a run because a disk hangs: the chief logs
+  // Calls AddSummary for the library's hooks and services, which do not end a run because a disk hangs. The chief logs
   // the summaries that it drops.
   absl::Status AddOwnSummary(const v1::Summary& summary, int64_t global_step) {
     const absl::Status added = AddSummary(summary, global_step);
     return absl::IsResourceExhausted(added) ? absl::OkStatus() : added;
   }
 
-  // Ends the run well: the chief saves and notifies all workers. If the caller gates step s, the run ends at s,
-  // otherwise at the next commit. On a worker that holds a block (NextStep), the request travels in the report of the
-  // block's first slot, and the run ends when that step is committed. A worker that holds none, or whose report was too
-  // late, asks the chief for the end at the next commit. If the stream broke, the next block carries the request. The
-  // first 1024 bytes of `reason`, 256 of a worker's, are recorded; invalid UTF-8 is replaced. Errors on the chief:
-  // those of RunEnds::RequestFinish.
+  // Ends the run successfully: the chief saves and notifies all workers. If the caller gates step s, the run ends at s,
+  // otherwise at the next commit. On a worker that holds a block (NextStep), the request travels in the report for the
+  // block's first slot, and the run ends when that step is committed. A worker that holds no block, or whose report was
+  // too late, asks the chief to end the run at the next commit. If the stream broke, the next block carries the
+  // request. The first 1024 bytes of `reason`, 256 on a worker, are recorded, with invalid UTF-8 replaced. Errors on
+  // the chief: those of RunEnds::RequestFinish.
   virtual absl::Status RequestStop(const std::string& reason) = 0;
 
   // Leaves the run. On the chief, ends the run if it is not over, and waits until the last step is saved and the
@@ -141,14 +143,14 @@ class Session {
   virtual absl::Status Close() = 0;
 
   // Leaves the run so that another session can continue it: the chief saves, and its workers wait for a successor.
-  // (RequestStop, TensorFlow's name, ends the run.) Errors: those of saving the chief's last step.
+  // (RequestStop, a name from TensorFlow, ends the run.) Errors: those of saving the chief's last step.
   virtual absl::Status Stop() { return absl::OkStatus(); }
 };
 
-// A base class for decorators that forwards every call.
+// Base class of decorators. Forwards every call.
 class SessionDecorator : public Session {
  public:
-  // `session` must outlive this.
+  // `session` must outlive this object.
   explicit SessionDecorator(Session* session) : session_(session) {}
 
   absl::StatusOr<StepResult> Run(const TrainOp& op) override { return session_->Run(op); }

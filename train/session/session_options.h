@@ -17,76 +17,78 @@
 
 namespace lockstep::train {
 
-// Takes a summary at a global step.
+// Writes a summary at a global step.
 using SummaryWriter = std::function<absl::Status(const v1::Summary& summary, int64_t global_step)>;
 
-// This process's role in a run, and the options of that role. A worker's `logdir` is the chief's, if this machine has
-// it: when the chief is gone, the worker, which only reads, learns there that the run is over (RunEndClient).
+// This process's role in a run, and the options of that role. A worker's `logdir` is the chief's, if this machine can
+// read it. When the chief is gone, the worker learns there that the run is over (RunEndClient). A worker only reads the
+// logdir.
 struct SessionOptions : RunStorage {
   TrainOp op;
-  // The chief's process serves the run: it owns variables, steps, checkpoints and events.
+  // True in the chief's process, which serves the run and owns its variables, steps, checkpoints and events.
   bool is_chief = true;
-  // The chief's master string on a worker. Empty on the chief.
+  // The master string with the chief's address, on a worker. Empty on the chief.
   std::string master;
-  // The chief's addresses for workers, "HOST:PORT" (port 0: any) or "unix:/path", separated by commas. If empty, there
-  // is no socket, and all workers are in this process.
+  // The chief's addresses for workers, separated by commas. Each is "HOST:PORT", with port 0 for any port, or
+  // "unix:/path". If empty, there is no socket, and all workers are in this process.
   std::string listen;
-  // The file to which the chief writes the port that it has bound. If empty, it writes none.
+  // The file to which the chief writes its bound port. If empty, it is not written.
   std::string port_file;
-  // The file to which the chief writes the address at which workers reach it, for masters "file:PATH". Workers find a
-  // chief there that was restarted elsewhere, or the mark that the run is over. If empty, it writes none. `advertise`
-  // is the host in it, or HOST:PORT; if empty, it is the host of `listen`, or this machine's name.
+  // The file to which the chief writes its address for workers with the master "file:PATH". Workers find a chief there
+  // that was restarted elsewhere, or the mark that the run is over. If empty, it is not written. `advertise` is the
+  // host in the address, or HOST:PORT. If empty, it is the host of `listen` or this machine's name.
   std::string address_file;
   std::string advertise;
   // The folder with ca.crt, tls.crt and tls.key (docs/security.md) for all addresses except Unix sockets. If empty,
-  // LOCKSTEP_TLS_DIR names it; if that is empty too, connections are in plain text.
+  // LOCKSTEP_TLS_DIR names it. If that is also empty, connections use plain text.
   std::string tls_dir;
   // Allows the chief to listen in plain text on an address that other machines can reach. It then trusts every peer
-  // that can connect. LOCKSTEP_INSECURE has the same effect.
+  // that can connect. Setting LOCKSTEP_INSECURE has the same effect.
   bool insecure = false;
-  // The name of the chief's checkpoints, <logdir>/<checkpoint_basename>-<step>. Has no directory.
+  // The base name of the chief's checkpoints, <logdir>/<checkpoint_basename>-<step>. Contains no directory.
   std::string checkpoint_basename = "model.ckpt";
-  // True if the chief writes an event file. AddSummary does nothing without one.
+  // True if the chief writes an event file. Without one, AddSummary does nothing.
   bool write_events = true;
-  // The directory of the chief's event file. If empty, it is the logdir.
+  // The directory of the chief's event file. If empty, the logdir.
   std::string summary_dir;
-  // Receives all of the chief's summaries in place of the event file, which is not written. The program's summaries
-  // come from the thread that adds them, which gets the writer's error. The chief's scalars and the summaries of
-  // gradients and workers come from another thread, which logs an error or exception and continues. If null, the chief
-  // writes the event file.
+  // Receives all of the chief's summaries instead of the event file, which is not written. Called for the program's
+  // summaries in the thread that adds them, which gets the writer's error. Called for the chief's scalars and the
+  // summaries of gradients and workers in another thread, which logs an error or exception and continues. If null, the
+  // chief writes the event file.
   SummaryWriter summary_writer;
-  // True if the chief's scalars (summary.every_steps of the configuration) include loss and global_step/sec. If false,
-  // the program writes those.
+  // True if the chief's scalars (summary.every_steps in the configuration) include loss and global_step/sec. If false,
+  // the program writes those two.
   bool writes_loss = true;
-  // The name of this process, for display. If empty, it is ProcessName("worker").
+  // The display name of this process. If empty, ProcessName("worker").
   std::string name;
-  // The number of the chief's workers, which are threads of this process. If 0, the chief only serves.
+  // The number of workers that the chief runs as threads of this process. If 0, the chief only serves.
   int local_workers = 1;
-  // The number of threads that compute in each worker. If 0, the configuration's number.
+  // The number of compute threads of each worker. If 0, the configured number.
   int compute_threads = 0;
-  // Returns the values that the chief sets if nothing was restored, after the seed and a warm start. May be null. Once
-  // there is a checkpoint, the program may add or remove it.
+  // Returns initial values. The chief calls it if nothing was restored, and sets the values after the seed or a warm
+  // start. May be null. Once there is a checkpoint, the program may add or remove the function.
   InitFunction init_fn;
-  // The name of the chief's functions that decide about the weights, such as hooks that gate. It is recorded, and an
-  // unfinished run continues only with the same name. After a good end, the name, hooks, gradient functions and trained
-  // variables may differ, and the record says so.
+  // Names the chief's functions that influence the weights, such as hooks that gate. The name is recorded, and an
+  // unfinished run continues only with the same name. After a successful end, the name, hooks, gradient functions and
+  // trained variables may change, and the record notes the change.
   std::string program;
-  // The period at which the chief keeps checkpoints permanently. A checkpoint that falls out of the newest
-  // `checkpoint.keep` of the configuration is kept if it was saved at least this long after the last one so kept, or
-  // after the run began in the logdir.
+  // The period at which the chief keeps checkpoints permanently. A checkpoint that is no longer among the newest
+  // `checkpoint.keep` of the configuration is kept if it was saved at least this long after the last one kept
+  // permanently or, if there is none, after the run began in the logdir.
   absl::Duration keep_checkpoint_every = absl::InfiniteDuration();
   // If true, the chief continues the run in its logdir with the learning rate, optimizer settings, clips and batch size
   // of `op` even if they differ from the run's, and records the change. If false, it refuses such a run. Changes that
-  // the program itself has made since it was last started with the same settings are no such difference.
+  // the program itself has made since it was last started with the same settings are not such a difference.
   bool change_settings = false;
-  // True if the chief's logdir is empty on purpose: a new run begins there, and workers of another run are refused. If
-  // false, such a worker ends the chief with FailedPrecondition and exit code 2, because the logdir is not the run's.
+  // True if the chief's logdir is empty on purpose. A new run then begins there, and workers of another run are
+  // rejected. If false, such a worker ends the chief with FailedPrecondition and exit code 2, because the logdir is not
+  // the run's.
   bool new_run = false;
-  // The longest time that a worker looks for an absent chief. If absent, the configuration's.
+  // The maximum time that a worker searches for an absent chief. If absent, the configured one.
   absl::optional<absl::Duration> max_wait;
-  // The global step before which a worker computes nothing. If absent, the configuration's.
+  // The global step before which a worker computes nothing. If absent, the configured one.
   absl::optional<int64_t> startup_delay_steps;
-  // The longest time that the chief waits for another chief of the same logdir that is still ending.
+  // The maximum time that the chief waits for another chief of the same logdir that is still ending.
   absl::Duration predecessor_limit = absl::Seconds(30);
   // The time for which a listening chief answers after the end of the run, so that processes that start late learn of
   // the end. Ignored if `op` has cluster.linger_seconds.
@@ -95,21 +97,21 @@ struct SessionOptions : RunStorage {
   StopSignal* stop = nullptr;
 };
 
-// Returns the time between two checkpoints of a chief: `chosen` by the program or, by default, the period in the
-// configuration of `op`, which is 600 seconds unless it is set. 0 if there is no such time.
+// Returns the time between two checkpoints of a chief. This is `chosen` by the program or, by default, the period
+// configured in `op`, which defaults to 600 seconds. Returns 0 if there is no such period.
 inline absl::Duration SavePeriodOf(const Choice<absl::Duration>& chosen, const TrainOp& op) {
   const config::v1::CheckpointConfig& configured = op.spec.checkpoint();
   const double seconds = configured.has_every_seconds() ? configured.every_seconds() : 600;
   return chosen.Or(absl::Seconds(seconds)).value_or(absl::ZeroDuration());
 }
 
-// Lets a worker wait for its chief as long as its own `config` says, unless it has a max_wait.
+// Lets a worker wait for its chief as long as its own `config` says, unless max_wait is set.
 inline void SetChiefWait(const config::v1::ClusterConfig& config, SessionOptions* session) {
   if (session->is_chief || session->max_wait || !config.has_chief_wait_seconds()) return;
   session->max_wait = absl::Seconds(config.chief_wait_seconds());
 }
 
-// Returns true if summaries of a chief with these options are written.
+// Returns true if a chief with these options writes summaries.
 inline bool WritesSummaries(const SessionOptions& options) {
   const bool has_directory = !options.logdir.empty() || !options.summary_dir.empty();
   return options.summary_writer != nullptr || (has_directory && options.write_events);

@@ -1,4 +1,4 @@
-// Sessions of real chiefs and workers, in this process.
+// Tests sessions of real chiefs and workers in this process.
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -53,7 +53,7 @@ class SessionTest : public ::testing::Test {
     return session.ok() ? *std::move(session) : nullptr;
   }
   std::unique_ptr<ChiefSession> OpenChief() { return OpenChief(ChiefOptions()); }
-  // Runs until the end. Returns the steps that it saw.
+  // Runs until the end. Returns the steps that the session returned.
   std::vector<int64_t> RunAll(Session* session) {
     std::vector<int64_t> steps;
     while (!session->ShouldStop()) {
@@ -122,7 +122,7 @@ TEST_F(SessionTest, FailingCheckpointStopsTheRun) {
   EXPECT_FALSE(Record().has_end());
 }
 
-// The caller of Save decides what its error means.
+// The caller of Save decides how to treat its error.
 TEST_F(SessionTest, FailingSaveLeavesTheRunAlone) {
   FaultyFileSystem faulty(&fs_);
   SessionOptions options = ChiefOptions();
@@ -197,7 +197,7 @@ TEST_F(SessionTest, AStopEndsTheRunAtTheStepThatIsHeld) {
   EXPECT_EQ(DigestOf(12), continued);
 }
 
-// Collects the lines of the log that say how the run ended.
+// Collects the log lines that say how the run ended.
 class EndLog : public google::LogSink {
  public:
   EndLog() { google::AddLogSink(this); }
@@ -235,7 +235,8 @@ TEST_F(SessionTest, AnEndThatIsRecordedStandsInTheNextLife) {
     const auto session = OpenChief();
     session->AllowThrough(4);
     for (int i = 0; i < 3; ++i) ASSERT_TRUE(session->Run(op_).ok());
-    // Imitates a kill after the end was recorded and before it was saved: the last checkpoint is of an earlier step.
+    // Imitates a kill after the end was recorded but before it was saved, so the last checkpoint is from an earlier
+    // step.
     const auto directory = Record();
     v1::RunRecord record = directory;
     record.mutable_end()->set_step(7);
@@ -326,7 +327,7 @@ TEST_F(SessionTest, AWrongValueIsRefusedAndChangesNothing) {
 }
 
 TEST_F(SessionTest, EndOfInputEndsBeforeTheMissingStep) {
-  // 96 examples make 12 steps with 2 slots of 4 examples; two epochs make 24.
+  // 96 examples last 12 steps with 2 slots of 4 examples. Two epochs last 24.
   for (const auto& test : {std::make_pair("epochs: 1", 12), std::make_pair("epochs: 2", 24)}) {
     logdir_ = test.first;
     Configure("unbounded: true", test.first);
@@ -375,7 +376,7 @@ TEST_F(SessionTest, SettingsChangeFromTheRequestedStep) {
       session->AllowThrough(6);
       for (int i = 0; i < 2; ++i) ASSERT_TRUE(session->Run(op_).ok());
     }
-    // Requesting the same change again changes nothing.
+    // Requesting the same change again has no effect.
     auto session = OpenSession(changed).value();
     RunAll(session.get());
     ASSERT_TRUE(session->Close().ok());
@@ -415,7 +416,7 @@ TEST_F(SessionTest, OnlyItsOwnProgramResumesARun) {
     EXPECT_EQ(RunAll(session.get()).size(), 12u);
     EXPECT_TRUE(session->Close().ok());
   }
-  // The run has ended well.
+  // The run has ended successfully.
   Configure("steps: 15");
   const auto session = OpenSession(ChiefOptions()).value();
   EXPECT_THAT(RunAll(session.get()), ElementsAre(13, 14, 15));
@@ -471,7 +472,7 @@ TEST_F(SessionTest, ExceptionOfTheSummaryWriterLosesASummary) {
   auto session = OpenSession(options).value();
   EXPECT_EQ(RunAll(session.get()).back(), 12);
   EXPECT_TRUE(session->Close().ok());
-  session.reset();  // its events are written
+  session.reset();  // writes its events
   EXPECT_GT(calls, 0);
 }
 

@@ -13,33 +13,33 @@
 
 namespace lockstep::train {
 
-// The model that a run trains, and the way to train it: the counterpart of a graph with its train_op. All processes of
-// a run must make the same. A value.
+// The model that a run trains, and how to train it: the counterpart of a graph with its train_op. All processes of a
+// run must create the same op. A value type.
 struct TrainOp {
-  // Returns this model, input and transforms with another configuration, in which the defaults are filled in.
-  // CreateTrainOp cannot rebuild an op, because it knows nothing of transforms. Errors: those of CreateTrainOp.
+  // Returns this model, input and transforms with a different configuration, filling in its defaults. CreateTrainOp
+  // cannot rebuild an op, because it does not know the transforms. Errors: those of CreateTrainOp.
   absl::StatusOr<TrainOp> WithSpec(config::v1::RunSpec other) const;
 
-  // The model, input and optimizer, and the options of the run, as in a configuration file (proto/lockstep/config/v1).
-  // Workers compute what the chief's configuration says.
+  // The model, input, optimizer and options of the run, as in a configuration file (proto/lockstep/config/v1). Workers
+  // follow the chief's configuration.
   config::v1::RunSpec spec;
-  // Makes the program's own model and input. If empty, those that `spec` describes are used. All processes must make
-  // the same, and the batches must be a function of (step, slot).
+  // Makes the program's own model and input. If empty, the ones described by `spec` are used. All processes must make
+  // the same ones, and each batch must be a function of (step, slot).
   WorkloadFactory make_workload;
-  // Makes the model that workers compute with from the configured one or the program's own. If null, they compute with
-  // that one. All processes must make the same.
+  // Transforms the configured model, or the program's own, into the model that workers compute with. If null, they use
+  // it unchanged. All processes must make the same model.
   std::function<absl::StatusOr<std::unique_ptr<Model>>(std::unique_ptr<Model>)> transform_model;
 };
 
-// Returns an op with the defaults filled in. Errors: InvalidArgument with one line for each problem of the
-// configuration, before anything starts.
+// Returns an op with the defaults filled in. Returns InvalidArgument with one line for each problem in the
+// configuration.
 absl::StatusOr<TrainOp> CreateTrainOp(config::v1::RunSpec spec, WorkloadFactory make_workload = nullptr);
 
-// Creates an op from the text of a configuration.
+// Creates an op from a configuration's text.
 absl::StatusOr<TrainOp> CreateTrainOp(const std::string& text);
 
-// Checks the argument of a Run of the session that was opened with `opened`. InvalidArgument if `op` has another model,
-// or if only one of the two has a make_workload or transform_model. An op without a model may be any.
+// Checks the argument of Run in a session opened with `opened`. Returns InvalidArgument if `op` has a different model,
+// or if only one of the two has a make_workload or transform_model. Accepts any op without a model.
 absl::Status CheckSameOp(const TrainOp& opened, const TrainOp& op);
 
 }  // namespace lockstep::train

@@ -20,7 +20,7 @@ namespace lockstep::train {
 namespace {
 
 constexpr absl::Duration kFarewellLimit = absl::Seconds(5);
-// The limit of RequestEndRequest.reason.
+// The maximum size of RequestEndRequest.reason.
 constexpr size_t kMaxReasonBytes = 256;
 // Leaves room for the numbers in an AddSummaryRequest.
 constexpr size_t kMaxSummary = kMaxSummaryRequestBytes - 64;
@@ -142,7 +142,7 @@ absl::StatusOr<StepResult> WorkerSession::Run(const TrainOp& op) {
     send_stop = state_.stop_travels && result.outcome != v1::CONTRIBUTION_ACCEPTED;
   }
   if (send_stop) {
-    // The slot keeps its first report, which was perhaps another worker's. If the request fails now, the next block
+    // The slot keeps its first report, which may have been another worker's. If the request fails now, the next block
     // carries it.
     const absl::Status sent = SendStop();
     LOG_IF(WARNING, !sent.ok()) << "asking for the end of the run: " << sent.message();
@@ -174,8 +174,8 @@ void WorkerSession::OnSession(bool goes_on) {
     ++state_.sessions;
   }
   ++state_.streams;
-  // The first token of this session carries no verdict on the block before. If the chief has only set something since,
-  // it has read that block, and Run returns it. A block that was broken off is computed again.
+  // The first token of this session carries no verdict on the previous block. If the chief has only set values since,
+  // it has read that block, and Run returns it. An interrupted block is computed again.
   if (goes_on && state_.computed) state_.result = std::exchange(state_.computed, absl::nullopt);
   state_.computed.reset();
   changed_.SignalAll();
@@ -203,8 +203,8 @@ BlockObserver::Decision WorkerSession::BeforeBlock(const v1::Token& token, Block
   state_.hold_until.reset();
   if (state_.leaving) return Decision::kStop;
   if (!kept && !state_.over) return Decision::kGiveBack;
-  // Carries the stop again if an earlier block did: a token shows that the stop has not ended the run, because the slot
-  // had another report already, the stream broke, or the step is not committed yet. Does not carry it before
+  // Carries the stop again if an earlier block did. The token shows that the stop has not ended the run, because the
+  // slot already had another report, the stream broke, or the step is not committed yet. Does not carry the stop before
   // `stop_step`, since a restored chief repeats steps.
   additions->stop = state_.stop_travels = state_.stop && token.step() >= state_.stop_step;
   return Decision::kCompute;
@@ -283,7 +283,7 @@ absl::Status WorkerSession::AddSummary(const v1::Summary& summary, absl::optiona
     }
     const absl::Status added = worker_->AddSummary(summary, global_step);
     if (!absl::IsUnavailable(added) && !absl::IsAborted(added)) return added;
-    // The other thread looks for the chief. Gives back a block that waits for Run, since it may be a dead chief's.
+    // The other thread looks for the chief. A block that waits for Run is given back, since it may be a dead chief's.
     MutexLock lock(&mutex_);
     state_.hold_until = options_.clock->Now();
     changed_.SignalAll();
@@ -313,7 +313,7 @@ absl::Status WorkerSession::Close() {
   // No further block can carry the stop.
   const absl::Status stopped = SendStop();
   {
-    // If the run is over, waits for the chief's answer that says how it ended.
+    // If the run is over, waits for the chief to report how it ended.
     MutexLock lock(&mutex_);
     const absl::Time deadline = options_.clock->Now() + kFarewellLimit;
     while (state_.over && !state_.ended && !options_.clock->WaitUntil(&changed_, &mutex_, deadline)) {
@@ -322,7 +322,7 @@ absl::Status WorkerSession::Close() {
   Leave();
   thread_->Join();
   MutexLock lock(&mutex_);
-  // Cancelled is the good result of leaving, unless the process was stopped.
+  // Cancelled is the normal result of leaving, unless the process was stopped.
   const bool left = absl::IsCancelled(*state_.ended) && (options_.stop == nullptr || !options_.stop->requested());
   return left ? stopped : *state_.ended;
 }

@@ -21,15 +21,15 @@
 
 namespace lockstep::train {
 
-// The session of a worker's process: each Run computes a block of slots. Its own thread holds the connection with the
-// chief, finds a restarted chief, and computes while Run waits. After a restart of the chief, one Run returns Aborted;
+// The session in a worker's process. Each Run computes a block of slots. A thread of the session connects to the chief,
+// finds a restarted chief, and computes while Run waits. After the chief has restarted, one Run returns Aborted, and
 // the next one continues.
 class WorkerSession : public Session, private BlockObserver {
  public:
-  // Returns when the chief has accepted this worker. Errors: InvalidArgument for a wrong master; Unavailable if there
-  // was no chief for max_wait; FailedPrecondition if the model or data are not the run's; Cancelled if the process was
-  // stopped; OutOfRange if the run is over. `machine` has the options that `options` does not set. Without a
-  // `connector`, the session connects over gRPC.
+  // Returns when the chief has accepted this worker. `machine` has the options that `options` does not set. Without a
+  // `connector`, the session connects over gRPC. Errors: InvalidArgument for a wrong master; Unavailable if there was
+  // no chief for max_wait; FailedPrecondition if the model or data differ from the run's; Cancelled if the process was
+  // stopped; OutOfRange if the run is over.
   static absl::StatusOr<std::unique_ptr<WorkerSession>> Open(SessionOptions options,
                                                              const TrainingWorker::Options& machine = {},
                                                              Connector* connector = nullptr);
@@ -49,43 +49,42 @@ class WorkerSession : public Session, private BlockObserver {
   absl::StatusOr<std::string> Save() override;
   absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sends the request with the next block, in the report of its first slot.
+  // Sends the request with the next block, in the report for its first slot.
   absl::Status RequestStop(const std::string& reason) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Close() override ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // The state that the caller and the computing thread share.
+  // The state shared by the caller and the computing thread.
   struct State {
     int streams = 0;               // streams opened so far
-    int sessions = 0;              // like streams, without those that continue the session before
+    int sessions = 0;              // like streams, but without those that continue the previous session
     int known_sessions = 0;        // sessions that the caller knows of
-    absl::optional<int64_t> step;  // the step of the block that waits for Run
-    // The time at which that block is given back, unless Run has begun. If absent, it is kept.
+    absl::optional<int64_t> step;  // the step of the block that is waiting for Run
+    // The time at which that block is given back unless Run has begun. If absent, the block is kept.
     absl::optional<absl::Time> hold_until;
     int asking = 0;                       // callers in NextStep, and in AddSummary while there is no chief
     bool running = false;                 // the caller is in Run
-    absl::optional<StepResult> computed;  // the block of this Run, until the verdict on it is known
+    absl::optional<StepResult> computed;  // this Run's block, until the verdict on it is known
     absl::optional<StepResult> result;
     absl::optional<int64_t> last_step;  // the global step that the last Run returned
-    // The reason to end the run when the update after `stop_step` is made, until it is over or the chief was asked for
-    // the end.
+    // The reason for ending the run at the update after `stop_step`. Absent once the run is over or the chief was asked
+    // to end it.
     absl::optional<std::string> stop;
     int64_t stop_step = 0;
     bool stop_travels = false;  // the last block carries the stop
-    bool leaving = false;       // no further blocks
+    bool leaving = false;       // no further blocks follow
     bool over = false;          // the chief says that the run is over
     absl::optional<absl::Status> ended;
   };
 
   explicit WorkerSession(SessionOptions options);
   absl::Status Start(TrainingWorker::Options worker, Connector* connector) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns why there is no block: the session was replaced, or was the last one.
+  // Returns why there is no block: the session was replaced, or it was the last one.
   absl::Status WhyNot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns true if a Run waits for a block and knows of this session.
+  // Returns true if a Run is waiting for a block and knows of this session.
   bool RunWaits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Leave() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Asks the chief for a pending end of the run, because a report may have failed to do so. Does nothing if none is
-  // pending.
+  // Asks the chief to end the run if an end is pending, because a report may have failed to carry the request.
   absl::Status SendStop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   void OnSession(bool goes_on) override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -100,7 +99,7 @@ class WorkerSession : public Session, private BlockObserver {
   std::unique_ptr<ChiefClient> client_;
   std::unique_ptr<TrainingWorker> worker_;
   std::unique_ptr<Thread> thread_;
-  // The op that Run has checked last. Only Run uses it.
+  // The op that Run checked last. Only Run uses it.
   const TrainOp* checked_op_ = nullptr;
   Mutex mutex_;
   CondVar changed_;

@@ -111,7 +111,7 @@ TEST_F(WorkerSessionTest, ASummaryIsWrittenAtTheStepThatIsGiven) {
   chief_->AllowThrough(StepMachine::kNoLimit);
   const int64_t step = worker_->Run(op_)->global_step;
   EXPECT_TRUE(worker_->AddSummary(Mine("after"), absl::nullopt).ok());
-  // A million bytes, which a report of a slot could not carry.
+  // A million bytes, too many for a slot's report.
   EXPECT_TRUE(worker_->AddSummary(Mine(std::string(1000000, 'x')), 1).ok());
   const absl::Status large = worker_->AddSummary(Mine(std::string(1 << 20, 'x')), 1);
   EXPECT_TRUE(absl::IsInvalidArgument(large)) << large;
@@ -128,7 +128,7 @@ TEST_F(WorkerSessionTest, ASummaryIsWrittenAtTheStepThatIsGiven) {
   EXPECT_THAT(events, Not(Contains("late 1")));
 }
 
-// Each change ends the streams of all workers, but their programs must not notice.
+// Each change ends the streams of all workers, but the workers' programs must not notice.
 TEST_F(WorkerSessionTest, WhatTheChiefSetsInterruptsNoRun) {
   std::thread computing([&] {
     while (true) {
@@ -160,7 +160,7 @@ class OneSlotTest : public WorkerSessionTest {
   OneSlotTest() : WorkerSessionTest(200, /*slots=*/1) {}
 };
 
-// With one slot in a step, most blocks of one of two workers are duplicates.
+// With one slot per step, most blocks of one of the two workers are duplicates.
 TEST_F(OneSlotTest, WritesSummariesOfDuplicateBlocks) {
   std::unique_ptr<Session> other = OpenSession(worker_options_).value();
   std::atomic<int64_t> accepted[2] = {{0}, {0}};
@@ -199,7 +199,7 @@ class LongWorkerSessionTest : public WorkerSessionTest {
 
   LongWorkerSessionTest() : WorkerSessionTest(100000000) {}
 
-  // Calls `change` between the steps of a run with two workers. Returns the number of blocks without a result, because
+  // Calls `change` between the steps of a run with two workers. Returns the number of blocks that got no result because
   // the session had ended.
   int64_t RunWithChanges(const std::function<absl::Status(int64_t step)>& change) {
     chief_->AllowThrough(0);
@@ -223,7 +223,7 @@ class LongWorkerSessionTest : public WorkerSessionTest {
       const absl::Status changed = change(step);
       EXPECT_TRUE(changed.ok()) << changed;
     }
-    // If a chief ends a session before the worker knows that its block was sent, Run returns the next one.
+    // If a chief ends a session before the worker knows that its block was sent, Run returns the next block.
     EXPECT_GE(blocks, kSteps / 2);
     EXPECT_TRUE(chief_->RequestStop("enough").ok());
     EXPECT_TRUE(chief_->Close().ok());

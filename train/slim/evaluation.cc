@@ -22,7 +22,7 @@ absl::Status CheckNumEvals(const EvaluateOptions& options) {
   return absl::InvalidArgumentError(absl::StrCat("num_evals: ", *options.num_evals, ", must be absent or more than 0"));
 }
 
-// Evaluates checkpoints of one run. Model and data are loaded with the first.
+// Evaluates checkpoints of one run. Loads the model and data with the first checkpoint.
 class Evaluator {
  public:
   Evaluator(std::string logdir, const EvaluateOptions& options) : logdir_(std::move(logdir)), options_(options) {}

@@ -21,49 +21,50 @@
 
 namespace lockstep::train::slim {
 
-// A checkpoint of a run, the global step at which it was made, and the metrics.
+// A checkpoint of a run, its global step and its metrics.
 using Evaluation = RunEvaluator::Evaluation;
 
-// The arguments of tf_slim.evaluation.evaluate_once, as far as they have a counterpart. Model and data come from the
-// run whose logdir has the checkpoint, except for `op`.
+// The arguments of tf_slim.evaluation.evaluate_once that have a counterpart. Except for `op`, the model and data come
+// from the run whose logdir has the checkpoint.
 struct EvaluateOptions {
-  // The number of batches of the run's size, from the split's first example on. If absent, the whole split.
+  // The number of batches to evaluate, starting at the split's first example. They have the run's batch size. If
+  // absent, the whole split is evaluated.
   absl::optional<int64_t> num_evals;
-  // If empty, the configuration's.
+  // If empty, the configuration's split.
   std::string split;
-  // Provides the model if the run's program has one of make_workload, or one that transform_model makes. Its
-  // configuration is ignored. If absent, the model is configured.
+  // Provides the model if the run's program makes it with make_workload or transform_model. Its configuration is
+  // ignored. If absent, the model comes from the run's configuration.
   absl::optional<TrainOp> op;
-  // The metrics' names. If empty, the configuration's.
+  // The names of the metrics. If empty, the configuration's.
   std::vector<std::string> eval_op;
-  // Default: each metric as a scalar. None: no summaries.
+  // Default: writes each metric as a scalar. None: writes no summaries.
   Choice<std::function<v1::Summary(const Evaluation& evaluation)>> summary_op;
-  // Called with each evaluation. If one returns an error, the evaluation ends with it.
+  // Called with each evaluation. The first error ends the evaluation and is returned.
   std::vector<std::function<absl::Status(const Evaluation& evaluation)>> hooks;
-  // Ends waits and evaluations with Cancelled. May be null. These three must outlive the call.
+  // Ends waits and evaluations with Cancelled. May be null. All three must outlive the call.
   StopSignal* stop = nullptr;
   Clock* clock = Clock::Real();
   FileSystem* fs = FileSystem::Real();
 };
 
-// Evaluates a checkpoint once, and writes its summaries at the checkpoint's global step to the events of `logdir`, if
-// that is not empty. Errors: InvalidArgument for a checkpoint that does not exist or belongs to no run, and for
-// num_evals below 1; those of RunEvaluator.
+// Evaluates a checkpoint once. Unless `logdir` is empty, writes the summaries to its events at the checkpoint's global
+// step. Errors: InvalidArgument for a checkpoint that does not exist or belongs to no run, and for num_evals below 1;
+// those of RunEvaluator.
 absl::StatusOr<Evaluation> EvaluateOnce(const std::string& checkpoint_path, const std::string& logdir,
                                         const EvaluateOptions& options = {});
 
 // The arguments of tf_slim.evaluation.evaluation_loop.
 struct EvaluationLoopOptions : EvaluateOptions {
-  // Evaluations begin at least this far apart.
+  // The minimum time between the starts of two evaluations.
   absl::Duration eval_interval_secs = absl::Seconds(60);
   absl::optional<int64_t> max_number_of_evaluations;
-  // CheckpointsIteratorOptions.
+  // See CheckpointsIteratorOptions.
   absl::Duration timeout = absl::InfiniteDuration();
   std::function<bool()> timeout_fn;
 };
 
-// Evaluates the checkpoints of a run as they appear. Skips one that is removed before it is read. Returns the last
-// evaluation; nullopt if there was none. Errors: those of EvaluateOnce; Cancelled if `stop` ended the wait.
+// Evaluates the checkpoints of a run as they appear. Skips a checkpoint that is removed before it is read. Returns the
+// last evaluation, or nullopt if there was none. Errors: those of EvaluateOnce; Cancelled if `stop` ended the wait.
 absl::StatusOr<absl::optional<Evaluation>> EvaluationLoop(const std::string& checkpoint_dir, const std::string& logdir,
                                                           const EvaluationLoopOptions& options = {});
 

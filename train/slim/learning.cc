@@ -24,7 +24,7 @@ absl::Status Wrong(absl::string_view argument, absl::string_view why) {
   return absl::InvalidArgumentError(absl::StrCat(argument, ": ", why));
 }
 
-// Checks the arguments in the original's order.
+// Checks the arguments in tf_slim's order.
 absl::Status CheckArguments(const TrainOp& train_op, const std::string& logdir, const TrainOptions& options) {
   if (!train_op.spec.has_model() && !train_op.make_workload) {
     return Wrong("train_op", "is empty; slim::CreateTrainOp makes one");
@@ -75,8 +75,8 @@ absl::Status CheckArguments(const TrainOp& train_op, const std::string& logdir, 
   return absl::OkStatus();
 }
 
-// Makes the run end at `number_of_steps`. The original checks the step only after a step, so one_more_step lets a run
-// that ended well there or later take one more; a chief that was killed meanwhile reaches the same step.
+// Makes the run end at `number_of_steps`. Because tf_slim checks the step only after a step, one_more_step lets a run
+// that ended successfully there or later take one more step. A chief that is killed meanwhile reaches the same step.
 absl::Status SetSteps(int64_t number_of_steps, const TrainOptions& options, const std::string& logdir,
                       config::v1::TrainingConfig* training) {
   training->clear_additional_steps();
@@ -93,7 +93,7 @@ absl::Status SetSteps(int64_t number_of_steps, const TrainOptions& options, cons
   return absl::OkStatus();
 }
 
-// Returns the names of the functions that decide about the weights; empty if there are none.
+// Returns the names of the functions that influence the weights, or "" if there are none.
 std::string NameOfProgram(const TrainOptions& options) {
   std::vector<absl::string_view> functions;
   if (options.train_step_fn) functions.push_back("train_step_fn");
@@ -108,7 +108,7 @@ absl::Status SetSessionConfig(const TrainOp& train_op, const config::v1::Cluster
   config::v1::RunSpec spec = train_op.spec;
   spec.mutable_cluster()->MergeFrom(config);
   ASSIGN_OR_RETURN(session->op, train_op.WithSpec(std::move(spec)));
-  // Applies to this process, whatever the chief's configuration says.
+  // Applies to this process, whatever the chief's configuration is.
   if (config.compute_threads() > 0) session->compute_threads = static_cast<int>(config.compute_threads());
   SetChiefWait(config, session);
   return absl::OkStatus();
@@ -124,7 +124,7 @@ absl::Status SetPolicy(const std::vector<SyncReplicas>& sync_optimizer, config::
   training->set_replicas_to_aggregate(sync.replicas_to_aggregate);
   if (training->has_first_arrivals()) {
     auto* const policy = training->mutable_first_arrivals();
-    // The defaults are the number of replicas. CreateTrainOp has filled in the configured one.
+    // The defaults are the number of replicas, and CreateTrainOp has filled in the configured number.
     if (policy->total_replicas() == configured) policy->set_total_replicas(sync.replicas_to_aggregate);
     if (policy->initial_tokens() == configured) policy->set_initial_tokens(sync.replicas_to_aggregate);
     if (sync.total_num_replicas) policy->set_total_replicas(*sync.total_num_replicas);
@@ -189,7 +189,8 @@ TrainStepKwargs DefaultKwargs(const std::string& logdir, const TrainOptions& opt
   return kwargs;
 }
 
-// The state of one call of Train, after its arguments are checked. Life: Begin, Opener, Follow, Run for each session.
+// The state of a call to Train whose arguments have been checked. Life cycle: Begin, Opener, Follow, Run for each
+// session.
 class Loop {
  public:
   Loop(const TrainOp& train_op, const std::string& logdir, const TrainOptions& options)
@@ -200,7 +201,7 @@ class Loop {
         kwargs_(options.train_step_kwargs.value_or(DefaultKwargs(logdir, options))),
         step_function_(&kwargs_) {}
 
-  // Calls Begin of the hooks.
+  // Calls Begin on the hooks.
   absl::Status Begin() {
     if (options_.session.is_chief && options_.trace_every_n_steps) {
       traced_steps_ = std::make_unique<TracedSteps>(*options_.trace_every_n_steps);
@@ -214,7 +215,7 @@ class Loop {
     return absl::OkStatus();
   }
 
-  // Returns the function that opens the loop's sessions. This must outlive them.
+  // Returns the function that opens the loop's sessions. This object must outlive them.
   SessionOpener Opener() {
     return [this](const SessionOptions& session) -> absl::StatusOr<HeldSession> {
       ASSIGN_OR_RETURN(HeldSession held, options_.open(session));
@@ -251,7 +252,7 @@ class Loop {
     const absl::Status status = Steps(used);
     if (!status.ok() && !absl::IsOutOfRange(status)) return status;
     LOG_IF(INFO, !status.ok()) << "Caught OutOfRangeError. Stopping Training. " << status.message();
-    // Records a hook's stop with its reason, whatever the step function returned.
+    // Records a hook's stop and its reason, whatever the step function returned.
     if (session_->stop_requested() || options_.one_more_step) RETURN_IF_ERROR(session_->KeepStates());
     if (logdir_.empty()) return absl::OkStatus();
     LOG(INFO) << "Finished training! Saving model to disk.";
@@ -263,7 +264,7 @@ class Loop {
  private:
   absl::Status Steps(Session& session) {
     const TrainStepFn step = options_.train_step_fn ? options_.train_step_fn : TrainStepFn(TrainStep);
-    // Starts before the step function, which may need its state.
+    // Starts the session first, because the step function may need its restored state.
     if (gates_) RETURN_IF_ERROR(session_->Start());
     absl::Time next_save = kwargs_.clock->Now();
     while (!supervisor_->ShouldStop()) {
@@ -273,7 +274,7 @@ class Loop {
       }
       ASSIGN_OR_RETURN(const TrainStepResult result, step(session, train_op_, kwargs_));
       total_loss_ = result.total_loss;
-      // A chief that continues from here, before the end is recorded or after it, repeats the call that stops. With
+      // A chief that continues from here, before or after the end is recorded, repeats the call that stops. With
       // one_more_step, it takes the next step.
       if (!result.should_stop || session_->stop_requested() || options_.one_more_step) {
         RETURN_IF_ERROR(session_->KeepStates());
@@ -301,12 +302,12 @@ class Loop {
   // The chief's logdir.
   const std::string logdir_;
   const TrainOptions& options_;
-  // True if the program's own code decides between two steps.
+  // True if the program's own code makes decisions between two steps.
   const bool gates_;
   TrainStepKwargs kwargs_;
   StepFunctionState step_function_;
   std::unique_ptr<TracedSteps> traced_steps_;
-  // The options of each session.
+  // The options for each session.
   LoopSession::Options looped_;
   Supervisor* supervisor_ = nullptr;
   // The newest session.

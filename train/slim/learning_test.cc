@@ -1,4 +1,4 @@
-// Tests Train with sessions in memory: the calls of each function, their arguments and their order.
+// Tests the calls that Train makes to each function, their arguments and their order, with sessions in memory.
 #include "lockstep/train/slim/learning.h"
 
 #include <atomic>
@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-// Collects the loop's log lines, without the times.
+// Collects the loop's log lines without the timestamps.
 class LoopLog : public google::LogSink {
  public:
   LoopLog() { google::AddLogSink(this); }

@@ -53,8 +53,8 @@ class StepFunctionState : public Hook {
 class LoopSession : public SessionDecorator {
  public:
   struct Options {
-    // If true, no step begins before the loop's next Run, so that the loop can stop, read and assign at exact steps. A
-    // chief that continues from a checkpoint shows the loop each step for which KeepStates was not called.
+    // If true, no step begins before the loop's next Run, so that the loop can stop, read and assign at exact steps. On
+    // a chief that continues from a checkpoint, Run returns each step again for which KeepStates was not called.
     bool gate_loop = false;
     // See HookedSession::Options.
     std::vector<Hook*> hooks;

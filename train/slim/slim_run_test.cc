@@ -1,4 +1,4 @@
-// slim's Train, CreateTrainOp and evaluation over real chiefs, in this process.
+// Tests slim's Train, CreateTrainOp and evaluation with real chiefs in this process.
 #include <algorithm>
 #include <any>
 #include <atomic>
@@ -64,7 +64,7 @@ constexpr char kBatchNorm[] = R"(
 )";
 constexpr char kSgd[] = "sgd {} learning_rate { initial: 1 }";
 
-// Watches the log for a chief that says that it stays after the end.
+// Watches the log for a chief's message that it lingers after the end.
 class LingerLog : public google::LogSink {
  public:
   LingerLog() { google::AddLogSink(this); }
@@ -99,7 +99,7 @@ class SlimRunTest : public ::testing::Test {
     options_.save_summaries_secs = absl::ZeroDuration();
   }
 
-  // Runs `op` until `steps` in `logdir` and returns the last loss.
+  // Runs `op` in `logdir` until `steps`, and returns the last loss.
   absl::StatusOr<double> Run(const TrainOp& op, int64_t steps, const std::string& logdir = "run") {
     options_.number_of_steps = steps;
     ASSIGN_OR_RETURN(const absl::optional<double> loss, Train(op, logdir, options_));
@@ -133,7 +133,7 @@ class SlimRunTest : public ::testing::Test {
     }
     return found;
   }
-  // Returns events such as "START 0" and "loss 1", in the order of the files.
+  // Returns events such as "START 0" and "loss 1" in the order of the files.
   std::vector<std::string> EventsIn(const std::string& logdir) {
     std::vector<std::string> events;
     const std::vector<std::string> names = fs_.ListDirectory(logdir).value();
@@ -156,7 +156,7 @@ TEST_F(SlimRunTest, LearnsAndSavesTheLastStep) {
   EXPECT_THAT(CheckpointsIn("run"), Contains("model.ckpt-300"));
 }
 
-// The first script of tf_slim.learning: predictions of a model, their log loss, a momentum optimizer.
+// The first script in tf_slim.learning: a model's predictions, their log loss, and a momentum optimizer.
 TEST_F(SlimRunTest, LogLossOfSigmoidsIsThatOfTheirLogits) {
   constexpr char kMomentum[] = "momentum { momentum: 0.9 } learning_rate { initial: 0.1 }";
   config::v1::RunSpec model = MakeOp(R"(model { layer { name: "predictions" dense { units: 1 activation: SIGMOID } }
@@ -201,7 +201,7 @@ TEST_F(SlimRunTest, ResumesAndTakesAtLeastOneStep) {
     EXPECT_LT(*loss, 0.015);
     EXPECT_THAT(CheckpointsIn("run"), Contains(absl::StrCat("model.ckpt-", steps)));
   }
-  // The original checks the step only after a step.
+  // As in tf_slim, the step is checked only after a step.
   EXPECT_TRUE(Run(op, 305).ok());
   EXPECT_THAT(CheckpointsIn("run"), Contains("model.ckpt-306"));
   EXPECT_TRUE(Run(op, 2).ok());
@@ -228,7 +228,7 @@ TEST_F(SlimRunTest, AChiefThatWasKilledComesToTheSameStep) {
   EXPECT_EQ(CheckpointsIn("run").size(), 3u);
 }
 
-// A program may be restarted because its evaluation after the training failed.
+// A program may be restarted because its evaluation failed after training.
 TEST_F(SlimRunTest, ARestartedProgramGetsTheSameWeights) {
   const TrainOp op = *MakeOp(kLogistic);
   ASSERT_TRUE(Run(op, 3).ok());
@@ -240,7 +240,7 @@ TEST_F(SlimRunTest, ARestartedProgramGetsTheSameWeights) {
   EXPECT_EQ(DigestOf(3), digest);
 }
 
-// The session's state may be of a step before the checkpoint's, since a hook may lag.
+// Because a hook may lag, the session's state may belong to an earlier step than the checkpoint.
 TEST_F(SlimRunTest, ReturnsTheLossOfItsOwnLastStep) {
   const TrainOp op = *MakeOp(kLogistic);
   options_.trace_every_n_steps = 1000;
@@ -319,7 +319,8 @@ TEST_F(SlimRunTest, RunsTheUpdateOpsThatAreNamed) {
   EXPECT_NE(ValueOf("bn/moving_mean", 10, "mean"), ValueOf("bn/moving_mean", 10, "none"));
   EXPECT_THAT(ValueOf("bn/moving_variance", 10, "mean"), ElementsAre(1, 1, 1, 1));
   EXPECT_NE(ValueOf("bn/moving_variance", 10, "all"), ValueOf("bn/moving_variance", 10, "none"));
-  // With a decay of 0.1, ten steps on one batch reach its mean: another ten change nothing.
+  // With a decay of 0.1, the moving mean of ten steps on one batch reaches the batch's mean. Ten more steps change
+  // nothing.
   ASSERT_TRUE(Run(*MakeOp(kBatchNorm, {}, still), 20, "all").ok());
   const std::vector<float> ten = ValueOf("bn/moving_mean", 10, "all"), twenty = ValueOf("bn/moving_mean", 20, "all");
   ASSERT_EQ(ten.size(), 4u);
@@ -355,7 +356,7 @@ TEST_F(SlimRunTest, SummariesOfGradientsDoNotChangeTheWeights) {
   }
 }
 
-// Setting two limits of a norm loses neither.
+// If two limits are set for a norm, both apply.
 TEST_F(SlimRunTest, TheSmallerLimitOfANormHolds) {
   CreateTrainOpOptions loose, tight;
   loose.clip_gradient_norm = 4;
@@ -410,7 +411,7 @@ TEST_F(SlimRunTest, TransformsHaveTheSameBitsAnywhere) {
                           "logits/kernel/gradient_norm 21", "logits/bias/gradient 21", "logits/bias/gradient_norm 21"));
 }
 
-// The histograms of 60 variables in one step have more than 64 KiB.
+// The histograms of 60 variables in one step exceed 64 KiB.
 TEST_F(SlimRunTest, SummariesOfAllGradientsAreWritten) {
   std::string model = "model {";
   for (int i = 0; i < 29; ++i) {
@@ -445,7 +446,7 @@ TEST_F(SlimRunTest, SummariesOfGradientsObeyTheSwitches) {
   EXPECT_EQ(gradients_in("default"), 4);
 }
 
-// A clip of the optimizer comes after everything that the train_op does, and the norm shows what is applied.
+// The optimizer's clip comes after all transforms of the train_op, and the norm shows the applied gradient.
 TEST_F(SlimRunTest, GradientSummariesShowTheAppliedOnes) {
   CreateTrainOpOptions summarized;
   summarized.summarize_gradients = true;
@@ -479,7 +480,7 @@ TEST_F(SlimRunTest, TheChiefsScalarsAreWrittenWithTheirPeriod) {
     }
     const std::vector<std::string> periods = {absl::StrCat(tag, " 4"), absl::StrCat(tag, " 8")};
     EXPECT_THAT(found, ::testing::IsSupersetOf(periods));
-    // While a step is computed, it is not known to be the last: it may have no norms.
+    // A step is not known to be the last one while it is computed, so it may have no norms.
     const bool measured = absl::StartsWith(tag, "global_norm") || absl::StartsWith(tag, "update_ratio");
     EXPECT_THAT(found, ::testing::SizeIs(::testing::AllOf(::testing::Ge(measured ? 2 : 3), ::testing::Le(3))));
   }
@@ -652,10 +653,10 @@ TEST_F(SlimRunTest, AStopOfTheKwargsIsExact) {
   }
 }
 
-// Counts evaluations in `extra`, changes the bias at each, and stops after the third.
+// Counts evaluations in `extra`, changes the bias at each one, and stops after the third.
 class Evaluating {
  public:
-  // Imitates a kill of the program after it has taken step `killed_at`, before or after the evaluation.
+  // Imitates a kill of the program after step `killed_at`, before or after the evaluation.
   explicit Evaluating(int64_t killed_at = -1, bool after = false) : killed_at_(killed_at), after_(after) {}
 
   absl::StatusOr<TrainStepResult> operator()(Session& session, const TrainOp& op, TrainStepKwargs& kwargs) const {
@@ -716,7 +717,7 @@ TEST_F(SlimRunTest, TheStateOfAStepFunctionSurvivesTheChief) {
   }
 }
 
-// A hook that stops at a step.
+// Stops at a step.
 class StopAt : public Hook {
  public:
   explicit StopAt(int64_t step) : step_(step) {}
@@ -736,7 +737,7 @@ class StopAt : public Hook {
   int ends_ = 0;
 };
 
-// Fails at the end of the loop, like a program that is killed before the end is recorded.
+// Fails at the end of the loop, as if the program were killed before the end is recorded.
 class FailingEnd : public Hook {
  public:
   std::string name() const override { return "FailingEnd"; }
@@ -846,7 +847,7 @@ TEST_F(SlimRunTest, AnUnfinishedRunKeepsItsFunctions) {
   narrow.variables_to_train = {{"logits/bias"}};
   EXPECT_THAT(refusal(*MakeOp(kLogistic, narrow)),
               AllOf(HasSubstr("variables[0].trainable"), HasSubstr("others may be trained")));
-  // The init_fn would never be called again.
+  // The init_fn would not be called again.
   options_.init_fn = nullptr;
   ASSERT_TRUE(Run(op, 5).ok());
 }
@@ -987,7 +988,7 @@ TEST_F(SlimRunTest, EvaluatesACheckpointOnce) {
   EXPECT_THAT(std::string(EvaluateOnce("run/model.ckpt-5", "", options).status().message()), HasSubstr("num_evals: 0"));
 }
 
-// Returns `op` with a model of make_workload in place of the configured one.
+// Returns `op` with a model from make_workload instead of the configured one.
 TrainOp WithModelOf(const TrainOp& other, TrainOp op) {
   op.make_workload = [model = other.spec.model()](config::v1::RunSpec spec) {
     *spec.mutable_model() = model;
@@ -1183,7 +1184,7 @@ TEST_F(SlimRunTest, TheNewerTrainTakesItsOptions) {
   EXPECT_EQ(stop.ends(), 1) << "it is the chief's alone";
 }
 
-// The session options of Program reach the chief, whatever op the call is given.
+// The session options of Program reach the chief, whatever op is passed to the call.
 TEST_F(SlimRunTest, BothTrainsKeepTheLingerOfTheSession) {
   const auto op = MakeOp(kLogistic);
   ASSERT_TRUE(op.ok()) << op.status();

@@ -13,16 +13,16 @@
 
 namespace lockstep::train::slim::training {
 
-// The arguments of tf_slim.training.train (tf.contrib.training.train), by their names.
+// The arguments of tf_slim.training.train (tf.contrib.training.train), with the same names.
 struct TrainOptions {
-  // master, is_chief and the options of `config`. Its op and logdir are arguments of Train.
+  // Contains master, is_chief and the options of `config`. Its op and logdir are arguments of Train.
   SessionOptions session;
   Scaffold scaffold;
   // They must outlive the call. chief_only_hooks come first.
   std::vector<Hook*> hooks;
   std::vector<Hook*> chief_only_hooks;
-  // Default: checkpoint.every_seconds of the configuration, 600 s unless it is set. None and 0: the chief saves only
-  // when a run begins and ends, and every checkpoint.every_steps of the configuration.
+  // Default: checkpoint.every_seconds of the configuration, or 600 s if that is not set. None and 0: the chief saves
+  // only when a run begins and ends, and every checkpoint.every_steps of the configuration.
   Choice<absl::Duration> save_checkpoint_secs;
   // None and 0: no summaries.
   Choice<int64_t> save_summaries_steps = int64_t{100};
@@ -30,9 +30,9 @@ struct TrainOptions {
   SessionOpener open = OpenHeldSession;
 };
 
-// Runs the train_op in a MonitoredTrainingSession until a hook stops, the run is over or the input ends. Returns the
-// last loss; nullopt if no step ran. Errors: InvalidArgument on a chief without a logdir, unless neither checkpoints
-// nor summaries are asked for; those of MonitoredSession.
+// Runs the train_op in a MonitoredTrainingSession until a hook requests a stop, the run is over or the input ends.
+// Returns the last loss, or nullopt if no step ran. Errors: InvalidArgument on a chief without a logdir, unless neither
+// checkpoints nor summaries are requested; those of MonitoredSession.
 absl::StatusOr<absl::optional<double>> Train(const TrainOp& train_op, const std::string& logdir,
                                              TrainOptions options = {});
 

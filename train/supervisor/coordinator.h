@@ -66,7 +66,7 @@ class Coordinator {
   struct JoinOptions {
     // The maximum time that threads may continue after the stop was requested.
     absl::Duration grace = absl::Seconds(120);
-    // If true, threads still running after that are logged instead of reported.
+    // If true, threads that outlast `grace` are logged instead of reported.
     bool ignore_live_threads = false;
   };
   // Waits without a time limit until the threads currently in the group have ended or a stop is requested, then at most

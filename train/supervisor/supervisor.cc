@@ -14,7 +14,7 @@
 namespace lockstep::train {
 
 // A session that remembers the result of its last Run, and may hold the run between two Runs. The thread that runs the
-// body must create and start it. Owns the session. Thread-safety: that of Session.
+// body must create and start it. Owns the session. Has the same thread safety as Session.
 class SupervisedSession : public SessionDecorator {
  public:
   explicit SupervisedSession(HeldSession held) : SessionDecorator(held.session.get()), held_(std::move(held)) {
@@ -44,7 +44,7 @@ class SupervisedSession : public SessionDecorator {
 
   absl::StatusOr<StepResult> Run(const TrainOp& op) override ABSL_LOCKS_EXCLUDED(mutex_) {
     {
-      // Under the lock, so that a Run of another thread does not hold the run again after AllowWithoutRuns.
+      // Takes the lock, so that another thread's Run cannot hold the run again after AllowWithoutRuns.
       MutexLock lock(&mutex_);
       if (held_at_) held_.gate->AllowThrough(*held_at_);
     }
@@ -72,9 +72,9 @@ class SupervisedSession : public SessionDecorator {
   const HeldSession held_;
   mutable Mutex mutex_;
   absl::optional<StepResult> last_ ABSL_GUARDED_BY(mutex_);
-  // The step at which the run waits for the next Run; nullopt if it does not wait.
+  // The step at which the run waits for the next Run. Absent if it does not wait.
   absl::optional<int64_t> held_at_ ABSL_GUARDED_BY(mutex_);
-  // The newest session that the thread has created, whose body it runs.
+  // The newest session created by the thread, which runs its body.
   static thread_local const SupervisedSession* of_this_thread_;
 };
 
@@ -119,8 +119,8 @@ void ClearForWorker(SupervisorOptions* options) {
   options->save_model_period = absl::ZeroDuration();
 }
 
-// Clears the chief's logdir if there is no saver. Returns the writer of the events there, which receives the chief's
-// summaries; null if there is a saver, or no events.
+// Clears the chief's logdir if there is no saver. In that case, returns the writer for events there, which receives the
+// chief's summaries. Returns null if there is a saver or no events are written.
 absl::StatusOr<std::shared_ptr<EventWriter>> OpenEventsAlone(SupervisorOptions* options) {
   SessionOptions& session = options->session;
   std::shared_ptr<EventWriter> events;
@@ -141,7 +141,7 @@ absl::StatusOr<std::shared_ptr<EventWriter>> OpenEventsAlone(SupervisorOptions* 
   return events;
 }
 
-// Sets which summaries the chief writes in addition to the services', and where.
+// Sets where the chief writes summaries, and which ones it writes in addition to those of the services.
 void SetSummaries(SupervisorOptions* options) {
   SessionOptions& session = options->session;
   if (!options->summary_writer.is_default()) {
@@ -174,7 +174,7 @@ Coordinator::Options CoordinatorOptions(const SupervisorOptions& options) {
   return coordinator;
 }
 
-// Writes the loss of the last Run, once.
+// Writes the loss of the last Run unless it has already been written.
 absl::Status WriteLoss(SupervisedSession* session, int64_t* written) {
   const absl::optional<StepResult> last = session->last();
   if (!last || last->global_step == *written) return absl::OkStatus();
@@ -228,7 +228,7 @@ void Supervisor::SetSession(std::shared_ptr<SupervisedSession> session) {
     services_started_ = false;
   }
   const bool ended = session != nullptr;
-  session.reset();  // Without the lock, because the chief may save.
+  session.reset();  // not locked, because the chief may save
   if (ended && events_ != nullptr) events_->WriteSessionLog(v1::SessionLog::STOP, 0);
 }
 
@@ -365,7 +365,7 @@ absl::Status Supervisor::StartSaver(const std::shared_ptr<SupervisedSession>& se
 }
 
 absl::Status Supervisor::Stop(bool ignore_live_threads, std::vector<std::function<void()>> joins) {
-  coordinator_.RequestStop().IgnoreError();  // No reason, no error.
+  coordinator_.RequestStop().IgnoreError();  // Without a reason, it returns no error.
   for (size_t i = 0; i < joins.size(); ++i) {
     coordinator_.StartThread(absl::StrCat("joined-", i), [join = std::move(joins[i])] {
       join();
@@ -396,18 +396,19 @@ absl::Status Supervisor::RunOnce(const std::function<absl::Status(Session&)>& bo
   const absl::StatusOr<Session*> prepared = PrepareOrWaitForSession(prepare);
   absl::Status status = prepared.status();
   if (status.ok()) status = CatchExceptions([&] { return body(**prepared); });
-  // After Stop, an error would be lost.
+  // An error reported after Stop would be lost.
   coordinator_.RequestStop(status).IgnoreError();
   const absl::Status stopped = Stop(prepare.ignore_live_threads);
   const bool told_to_stop = options_.session.stop != nullptr && options_.session.stop->requested();
   const std::shared_ptr<SupervisedSession> open = session();
   if (open != nullptr && open->last()) recovery_.OnProgress();
   if (open == nullptr && stopped.ok()) {
-    // After an earlier stop, the coordinator takes this error for a consequence of the stop, but it is no good end.
+    // After an earlier stop, the coordinator treats this error as a consequence of the stop, but the run has not ended
+    // well.
     return absl::IsOutOfRange(prepared.status()) ? absl::OkStatus() : prepared.status();
   }
   if (!stopped.ok()) {
-    // The end of a stopped chief tells if its last step is saved, or even if the run is over.
+    // Close on a stopped chief reports whether its last step was saved, or even that the run is over.
     const bool tells = absl::IsCancelled(stopped) && told_to_stop && is_chief() && open != nullptr;
     const absl::Status closed = tells ? open->Close() : stopped;
     if (!tells && open != nullptr) *saved = open->Stop();
@@ -415,7 +416,7 @@ absl::Status Supervisor::RunOnce(const std::function<absl::Status(Session&)>& bo
     return closed;
   }
   RETURN_IF_ERROR(CloseSession());
-  // A chief that closed successfully has ended the run, whatever requested the end; a worker has only left it.
+  // A chief that has closed successfully has ended the run, whatever requested the end. A worker has only left it.
   return told_to_stop && !is_chief() ? absl::CancelledError("the process was told to stop") : absl::OkStatus();
 }
 
@@ -436,7 +437,7 @@ void Supervisor::WaitForStop() {
 
 absl::Status Supervisor::StopOnError(const std::function<absl::Status()>& function) {
   const absl::Status status = CatchExceptions(function);
-  if (!status.ok()) coordinator_.RequestStop(status).IgnoreError();  // It is returned.
+  if (!status.ok()) coordinator_.RequestStop(status).IgnoreError();  // The error is returned.
   return status;
 }
 

@@ -1,4 +1,4 @@
-// The cases SUP-* come from the original's Supervisor; F-* are its flaws that are fixed here.
+// The cases SUP-* come from TensorFlow's Supervisor. The cases F-* are its flaws that are fixed here.
 #include "lockstep/train/supervisor/supervisor.h"
 
 #include <atomic>
@@ -56,7 +56,7 @@ class SupervisorTest : public ::testing::Test {
     run.total_steps = total_steps;
     return run;
   }
-  // Runs until an error.
+  // Runs until an error occurs.
   absl::Status RunOn(Session& session) {
     while (true) RETURN_IF_ERROR(session.Run(TrainOp()).status());
   }
@@ -399,7 +399,7 @@ TEST_F(SupervisorTest, MakesTheLocalStateOfEverySessionOnWorkersToo) {
   EXPECT_EQ(made, 3);
 }
 
-// SUP-19: each process makes its own once the variables have values.
+// SUP-19: each process makes its own state once the variables have values.
 TEST_F(SupervisorTest, MakesTheLocalStateFromTheVariables) {
   float local = -1;
   options_.ready_for_local_init = UninitializedVariables;
@@ -519,7 +519,7 @@ TEST_F(SupervisorTest, LeavesTheTimerOfCheckpointsToTheChief) {
   EXPECT_EQ(opener_.asked(2).op.spec.checkpoint().every_seconds(), 45) << "as configured";
 }
 
-// SUP-32: the fixture's period is 0.
+// SUP-32. The fixture's summary period is 0, so only the saver's thread waits.
 TEST_F(SupervisorTest, ASaverSavesWithThePeriodOfTheModel) {
   MemoryFileSystem fs;
   ASSERT_TRUE(fs.CreateDirectory("run").ok());
@@ -549,7 +549,7 @@ TEST_F(SupervisorTest, ASaverSavesWithThePeriodOfTheModel) {
   EXPECT_THAT(ErrorOfCreate(), HasSubstr("saver: is given, but there is no logdir"));
 }
 
-// Notes the names of the threads that it starts.
+// Records the names of the threads that it starts.
 class NotingExecutor : public Executor {
  public:
   const std::vector<std::string>& names() const { return names_; }
@@ -669,7 +669,7 @@ TEST_F(SupervisorTest, UsesTheGivenSessionManager) {
   EXPECT_TRUE(Create()->PrepareOrWaitForSession().ok());
 }
 
-// Refuses a chief whose logdir has no checkpoint.
+// Rejects a chief whose logdir has no checkpoint.
 class ResumingManager : public SessionManager {
  public:
   explicit ResumingManager(Options options) : SessionManager(std::move(options)) {}
@@ -799,7 +799,7 @@ TEST_F(SupervisorTest, StopsWhenTheProcessIsToldTo) {
   EXPECT_THAT(opener_.last().acts(), ElementsAre("close"));
 }
 
-// 143 would say that the last step is saved.
+// Exit code 143 would mean that the last step was saved.
 TEST_F(SupervisorTest, AStopInARecoverySaysThatTheLastStepIsNotSaved) {
   Supervisor::PrepareOptions prepare;
   prepare.recover = true;

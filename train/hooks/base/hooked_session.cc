@@ -23,20 +23,20 @@ absl::Status Named(const Hook& hook, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("hook ", hook.name(), ": ", status.message()));
 }
 
-// Calls a function of the hook. Its error or exception names the hook.
+// Calls a function of the hook. Adds the hook's name to its error or exception.
 absl::Status Call(const Hook& hook, absl::FunctionRef<absl::Status()> function) {
   return Named(hook, CatchExceptions(function));
 }
 
-// As Call, but before the first run, where OutOfRange is an error.
+// Like Call, but for calls before the first run, where OutOfRange is an error.
 absl::Status Prepare(const Hook& hook, absl::FunctionRef<absl::Status()> function) {
   return RejectOutOfRange(Call(hook, function));
 }
 
-// The limit for the states of all hooks together, which a checkpoint holds in one protobuf message.
+// The maximum size of the states of all hooks together. A checkpoint holds them in one protobuf message.
 constexpr size_t kMaxStateBytes = size_t{1} << 30;
 
-// Ignores Unknown: whether the end is on record may be known only after the run has ended, and Close returns that.
+// Ignores Unknown. Whether the end was recorded may become known only after the run has ended; Close then returns that.
 absl::Status Ended(absl::Status status) { return absl::IsUnknown(status) ? absl::OkStatus() : status; }
 
 std::vector<Hook*> PartsOf(absl::Span<Hook* const> hooks) {
@@ -86,8 +86,8 @@ absl::Status HookedSession::Start() {
   if (options_.gate != nullptr) restored = options_.gate->restored();
   if (restored.hook_size() > 0) {
     RETURN_IF_ERROR(RestoreStates(restored));
-    // The states may be some steps older than the end of a run. Without any state, a run that is over shows nothing
-    // again.
+    // The states may be some steps older than the end of the run. If a run is over and has no states, the hooks see
+    // none of its steps again.
     const bool keeps = absl::c_any_of(restored.hook(), [](const auto& hook) { return !hook.state().empty(); });
     const bool shows = keeps || !base_->ShouldStop();
     ASSIGN_OR_RETURN(step_, shows ? absl::StatusOr<int64_t>(restored.step()) : base_->GlobalStep());
@@ -100,7 +100,7 @@ absl::Status HookedSession::Start() {
   }
   for (Hook* hook : options_.hooks) {
     const absl::Status created = Call(*hook, [&] { return hook->AfterCreateSession(outside_); });
-    // If the run is over, the session reports that to hooks as OutOfRange.
+    // If the run is over, the session reports OutOfRange to hooks.
     RETURN_IF_ERROR(base_->ShouldStop() ? created : RejectOutOfRange(created));
   }
   if (options_.gate == nullptr) return absl::OkStatus();
@@ -178,7 +178,7 @@ absl::Status HookedSession::ResetStates() {
 absl::StatusOr<std::vector<v1::SessionState::Hook>> HookedSession::States() const {
   std::vector<v1::SessionState::Hook> states;
   size_t bytes = 0;
-  // By name: true if a hook of that name keeps a state.
+  // Maps the name of a hook to true if a hook with that name keeps a state.
   std::map<std::string, bool> keeps;
   for (const Hook* part : PartsOf(options_.hooks)) {
     v1::SessionState::Hook entry;
@@ -344,7 +344,7 @@ absl::StatusOr<StepResult> HookedSession::RunWithoutHooks(const TrainOp& op) {
 absl::StatusOr<StepResult> HookedSession::Run(const TrainOp& op) {
   RETURN_IF_ERROR(CheckRun());
   if (options_.gate == nullptr) {
-    // A worker's hooks see the block that it holds, and their requests to the session are sent with it.
+    // A worker's hooks see the block that the worker holds, and their requests to the session are sent with it.
     const absl::StatusOr<int64_t> step = base_->NextStep();
     if (!step.ok()) {
       SetLoopStatus(step.status());
@@ -384,11 +384,11 @@ absl::Status HookedSession::Close() {
   if (closed_) return absl::FailedPreconditionError("Close of a session that is closed already");
   closed_ = true;
   if (base_closed_) return failure_;
-  // A loop that calls ShouldStop does not see the reason.
+  // A loop that only calls ShouldStop has not seen why the run failed.
   if (options_.gate != nullptr) SetLoopStatus(options_.gate->failure());
   const absl::Status ended = failure_.ok() ? CallEnd() : absl::OkStatus();
   SetLoopStatus(ended);
-  // If the process was asked to stop, Close of a chief's session reports whether the last step is saved.
+  // If the process was asked to stop, Close on a chief's session reports whether the last step was saved.
   if (base_->is_chief() && !failure_.ok() && !absl::IsCancelled(failure_)) {
     LeaveAfterError();
     return failure_;

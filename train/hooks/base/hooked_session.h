@@ -19,62 +19,60 @@
 
 namespace lockstep::train {
 
-// Calls Begin of each hook, in order: once in a program's life, before there is a session. Stops at the first error,
-// which names the hook, and returns it.
+// Calls Begin on each hook, in order. Called once in a program's life, before there is a session. Stops at the first
+// error, which names the hook, and returns it.
 absl::Status BeginHooks(absl::Span<Hook* const> hooks);
 
-// Returns the states of the hooks' parts, in order. After BeginHooks, they are HookedSession::Options::initial_states.
-// Internal names a hook that throws.
+// Returns the states of the hooks' parts, in order, for HookedSession::Options::initial_states. Called after
+// BeginHooks. Returns Internal naming a hook that throws.
 absl::StatusOr<std::vector<std::string>> StatesOf(absl::Span<Hook* const> hooks);
 
 // Calls hooks around each Run of a session. Life cycle: Open, Run until ShouldStop, Close. On a worker, each recovery
-// has a session and a HookedSession of its own, with the same hooks. Runs entirely in the caller's thread.
-// Thread-safety: as Session.
+// opens a new session and a new HookedSession with the same hooks. Runs entirely in the caller's thread. Has the same
+// thread safety as Session.
 //
-// If a hook returns an error or throws an exception, Run and Close return an error that names the hook, and no later
-// hook is called. The chief stops: it saves, and a successor may continue the run. A worker leaves the run. Two kinds
-// of errors have another effect: OutOfRange is a clean end; Unavailable and Aborted are followed by a recovery, if
-// there is one, as on every worker.
+// If a hook returns an error or throws an exception, Run and Close return an error that names the hook, and no further
+// hook is called. The chief saves and stops, and a successor may continue the run. A worker leaves the run. Some errors
+// have a different effect: OutOfRange ends the run cleanly, and Unavailable and Aborted lead to a recovery, if the
+// program recovers, as every worker does.
 class HookedSession : public SessionDecorator {
  public:
-  // Steps by which hooks that do not gate may lag behind before tokens wait for them.
+  // The maximum number of steps by which hooks that do not gate may lag behind before tokens wait for them.
   static constexpr int64_t kMaxLag = 64;
 
-  // On a worker, BeforeRun of all hooks may take this long before the block that they see is given back to the chief
-  // (Session::LimitHold).
+  // The maximum time that the BeforeRun calls of all hooks may take on a worker before the block that they see is given
+  // back to the chief (Session::LimitHold).
   static constexpr absl::Duration kMaxHold = absl::Milliseconds(100);
 
   struct Options {
-    // The hooks, in the order of their calls. They must outlive the session.
+    // The hooks, in calling order. They must outlive the session.
     std::vector<Hook*> hooks;
-    // StatesOf the hooks before their first session. If the run has no states of hooks, hooks whose state has changed
-    // since, in another life of the run, get these back. If empty, the hooks had no session before.
+    // The result of StatesOf before the hooks' first session. If the run has no hook states, these are restored in
+    // hooks whose state has since changed in an earlier life of the run. Empty if the hooks had no session before.
     std::vector<std::string> initial_states;
     // The chief's gate; null on a worker. Must outlive the session.
     StepGate* gate = nullptr;
-    // If true, the tokens of the next step wait for the loop's own code between two Runs, as for a hook that gates
-    // every step.
+    // If true, the next step's tokens wait for the loop's own code between two Runs, as if a hook gated every step.
     bool gate_loop = false;
-    // If true, which requires gate_loop, the loop of the chief processes a step after Run has returned it. Only
-    // KeepStates keeps states then, so that a life that continues from a checkpoint shows hooks and loop each step
-    // until the loop has processed it. Assign and ChangeSettings count as those of a hook.
+    // If true, the chief's loop processes a step after Run has returned it. Only KeepStates then keeps states, so that
+    // a life that continues from a checkpoint repeats each step to hooks and loop until the loop has processed it.
+    // Assign and ChangeSettings are treated like a hook's. Requires gate_loop.
     bool loop_keeps_states = false;
-    // If true, Unavailable and Aborted of a hook do not stop the chief's session, because another session follows.
+    // If true, a hook's Unavailable or Aborted does not stop the chief's session, because another session follows.
     bool recover = false;
   };
 
-  // Gives the hooks the state of the checkpoint that the run continues from, calls AfterCreateSession of each, and lets
-  // the first steps through. `session` must outlive the result, and stays open if this fails.
-  // Errors: InvalidArgument names hooks that are missing although the checkpoint has their state, and hooks that keep a
-  // state but are not in the checkpoint, unless they only look or the run continues from a successful end. It also
-  // names two hooks of one name if one of them keeps a state. Others: those of the hooks and the session.
+  // Restores the hooks' states from the checkpoint that the run continues from, calls AfterCreateSession on each hook,
+  // and lets the first steps through. `session` must outlive the result, and stays open if this fails. Errors: those of
+  // the hooks and the session. InvalidArgument names hooks that are missing although the checkpoint has their state,
+  // and hooks that keep a state but are not in the checkpoint, unless they only look or the run continues from a
+  // successful end. It also names two hooks with the same name if one of them keeps a state.
   static absl::StatusOr<std::unique_ptr<HookedSession>> Open(Session* session, Options options);
 
-  // Returns FailedPrecondition after a hook has requested the stop, and after Close. If the run fails, or is over,
-  // AfterRun is not called. The values that hooks fetch are read after the run; an error of that read counts as the
-  // hook's.
+  // Returns FailedPrecondition after a hook has requested the stop, and after Close. Does not call AfterRun if the run
+  // fails or is over. Reads the values that hooks fetch after the run, and treats an error of that read as the hook's.
   absl::StatusOr<StepResult> Run(const TrainOp& op) override;
-  // As Run, but the hooks never see the step.
+  // Like Run, but the hooks never see the step.
   absl::StatusOr<StepResult> RunWithoutHooks(const TrainOp& op);
   bool ShouldStop() override;
   absl::Status Assign(absl::Span<const NamedTensor> values) override {
@@ -85,18 +83,18 @@ class HookedSession : public SessionDecorator {
   }
 
   // Keeps the hooks' states, and ends the run if a hook has requested the stop. With loop_keeps_states, the loop calls
-  // this when it has processed all steps that it has received, at least once in kMaxLag steps: otherwise Run fails.
-  // Errors: those of a state, and of the end.
+  // this after it has processed all steps that it has received, at least once every kMaxLag steps. Otherwise Run fails.
+  // Errors: those of getting a state, and of ending the run.
   absl::Status KeepStates();
-  // Returns true if a hook has requested the stop: no Run may follow.
+  // Returns true if a hook has requested the stop. No Run may follow.
   bool stop_requested() const { return !stop_reason_.empty(); }
 
   // Reports an error of the loop's own code, or of a thread of the program. OK and OutOfRange change nothing.
   void SetLoopStatus(const absl::Status& status);
 
-  // If the loop has ended successfully (OK or OutOfRange), calls End of each hook and closes the session. After an
-  // error, including one of End, the chief stops the session instead, so that a successor may continue the run. After
-  // Cancelled, of a process that was asked to stop, closes the session without End. Returns the first error. Returns
+  // If the loop has ended successfully (OK or OutOfRange), calls End on each hook and closes the session. After an
+  // error, including one from End, the chief stops the session instead, so that a successor may continue the run. If
+  // the process was asked to stop (Cancelled), closes the session without calling End. Returns the first error. Returns
   // FailedPrecondition if the session is already closed.
   absl::Status Close() override;
 
@@ -104,32 +102,33 @@ class HookedSession : public SessionDecorator {
   HookedSession(Session* session, Options options);
   absl::Status Start();
   absl::Status RestoreStates(const v1::SessionState& restored);
-  // Returns OK if both lists are empty: hooks of the checkpoint that are missing here, and hooks that were added.
-  // Otherwise records them if the run continues from a successful end, and returns InvalidArgument if not.
+  // Returns OK if both lists are empty: `missing`, the hooks that only the checkpoint has, and `added`, the hooks that
+  // it lacks. Otherwise records them if the run continues from a successful end, and returns InvalidArgument if it does
+  // not.
   absl::Status CheckSameHooks(int64_t step, absl::Span<const std::string> missing,
                               absl::Span<const std::string> added) const;
   // Sets the states to options_.initial_states.
   absl::Status ResetStates();
-  // Returns the states of all hooks; also names the hooks that keep none.
+  // Returns the states of all hooks, including the names of hooks that keep none.
   absl::StatusOr<std::vector<v1::SessionState::Hook>> States() const;
-  // Returns the last step whose tokens may be given after the hooks have seen `step_`.
+  // Returns the last step whose tokens may be sent after the hooks have seen `step_`.
   int64_t Limit() const;
-  // Lets steps through before the next Run, unless the loop or a hook gates the step that was seen last.
+  // Lets steps through before the next Run, unless the loop or a hook gates the newest step that the hooks have seen.
   void AllowBeforeRun();
-  // Calls the gate's AllowThrough. While no hook gates, skips it for most steps, because it takes a lock that the steps
-  // need.
+  // Calls the gate's AllowThrough. While no hook gates, skips most of these calls, because each takes a lock that the
+  // steps need.
   void AllowThrough(int64_t limit);
   absl::Status CheckRun() const;
-  // Makes an Assign or ChangeSettings of a hook, unless an earlier life has made it and the checkpoint has it.
+  // Performs an Assign or ChangeSettings for a hook, unless an earlier life did so and the checkpoint has the change.
   absl::Status AssignByHook(absl::Span<const NamedTensor> values);
   absl::Status ChangeByHook(const SettingsChange& change);
   absl::Status CallBeforeRun(RunContext* context);
   absl::Status Fetch(const RunContext& context, RunValues* values);
   absl::Status CallAfterRun(RunContext* context, const RunValues& values);
-  // Called when the hooks have seen `step_`: keeps their states, unless the loop does, and ends the run or lets it
+  // Called when the hooks have seen `step_`. Keeps their states, unless the loop does, and ends the run or lets it
   // continue.
   absl::Status Advance();
-  // Records the hook that requests the stop first.
+  // Records the first hook that requests the stop.
   void NoteStop(const RunContext& context, const Hook& hook);
   // Handles an error of a hook, which already names the hook, and returns it.
   absl::Status Fail(const absl::Status& error);
@@ -137,7 +136,7 @@ class HookedSession : public SessionDecorator {
   // Leaves the run after an error, and logs further errors.
   void LeaveAfterError();
 
-  // The session that hooks receive. It refuses Run, which would wait for a step that waits for the hook.
+  // The session that hooks receive. It rejects Run, which would wait for a step that waits for the hook.
   class NoRuns : public SessionDecorator {
    public:
     explicit NoRuns(Session* base) : SessionDecorator(base) {}
@@ -145,7 +144,7 @@ class HookedSession : public SessionDecorator {
       return absl::FailedPreconditionError("Run of a session by a hook, for which the session's own run waits");
     }
   };
-  // The session that hooks receive around a run: it counts their assignments and changes.
+  // The session that hooks receive around a run. It counts their assignments and changes.
   class HooksView : public NoRuns {
    public:
     HooksView(Session* base, HookedSession* owner) : NoRuns(base), owner_(owner) {}
@@ -162,21 +161,21 @@ class HookedSession : public SessionDecorator {
   const Options options_;
   // The newest global step that the hooks have seen.
   int64_t step_ = 0;
-  // The newest global step whose states are kept.
+  // The newest global step for which states are kept.
   int64_t kept_step_ = 0;
   // The hook that requested the stop, and its reason.
   std::string stop_reason_;
-  // True on the chief if no step passes before BeforeRun of the next one has returned.
+  // True on the chief if no step begins before BeforeRun of the next step has returned.
   bool held_ = false;
-  // The numbers of assignments and changes that the hooks will make again although the checkpoint that the run
-  // continues from has them.
+  // The numbers of assignments and changes that the hooks will repeat although the checkpoint that the run continues
+  // from already has them.
   int64_t repeated_assignments_ = 0;
   int64_t repeated_changes_ = 0;
-  // The limit of the newest AllowThrough.
+  // The limit passed to the last AllowThrough.
   absl::optional<int64_t> allowed_;
-  // The reason why the loop failed; OK if it did not.
+  // The reason why the loop failed, or OK.
   absl::Status failure_;
-  // The hook that requested each of the context's fetches, in the current run.
+  // The hook that requested each of the context's fetches in the current run.
   std::vector<const Hook*> fetched_by_;
   bool base_closed_ = false;
   bool closed_ = false;

@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-// Records its calls, and behaves as a test requests.
+// Records the calls that it receives, and behaves as a test requests.
 class RecordingHook : public Hook {
  public:
   explicit RecordingHook(std::vector<std::string>* calls, std::string name = "a") : calls_(calls), name_(name) {}
@@ -57,7 +57,7 @@ class RecordingHook : public Hook {
 
   std::function<void(RunContext&)> before_run;
   std::function<void(RunContext&, const RunValues&)> after_run;
-  // The steps that it gates; every step if absent.
+  // The steps that the hook gates. If absent, it gates every step.
   absl::optional<std::set<int64_t>> gates;
   std::string state;
   bool only_looks = false;
@@ -97,8 +97,8 @@ class HookedSessionTest : public ::testing::Test {
     return options;
   }
 
-  // Expects that a hook's action after step 1, seen as `act`, is not repeated in the next life, whose checkpoint has
-  // it. That life performs it after step 2 only.
+  // Expects that a hook's action after step 1, recorded as `act`, is not repeated in the next life, whose checkpoint
+  // has it. That life performs the action only after step 2.
   void ExpectNotMadeAgain(const std::function<void(RunContext&, const RunValues&)>& after_run, const std::string& act) {
     FakeSession base;
     RecordingHook a(&calls_, "a"), b(&calls_, "b");
@@ -245,7 +245,7 @@ TEST_F(HookedSessionTest, FailingHookIsNamedAndStopsTheSession) {
   EXPECT_EQ((*session)->Run(op_).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ((*session)->Close(), absl::InternalError("hook a: broken"));
   EXPECT_EQ(calls_.back(), "a after 2");
-  // The hooks have not seen step 2: the next life shows it to them.
+  // The hooks have not seen step 2, so the next life shows it to them.
   EXPECT_EQ(base.NextLife().restored.step(), 1);
   EXPECT_EQ(base.NextLife().restored.unseen_size(), 1);
 }
@@ -269,7 +269,7 @@ TEST_F(HookedSessionTest, AfterCreateErrorLeavesTheSessionOpen) {
   EXPECT_FALSE(base.closed());
 }
 
-// MS-14: StopIteration and OutOfRange are one thing here.
+// MS-14: this library does not distinguish StopIteration from OutOfRange.
 TEST_F(HookedSessionTest, OutOfRangeOfAHookIsACleanEnd) {
   FakeSession base;
   RecordingHook a(&calls_);
@@ -322,7 +322,7 @@ TEST_F(HookedSessionTest, ExceptionOfAStateIsAnError) {
   } hook;
   Hook* const hooks[] = {&hook};
   EXPECT_EQ(StatesOf(hooks).status(), absl::InternalError("hook Throwing: exception: at"));
-  // A life that continues from a checkpoint without a state of the hook asks whether it has one.
+  // A life that continues from a checkpoint without the hook's state asks whether the hook has one.
   FakeSession base;
   RecordingHook a(&calls_);
   FakeSession::Options killed;
@@ -364,7 +364,7 @@ TEST_F(HookedSessionTest, AnEndErrorSkipsLaterHooksAndStops) {
   EXPECT_FALSE(base.closed());
 }
 
-// MS-20, without the second End.
+// MS-20, but End is not called twice.
 TEST_F(HookedSessionTest, ASecondCloseIsAnErrorAndEndsNoHookTwice) {
   FakeSession base;
   RecordingHook a(&calls_);
@@ -501,7 +501,7 @@ TEST_F(HookedSessionTest, ALoopSeesAStepUntilItHasHandledIt) {
   HookedSession::Options options;
   options.gate_loop = true;
   options.loop_keeps_states = true;
-  // The loop doubles w after each step, and is killed at the fourth: before it assigns, after that, or after
+  // The loop doubles w after each step. It is killed at the fourth step: before it assigns, after it assigns, or after
   // KeepStates.
   for (const int killed : {1, 2, 3}) {
     FakeSession base;
@@ -574,7 +574,7 @@ TEST_F(HookedSessionTest, ALoopsChangeOfSettingsIsMadeOnce) {
   ASSERT_TRUE((*session)->Run(op_).ok());
   ASSERT_TRUE((*session)->ChangeLearningRate(0.5f).ok());
   EXPECT_THAT(base.acts(), ElementsAre("change 1"));
-  // The chief is killed before the loop has processed the step; the newest checkpoint has the change.
+  // The chief is killed before the loop has processed the step. The newest checkpoint has the change.
   FakeSession second(base.NextLife());
   options.gate = &second;
   session = HookedSession::Open(&second, options);
@@ -618,7 +618,7 @@ TEST_F(HookedSessionTest, RestartShowsTheUnseenSteps) {
   a.after_run = [&](RunContext&, const RunValues& values) { a.state = absl::StrCat(values.result.global_step); };
   auto session = Open(&base, {&a, &b});
   ASSERT_TRUE((*session)->Run(op_).ok());
-  // The chief is killed when the hooks have seen step 1 of 3.
+  // The chief is killed after the hooks have seen step 1 of 3.
   const FakeSession::Options next = base.NextLife();
   EXPECT_EQ(next.step, 3);
   FakeSession second(next);

@@ -70,7 +70,7 @@ class EveryN : public Monitor {
   absl::StatusOr<std::vector<std::string>> StepBegin(int64_t step) final;
   absl::StatusOr<bool> StepEnd(int64_t step, const RunValues& values) final;
   absl::Status PostStep(int64_t step, Session& session) final;
-  // Calls EveryNPostStep for the last step if there was one and it was not active.
+  // Calls EveryNPostStep for the last step, unless that step was active or no step was taken.
   absl::Status End(Session& session) override;
   bool GatesAt(int64_t step) const override { return IsActive(step); }
   // Returns the last active step, from which a restarted chief continues. A subclass that keeps its own state appends
