@@ -1,4 +1,4 @@
-// All benchmarks; `lockstep bench --help` lists them.
+// Runs all benchmarks. `lockstep bench --help` lists them.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,8 +56,8 @@ struct Flags {
   Peers peer_paths;
 };
 
-// The groups, in the order in which they are measured. Some fork processes; after "stragglers", which starts many
-// threads, none does.
+// The groups, in the order in which they are measured. Some fork processes. No group may fork after "stragglers", which
+// starts many threads.
 const std::vector<std::string> kGroups = {"step",      "frozen", "training", "saving",  "start",     "memory",
                                           "chief_cpu", "tls",    "recovery", "kernels", "stragglers"};
 const std::vector<std::string> kPeerGroups = {"peers", "models", "products"};
@@ -208,7 +208,7 @@ absl::Status MeasureAll(const Flags& flags, const std::string& directory, Report
   return absl::OkStatus();
 }
 
-// Creates the files that a run needs, measures, and removes them.
+// Creates the files for the measurements, measures, and removes the files.
 absl::Status MeasureInDirectory(const Flags& flags, Report* report) {
   char directory[] = "/tmp/lockstep-bench-XXXXXX";
   if (mkdtemp(directory) == nullptr) return absl::UnavailableError("cannot make a directory in /tmp");
@@ -221,7 +221,7 @@ absl::Status MeasureInDirectory(const Flags& flags, Report* report) {
   return status;
 }
 
-// The script draws the plot from the JSON.
+// Calls the script that draws the plot from the JSON.
 absl::Status DrawPlot(const Flags& flags) {
   std::vector<std::string> words = {flags.plot_script, flags.json};
   for (const auto& report : absl::StrSplit(flags.plot_with, ',', absl::SkipEmpty())) words.emplace_back(report);

@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kLeastRounds = 5;
 
-// Names the contestant whose processes failed.
+// Adds the name of the contestant whose processes failed to the error.
 absl::Status Named(const std::string& name, const absl::Status& status) {
   return status.ok() ? status : absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
 }
@@ -34,7 +34,7 @@ absl::Status Contest::Enter(const std::string& name, const Exchange& exchange, c
   RETURN_IF_ERROR(Named(name, processes.status()));
   contestant.processes = *std::move(processes);
   double seconds_per_step = 0;
-  // Doubles the steps until the turn is long enough for an estimate.
+  // Doubles the steps until a turn is long enough for an estimate.
   for (double turn = 0; turn < turn_seconds_ / 3; turn = seconds_per_step * contestant.steps_per_turn) {
     if (turn > 0) contestant.steps_per_turn *= 2;
     const auto timing = contestant.processes->Run(1, contestant.steps_per_turn);
@@ -49,7 +49,7 @@ absl::Status Contest::Enter(const std::string& name, const Exchange& exchange, c
 absl::Status Contest::TakeTurns(double seconds) {
   double spent = 0;
   // A turn starts more slowly after a contestant that left a processor asleep, ran on the same processor, or left other
-  // data in the caches. Shuffling averages out these effects, which a real run does not have.
+  // data in the caches. Shuffling averages out these effects, which do not occur in a real run.
   std::vector<int> order(contestants_.size());
   std::iota(order.begin(), order.end(), 0);
   std::mt19937 random;

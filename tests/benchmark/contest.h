@@ -13,36 +13,37 @@
 namespace lockstep {
 namespace benchmark {
 
-// The measurements of a contestant in one turn, per step.
+// The measurements per step of a contestant's turn.
 struct Turn {
   int round = 0;
   double milliseconds = 0;
-  // Processor time of all processes together, and of the server.
+  // The processor time of all processes together, and of the server alone.
   double cpu_milliseconds = 0;
   double server_cpu_milliseconds = 0;
-  // Bytes that the workers received, if ExchangeSpec::counts_bytes.
+  // The bytes that the workers received, if ExchangeSpec::counts_bytes is set.
   double bytes = 0;
 };
 
-// Compares ways of doing a step. They take turns, in another order in each round, so that all of them run under the
-// same conditions. Each has its own processes, which sleep while the others run. Not thread-safe.
+// Compares several ways of doing a step. The contestants take turns, in a different order in each round, so that all of
+// them run under the same conditions. Each has its own processes, which sleep while the others run. Not thread-safe.
 class Contest {
  public:
-  // A turn lasts about `turn_seconds`: long compared with a wake-up, short compared with other activity on the machine.
+  // A turn lasts about `turn_seconds`, which should be long compared with a wake-up but short compared with other
+  // activity on the machine.
   explicit Contest(double turn_seconds) : turn_seconds_(turn_seconds) {}
 
-  // Starts the processes and calibrates the number of steps in a turn. With `every` = n, a slow contestant takes part
-  // only in every n-th round.
+  // Starts the processes and calibrates the number of steps in a turn. If `every` is above 1, as for a slow contestant,
+  // it takes part only in every `every`-th round.
   absl::Status Enter(const std::string& name, const Exchange& exchange, const ExchangeSpec& spec, int every = 1);
-  // Runs rounds for about this long, but at least five.
+  // Runs rounds for about this long, and at least five.
   absl::Status TakeTurns(double seconds);
 
   // Contestants are numbered in the order of Enter.
   int size() const { return static_cast<int>(contestants_.size()); }
   const std::string& name(int contestant) const { return contestants_[contestant].name; }
 
-  // Fills ours, theirs and ratio of `row` from the rounds in which both took part. Each value of a turn is multiplied
-  // by its side's factor.
+  // Sets ours, theirs and ratio in `row` from the rounds in which both took part. Each value of a turn is multiplied by
+  // its side's factor.
   using Quantity = double (*)(const Turn&);
   struct Side {
     int contestant = 0;

@@ -1,5 +1,5 @@
 // Runs a thousand workers in one process, with the product's own sessions and sockets. Measures how long they take to
-// join, and to return to a chief that was killed, and counts their calls and the errors they get.
+// join, and to return after the chief was killed, and counts their calls and errors.
 //
 //   many_workers --chief=BINARY [--workers=1000] [--kills=1]
 //
@@ -107,7 +107,8 @@ class CountingClient : public ChiefClient {
   Tally* const tally_;
 };
 
-// Runs a worker that joins, waits for tokens without computing any, and joins again. Its thread ends with the process.
+// Runs a worker that joins, receives a token without computing it, and joins again when the chief is gone. The worker's
+// thread ends with the process.
 void Work(const std::string& address, int index, Tally* tally) {
   CountingClient client(NewGrpcChiefClient(address), tally);
   WorkerSession::Options options;
@@ -136,7 +137,7 @@ void Work(const std::string& address, int index, Tally* tally) {
       ++tally->open_sessions;
       answered = true;
       status = session.channel()->AwaitToken().status();
-      // A worker keeps its token.
+      // Keeps the token until the chief is gone.
       while (status.ok() && answered) absl::SleepFor(absl::Milliseconds(100));
       if (status.ok()) status = absl::UnavailableError("the chief is gone");
       --tally->open_sessions;
@@ -188,7 +189,7 @@ class ManyWorkers {
     int evicted = 0;
     for (const auto& [message, times] : tally_.Take()) {
       std::cout << "  " << times << " x " << message << "\n";
-      // No chief shuts down here, so a cancelled unary call was evicted.
+      // No chief shuts down here, so a unary call that was cancelled was evicted.
       const bool is_evicted = absl::StrContains(message, "too many") ||
                               absl::StrContains(message, "the chief shut down during the call") ||
                               message == "CANCELLED";
@@ -240,7 +241,7 @@ int Main(int argc, char** argv) {
   command_line.AddFlag("absence", "TIME", "how long it is away then", &absence);
   if (const auto code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr)) return *code;
   FLAGS_minloglevel = google::GLOG_ERROR;  // a thousand workers log a lot
-  // Not destroyed, because the workers' threads use both until the process ends.
+  // Never destroyed, because the workers' threads use both objects until the process ends.
   auto* const many = new ManyWorkers(chief, workers, directory);
   absl::Status status = many->Start();
   if (status.ok()) many->AwaitAll("the first time");

@@ -22,16 +22,16 @@ constexpr int64_t kMlpBytes = 2678824;
 constexpr int64_t kMegabyte = 1000000;
 // The duration of a contestant's turn: long compared with a wake-up, short compared with other activity on the machine.
 constexpr double kTurnSeconds = 0.03;
-// The bars (maximum ratios): against raw sockets, against raw sockets at 100 MiB, against a bare round trip.
+// The bars (maximum ratios) compared with raw sockets, with raw sockets at 100 MiB, and with a bare round trip.
 constexpr double kRawBar = 1.25;
 constexpr double kLargeRawBar = 1.2;
 constexpr double kRoundTripBar = 1.3;
-// TLS costs about 0.5 ns for each byte at each end.
+// TLS costs about 0.5 ns per byte at each end.
 constexpr double kTlsCpuBar = 3.2;
-// Constant variables travel once, so they cost nothing in a step. The rest is noise.
+// Constant variables are sent only once, so they cost nothing in a step. The rest is noise.
 constexpr int64_t kFrozenBytes = 100 * kMegabyte;
 constexpr double kFrozenBar = 1.1;
-// Applies to large models. The number of frames in a step varies, and a frame's header is 0.1 % of a small model.
+// Applies to large models. The number of frames per step varies, and a frame's header is 0.1 % of a small model.
 constexpr double kFrozenBytesBar = 1.001;
 
 void AddVariable(const std::string& name, std::vector<int64_t> shape, v1::ModelSpec* model) {
@@ -69,7 +69,7 @@ void SetBar(int64_t bytes, const std::string& against, int workers, Row* row) {
 
 const char* NameOf(Wire wire) { return wire == Wire::kTcp ? "tcp" : wire == Wire::kUnix ? "unix" : "shared memory"; }
 
-// Makes certificates for a chief and its workers.
+// Creates certificates for a chief and its workers.
 absl::Status MakeKits(const std::string& directory, ExchangeSpec* spec) {
   FileSystem* const fs = FileSystem::Real();
   const absl::Time now = Clock::Real()->WallTime();
@@ -124,7 +124,7 @@ absl::Status MeasureOneFrozen(const StepBenchmarkOptions& options, int64_t bytes
   without.unix_socket = wire == Wire::kUnix;
   without.share_memory = wire == Wire::kSharedMemory;
   without.one_processor = bytes < kMegabyte;
-  without.counts_bytes = !without.share_memory;  // values in shared memory do not travel
+  without.counts_bytes = !without.share_memory;  // values in shared memory are not sent
   without.directory = options.directory;
   without.step_threads = options.step_threads;
   ExchangeSpec with = without;

@@ -12,14 +12,14 @@ namespace lockstep {
 namespace benchmark {
 
 struct StepBenchmarkOptions {
-  // Sizes of the model in bytes. 2678824 selects the MLP 784-512-512-10 with its six variables.
+  // The sizes of the model in bytes. 2678824 selects the MLP 784-512-512-10 with its six variables.
   std::vector<int64_t> sizes;
   std::vector<int> workers = {1, 2};
-  // The transport of tensors: sockets on loopback, or memory that Lockstep's chief and workers share, while other
+  // The transport of tensors: sockets on loopback, or memory that Lockstep's chief and workers share while other
   // systems use TCP.
   enum class Wire { kTcp, kUnix, kSharedMemory };
   std::vector<Wire> wires = {Wire::kTcp, Wire::kUnix, Wire::kSharedMemory};
-  // Seconds for each size, number of workers and wire.
+  // The measuring time for each combination of size, number of workers and wire.
   double seconds = 8;
   bool naive = true;
   // The number of the chief's step threads.
@@ -30,19 +30,18 @@ struct StepBenchmarkOptions {
   std::string directory;
 };
 
-// Compares push and pull of a model with free gradients with raw sockets, with a plain protobuf stub and, for models
-// below a megabyte, with a bare gRPC round trip.
+// Compares push and pull of a model whose gradients cost nothing with raw sockets, a plain protobuf stub and, for
+// models below a megabyte, a bare gRPC round trip.
 absl::Status MeasureSteps(const StepBenchmarkOptions& options, Report* report);
 
-// Compares the exchange over TCP with TLS to the exchange without, in time and in processor time.
+// Compares the exchange over TCP with and without TLS, in time and processor time.
 absl::Status MeasureTls(const StepBenchmarkOptions& options, Report* report);
 
-// Compares the exchange of a model that has constant variables of 100 MB in addition, such as the frozen body of a
-// network, to the exchange of the model without them: in time, in the chief's processor time, and, unless they share
-// memory, in the bytes that the worker receives.
+// Compares the exchange of a model with and without 100 MB of constant variables, such as the frozen body of a network.
+// Measures time, the chief's processor time and, without shared memory, the bytes that the worker receives.
 absl::Status MeasureFrozen(const StepBenchmarkOptions& options, Report* report);
 
-// Measures the processor time of the chief per step and worker, at `sizes`, for each number of `workers`.
+// Measures the chief's processor time per step and worker at `sizes`, for each number of `workers`.
 absl::Status MeasureChiefCpu(const StepBenchmarkOptions& options, Report* report);
 
 }  // namespace benchmark

@@ -1,4 +1,4 @@
-// Variables that are neither trained nor written by update ops: every worker has them, and they travel once.
+// Tests variables that are neither trained nor written by update ops. Every worker keeps them, and they are sent once.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -16,7 +16,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kElements = 200000;  // of the constant variable, in four segments
+constexpr int64_t kElements = 200000;  // in the constant variable, which has four segments
 constexpr char kBase[] = R"pb(
   name: "base"
   dtype: DT_FLOAT
@@ -32,7 +32,7 @@ v1::VariableSpec Base() {
 // Multiplies gradients by a number.
 class ScaledSink : public GradientSink {
  public:
-  // `model` and `sink` must outlive this.
+  // `model` and `sink` must outlive this object.
   ScaledSink(float factor, const v1::ModelSpec* model, GradientSink* sink)
       : factor_(factor), model_(*model), sink_(*sink) {}
   bool OnLoss(float loss) override { return sink_.OnLoss(loss); }
@@ -152,8 +152,8 @@ class ConstantVariablesPathTest : public ::testing::TestWithParam<Path> {
   }
   int64_t BytesSent() const { return cluster_->chief()->GetStatus().worker(0).bytes_sent(); }
   SyncReplicas* sync() const { return cluster_->chief()->training()->sync(); }
-  // Has a program set "base" after the step of the worker's token, and has the worker make that step. Returns the
-  // global step at which it is set.
+  // Makes a program set "base" after the step of the worker's token, and makes the worker finish that step. Returns the
+  // global step at which "base" is set.
   int64_t Set(float value, Hand* hand) {
     const int64_t boundary = sync()->HoldForChange();
     std::thread program([&] {

@@ -1,4 +1,4 @@
-// Workers whose streams end, one after another, while they do not read the chief's replies. The memory that the chief
+// Tests workers that do not read the chief's replies and whose streams end one after another. The memory that the chief
 // keeps for them must stay bounded, and the run must continue.
 #include <memory>
 #include <vector>
@@ -14,8 +14,8 @@ namespace {
 constexpr int kStreams = 40;
 // The size of one version of the values, much larger than gRPC's window.
 constexpr int64_t kVersionBytes = 16 << 20;
-// More versions than unread streams may keep, training needs, and cancelled streams still hold, but fewer than
-// kStreams.
+// The maximum number of versions. Exceeds what unread streams may keep, training needs and cancelled streams still hold
+// together, but is smaller than kStreams.
 constexpr int64_t kMostVersions = 22;
 constexpr char kName[] = "stranger";
 
@@ -26,7 +26,8 @@ class UnreadStreamsTest : public testing::Test {
     run_.Train(2);
   }
 
-  // Opens streams that end with `frame` or, if it is null, because the next stream replaces them.
+  // Opens streams one after another. Each ends because of `frame` or, if that is null, because the next stream replaces
+  // it.
   void ExpectBounded(const v1::StepRequest* frame) {
     std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
     std::vector<std::unique_ptr<ProtoOnlyWorker::Stream>> streams;

@@ -15,7 +15,7 @@ namespace {
 bool Always(const Plan&) { return true; }
 bool WithLauncher(const Plan& plan) { return plan.launcher; }
 bool WithoutLauncher(const Plan& plan) { return !plan.launcher; }
-// Returns false if one worker can stop the run for a long time although its heartbeats continue.
+// Returns false if one worker can stall the run for a long time even though its heartbeats continue.
 bool NobodyIsAwaited(const Plan& plan) {
   const config::v1::TrainingConfig& training = plan.config.training();
   return !training.has_first_arrivals() && !training.async().has_max_staleness();

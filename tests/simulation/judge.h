@@ -101,7 +101,7 @@ class Judge {
   void BeginStreams(int64_t step);
   // Checks a checkpoint; `listed` is as in Ledger::CheckCheckpoint.
   absl::Status CheckCheckpoint(const BundleReader& reader, bool listed);
-  // Returns true if the record has all settings whose change programs were notified of.
+  // Returns true if the record has all settings from changes that were confirmed to programs.
   bool KnowsSettings() const;
   // Called when all steps before this one are committed.
   void OnCommitted(int64_t step);

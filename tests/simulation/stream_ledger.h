@@ -33,7 +33,7 @@ class StreamLedger {
  public:
   StreamLedger(const config::v1::RunSpec& config, const RunRules& rules);
 
-  // Called when another chief serves, from this checkpoint or, if null, from the initial values.
+  // Called when another chief takes over, starting from `checkpoint` or, if that is null, from the initial values.
   absl::Status Begin(const BundleReader* checkpoint);
   // Called when the chief of the newest life gives this token.
   void OnToken(const v1::Token& token);
@@ -47,7 +47,7 @@ class StreamLedger {
   struct Node {
     int64_t step = 0;
     Reference::State state;
-    // The next batch of each stream. Under FIRST_ARRIVALS, this does not include batches that counted for nothing.
+    // The next batch of each stream. Under FIRST_ARRIVALS, discarded batches are not included.
     std::vector<int64_t> positions;
     std::shared_ptr<const Node> before;  // null at step 0
   };

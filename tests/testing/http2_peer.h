@@ -9,7 +9,7 @@
 namespace lockstep {
 
 // A peer with just enough HTTP/2 over a socket to make gRPC calls. It gives the server no flow control window, does not
-// acknowledge settings, and answers a ping only when it reads it. For one thread.
+// acknowledge settings, and answers a ping only when it reads it. Must be used by only one thread.
 class Http2Peer {
  public:
   enum Type : uint8_t { kData = 0, kHeaders = 1, kResetStream = 3, kSettings = 4, kPing = 6 };
@@ -23,17 +23,17 @@ class Http2Peer {
 
   // Connects to "127.0.0.1:port" and sends the preface.
   explicit Http2Peer(const std::string& address);
-  // Takes over a client's connection, and reads its preface.
+  // Takes over a client's connection and reads its preface.
   explicit Http2Peer(int fd);
   Http2Peer(const Http2Peer&) = delete;
   ~Http2Peer();
 
   // Sends bytes. Stops if the server hangs up.
   void Send(const std::string& bytes);
-  // Begins a call of `method`, for example "/lockstep.v1.ChiefService/Step". Streams must be odd and ascending. `more`
+  // Begins a call to `method`, for example "/lockstep.v1.ChiefService/Step". Streams must be odd and ascending. `more`
   // is the value of an additional header.
   void Begin(uint32_t stream, const std::string& method, const std::string& more = "");
-  // Sends one message of a call.
+  // Sends a message in a call.
   void SendMessage(uint32_t stream, const std::string& message, bool last = false);
   // Sends the first `part` bytes of a message of `size` bytes. Does not wait for the server's window, which is 64 KiB.
   void SendPart(uint32_t stream, uint32_t size, uint32_t part);

@@ -40,7 +40,7 @@ class SlotResult : public GradientSink {
   std::vector<AlignedBuffer> gradients;
 };
 
-// CRC-64/XZ, written from its definition.
+// Computes CRC-64/XZ, written from its definition.
 uint64_t Digest(const void* data, size_t size) {
   uint64_t crc = ~uint64_t{0};
   for (size_t i = 0; i < size; ++i) {
@@ -50,8 +50,8 @@ uint64_t Digest(const void* data, size_t size) {
   return ~crc;
 }
 
-// bfloat16, written from its definition: the upper half of a float, rounded to the nearest, ties to even. Only for
-// finite numbers.
+// Converts to bfloat16, written from its definition: the upper half of a float, rounded to nearest, ties to even. The
+// number must be finite.
 uint16_t ToBfloat16(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
@@ -97,8 +97,8 @@ std::string DecodeBfloat16(const std::string& content) {
   return decoded;
 }
 
-// Adds [first, first + size) cut at `end` along the binary tree, into the first slot's gradients. With `bfloat16`,
-// rounds each gradient and each sum.
+// Adds the slots of [first, first + size), limited by `end`, along the binary tree into the first slot's gradients.
+// With `bfloat16`, rounds each gradient and each sum.
 void SumTree(std::vector<SlotResult>* slots, int64_t first, int64_t size, int64_t end, bool bfloat16) {
   if (size == 1) {
     if (bfloat16) RoundToBfloat16(&(*slots)[first]);
@@ -118,7 +118,7 @@ void SumTree(std::vector<SlotResult>* slots, int64_t first, int64_t size, int64_
 grpc::ChannelArguments Arguments() {
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(8 << 20);    // docs/wire.md
-  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // unread data stay with the chief
+  arguments.SetInt(GRPC_ARG_HTTP2_BDP_PROBE, 0);  // unread data stays with the chief
   return arguments;
 }
 
@@ -303,7 +303,7 @@ void ProtoOnlyWorker::Train() {
     const v1::StepRequest whole = Compute(token);
     if (token.step() % 10 == 0) ReadVariables(token.step());
     if (testing::Test::HasFatalFailure()) return;
-    // The reports in a separate frame, then one frame for each piece, then the end.
+    // Sends the reports in a separate frame, then a frame for each piece, then the end.
     v1::StepRequest reports = NewRequest(token);
     *reports.mutable_report() = whole.report();
     ASSERT_TRUE(stream->Write(reports));
@@ -351,7 +351,7 @@ void ProtoOnlyWorker::ReadVariables(int64_t step) {
     const AlignedBuffer& variable = ValueOf(step, static_cast<uint32_t>(v));
     const std::string& content = read[model().variables(v).name()];
     ASSERT_EQ(content.size(), variable.size());
-    // The values that workers receive may be rounded.
+    // Workers may receive rounded values.
     if (config_.compression().values() != config::v1::CompressionConfig::FLOAT32) continue;
     EXPECT_EQ(std::memcmp(content.data(), variable.data(), content.size()), 0) << model().variables(v).name();
   }

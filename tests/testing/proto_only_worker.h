@@ -16,8 +16,8 @@
 namespace lockstep {
 
 // A worker as a third party would write it: synchronous, with the generated stub of proto/lockstep/v1/chief.proto, and
-// without Lockstep's transport. Its model and its batches are Lockstep's. Reports errors as fatal GoogleTest failures.
-// For one thread.
+// without Lockstep's transport. It uses Lockstep's model and batches. Reports errors as fatal GoogleTest failures. Must
+// be used by only one thread.
 class ProtoOnlyWorker {
  public:
   using Stream = grpc::ClientReaderWriter<v1::StepRequest, v1::StepReply>;
@@ -28,16 +28,16 @@ class ProtoOnlyWorker {
   void Open();
   // Opens a stream, requests tokens and computes them until the run is over.
   void Train();
-  // Call it if the run has other workers.
+  // Must be called if the run has other workers.
   void AllowOthers() { alone_ = false; }
 
-  // Opens a new stream of the session, without sending a frame.
+  // Opens a new stream in the session without sending a frame.
   std::unique_ptr<Stream> NewStream(grpc::ClientContext* context) { return stub_->Step(context); }
   v1::StepRequest AskForToken() const;
-  // Reads to the next token, and keeps the values that arrive before it. Returns false if the stream has ended or the
-  // run is over.
+  // Reads up to the next token, and keeps the values that arrive before it. Returns false if the stream has ended or
+  // the run is over.
   bool ReadToken(Stream* stream, v1::Token* token);
-  // Returns a frame for the block of `token` without contents.
+  // Returns a frame for the block of `token` without content.
   v1::StepRequest NewRequest(const v1::Token& token) const;
   // Computes the whole contribution and returns it in one frame with `end`. The pieces have the minimum size.
   v1::StepRequest Compute(const v1::Token& token);
@@ -46,21 +46,21 @@ class ProtoOnlyWorker {
   const v1::OpenSessionRequest& open_request() const { return open_; }
   const v1::OpenSessionReply& session() const { return session_; }
   const v1::ModelSpec& model() const { return open_.model(); }
-  // The reply that ReadToken read last.
+  // The last reply that ReadToken read.
   const v1::StepReply& reply() const { return reply_; }
   std::map<v1::ContributionResult, int>& results() { return results_; }
 
  private:
-  // Calls OpenSession until the chief has the model that another worker has declared.
+  // Calls OpenSession until the chief knows the model that another worker has declared.
   void CallOpenSession();
-  // Computes the canary: the batch of (0, 0) with the chief's values for it.
+  // Computes the canary, which is the batch of (0, 0) with the chief's values for it.
   void ComputeCanary();
   void TakeValues(const v1::StepReply& reply);
   // Returns true if the variable is neither trainable nor named by an update op.
   bool IsConstant(uint32_t variable) const;
   const AlignedBuffer& ValueOf(int64_t step, uint32_t variable) const;
   void CallTheRest(int64_t step);
-  // Reads all variables, in addition to the stream. If this is the only worker, compares them with its values of this
+  // Reads all variables in addition to the stream. If this is the only worker, compares them with its values at this
   // step.
   void ReadVariables(int64_t step);
 
@@ -70,9 +70,9 @@ class ProtoOnlyWorker {
   v1::OpenSessionRequest open_;
   v1::OpenSessionReply session_;
   v1::StepReply reply_;
-  // By step. Values of the next step may arrive before a token of this step.
+  // Indexed by step. Values of the next step may arrive before a token of this step.
   std::map<int64_t, std::vector<AlignedBuffer>> values_;
-  // The values of the constant variables, which belong to all steps.
+  // The values of the constant variables. They belong to all steps.
   std::vector<AlignedBuffer> constants_;
   std::map<v1::ContributionResult, int> results_;
   bool alone_ = true;

@@ -14,19 +14,19 @@
 namespace lockstep {
 namespace benchmark {
 
-// The exchange of one step: every worker pushes a gradient for each variable of `model`, they are summed and applied
-// (SGD), and every worker receives the new values.
+// Describes the exchange of a step: every worker pushes a gradient for each variable of `model`, the server sums and
+// applies them (SGD), and every worker receives the new values.
 struct ExchangeSpec {
   v1::ModelSpec model;
-  // The name of the processes, for a profiler.
+  // The name of the processes, which a profiler shows.
   std::string name;
   int workers = 1;
   // If true, uses a unix socket instead of loopback TCP.
   bool unix_socket = false;
   // If true, Lockstep's workers share memory with the chief. Other systems ignore this.
   bool share_memory = false;
-  // If true, all processes run on one processor. For exchanges whose processes do not run at the same time: the time
-  // then does not depend on whether the scheduler puts both ends on the same processor.
+  // If true, all processes run on one processor. Intended for exchanges whose processes never run at the same time: the
+  // time then does not depend on whether the scheduler places both ends on the same processor.
   bool one_processor = false;
   // If true, workers count the bytes that they receive.
   bool counts_bytes = false;
@@ -34,15 +34,15 @@ struct ExchangeSpec {
   int step_threads = 2;
   // An existing folder for the unix socket.
   std::string directory;
-  // Folders with certificates (--tls_dir) of Lockstep's chief and workers over TCP. If empty, there is no TLS.
+  // Folders with certificates (--tls_dir) for Lockstep's chief and workers over TCP. If empty, TLS is not used.
   std::string chief_tls_dir;
   std::string worker_tls_dir;
 };
 
-// Returns the bytes of all variables.
+// Returns the total size of all variables in bytes.
 size_t BytesOf(const v1::ModelSpec& model);
 
-// The serving end, which has its own process.
+// The serving end, which runs in its own process.
 class ExchangeServer {
  public:
   virtual ~ExchangeServer() = default;
@@ -50,7 +50,7 @@ class ExchangeServer {
   virtual std::string address() const = 0;
 };
 
-// A worker, which has its own process and one thread.
+// A worker, which runs in its own process with one thread.
 class ExchangeWorker {
  public:
   virtual ~ExchangeWorker() = default;
@@ -58,8 +58,8 @@ class ExchangeWorker {
   virtual absl::Status Step(int n) = 0;
   // Helps another worker that is late, after this worker's own steps. Does nothing by default.
   virtual absl::Status HelpOthers() { return absl::OkStatus(); }
-  // Returns the bytes that were sent to all workers so far, or 0 if they are not known. Only for
-  // ExchangeSpec::counts_bytes, because it costs a call.
+  // Returns the number of bytes sent to all workers so far, or 0 if it is unknown. Called only with
+  // ExchangeSpec::counts_bytes, because it costs an RPC.
   virtual absl::StatusOr<int64_t> BytesSent() { return int64_t{0}; }
 };
 
@@ -71,20 +71,20 @@ struct Exchange {
       connect;
 };
 
-// Lockstep: the chief, its gRPC server and workers' step channels.
+// Lockstep: the chief, its gRPC server, and the workers' step channels.
 Exchange LockstepExchange();
-// Lockstep with momentum. The worker of slot n waits n * `stagger` before it sends, so that contributions arrive one
-// after another, in order.
+// Lockstep with momentum. The worker of slot n waits n * `stagger` before it sends, so that contributions arrive one by
+// one, in order.
 Exchange StaggeredExchange(absl::Duration stagger);
-// Blocking sockets, with a server thread for each worker. Pieces of 256 KiB are summed as they arrive.
+// Blocking sockets with a server thread for each worker. The server sums pieces of 256 KiB as they arrive.
 Exchange RawExchange();
-// Bare gRPC: a stream for each worker, by the generic API on completion queues, with messages of 256 KiB that refer to
-// the memory. Received data are summed in place, and each piece of the values is sent as soon as it is applied. The
-// difference to LockstepExchange is Lockstep's own cost.
+// Bare gRPC: a stream for each worker, with the generic API on completion queues and messages of 256 KiB that refer to
+// the memory. Received data is summed in place, and each piece of the values is sent as soon as it is applied.
+// LockstepExchange differs from this by Lockstep's own cost.
 Exchange StreamExchange();
 // A unary call with a protobuf message that has a bytes field.
 Exchange NaiveExchange();
-// No tensor: a message of a few bytes back and forth on a gRPC stream, by the generic API on completion queues.
+// No tensors: a message of a few bytes goes back and forth on a gRPC stream, with the generic API on completion queues.
 Exchange RoundTripExchange();
 
 }  // namespace benchmark

@@ -33,7 +33,7 @@ class LockstepWorker : public ExchangeWorker {
     LockstepWorker* const self = worker.get();
     worker->compute_ = [self](const StepChannel::Assignment& assignment) { return self->Send(assignment.token); };
     RETURN_IF_ERROR(worker->session_->AwaitTheOthers(worker->compute_));
-    // Not earlier: a stagger from the start would make a slow worker, which may never get a slot for itself.
+    // Set only now, because with a stagger from the start, a slow worker might never get its own slot.
     worker->stagger_ = stagger;
     return std::unique_ptr<ExchangeWorker>(std::move(worker));
   }
@@ -54,7 +54,7 @@ class LockstepWorker : public ExchangeWorker {
     for (size_t i = gradients_.size(); i-- > 0;) {
       Gradient& gradient = gradients_[i];
       float* const buffer = session_->channel()->GradientBuffer(gradient.variable);
-      // Gradients and values are all zeros. Replies in this buffer are zeros too, so it is cleared only once, and
+      // Gradients and values are all zeros. Replies in this buffer are also zeros, so clearing it once is enough, and
       // Lockstep writes no more than the other systems.
       if (gradient.buffers.insert(buffer).second) std::memset(buffer, 0, gradient.bytes);
       RETURN_IF_ERROR(session_->channel()->SendGradient(gradient.variable));
@@ -71,7 +71,7 @@ class LockstepWorker : public ExchangeWorker {
   absl::Duration stagger_;
   std::unique_ptr<LockstepSession> session_;
   LockstepSession::Compute compute_;
-  std::vector<Gradient> gradients_;  // of the trainable variables
+  std::vector<Gradient> gradients_;  // one for each trainable variable
   std::vector<v1::SlotReport> reports_;
 };
 

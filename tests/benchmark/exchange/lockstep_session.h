@@ -16,12 +16,12 @@
 namespace lockstep {
 namespace benchmark {
 
-// Returns a configuration for a chief: SGD, as many slots as workers, no end, and a lease that does not expire between
-// two turns.
+// Returns a chief's configuration with SGD, one slot per worker, no end, and a lease that does not expire between two
+// turns.
 config::v1::RunSpec EndlessRun(int slots);
 
-// A program that follows the run, as train::Session does. With hooks that only look (kLooks), the run may be 64 steps
-// ahead. With hooks that gate, each step begins after the program has seen the previous one; the program may also
+// A program that follows the run like train::Session. With hooks that only look (kLooks), the run may be 64 steps
+// ahead. With hooks that gate, each step begins after the program has seen the previous one. Such a program may also
 // change the learning rate (kChangesRate) or set the variable "logits/bias" of TrainingConfig (kAssigns) after each
 // step.
 enum class Follower { kNone, kLooks, kGates, kChangesRate, kAssigns };
@@ -31,7 +31,7 @@ absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeLockstep(const config::v1::
                                                               const ExchangeSpec& spec,
                                                               Follower follower = Follower::kNone);
 
-// A worker's session with a chief, which computes the requested number of steps. For one thread.
+// A worker's session with a chief. Computes the requested number of steps. Must be used by only one thread.
 class LockstepSession {
  public:
   // Sends the reports and gradients of the block.
@@ -44,16 +44,16 @@ class LockstepSession {
 
   StepChannel* channel() { return channel_.get(); }
 
-  // The first worker gets tokens for several slots. It computes steps alone until each worker has one slot.
+  // Computes steps alone until each worker has one slot. The first worker gets tokens for several slots.
   absl::Status AwaitTheOthers(const Compute& compute);
   // Computes the next n steps.
   absl::Status Step(int n, const Compute& compute);
-  // Computes the blocks of the next n tokens, whatever their steps. For ASYNC, where no worker waits for another.
+  // Computes the blocks of the next n tokens, whatever their steps. Used with ASYNC, where no worker waits for another.
   absl::Status Contribute(int n, const Compute& compute);
-  // Computes the step of the current token. Workers that have finished a turn keep their slots of the next step, and a
-  // slow or late worker waits for these slots.
+  // Computes the step of the current token. Workers that have finished a turn keep their slots of the next step, for
+  // which a slow or late worker waits.
   absl::Status TakePendingStep(const Compute& compute);
-  // Returns the bytes that the chief has sent to all connected workers in their Step streams.
+  // Returns the number of bytes that the chief has sent in the Step streams of all connected workers.
   absl::StatusOr<int64_t> BytesSent() const;
 
  private:
@@ -64,7 +64,7 @@ class LockstepSession {
   StepChannel::Assignment assignment_;
   int64_t target_ = 0;
   v1::HeartbeatRequest heartbeat_;
-  // Sent like every worker's; they also keep the connection alive between the turns.
+  // Sends heartbeats like every worker. They also keep the connection alive between turns.
   std::unique_ptr<PeriodicTask> heartbeats_;
 };
 

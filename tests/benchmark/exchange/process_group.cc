@@ -24,7 +24,7 @@ namespace benchmark {
 namespace {
 
 constexpr int kReplyTimeoutMs = 120000;
-// The workers of a run finish their steps together. A worker that is later than this needs help.
+// The workers of a run finish their steps together. A worker that is later than the others by this much needs help.
 constexpr int kHelpAfterMs = 100;
 
 // If `steps` is 0, all workers have finished.
@@ -105,7 +105,7 @@ absl::Status AwaitAnswer(int fd, Answer* answer) {
   Exit(absl::OkStatus());
 }
 
-// Returns 0 if the exchange counts no bytes.
+// Returns 0 if the exchange does not count bytes.
 int64_t BytesSent(const ExchangeSpec& spec, ExchangeWorker* worker) {
   if (!spec.counts_bytes) return 0;
   const absl::StatusOr<int64_t> bytes = worker->BytesSent();
@@ -140,7 +140,7 @@ int64_t BytesSent(const ExchangeSpec& spec, ExchangeWorker* worker) {
   Exit(absl::OkStatus());
 }
 
-// Threads that this one starts later inherit the affinity.
+// Binds this thread to one processor. Threads that it starts later inherit the affinity.
 void StayOnOneProcessor() {
   cpu_set_t processors;
   if (sched_getaffinity(0, sizeof(processors), &processors) != 0) return;
@@ -151,7 +151,7 @@ void StayOnOneProcessor() {
   sched_setaffinity(0, sizeof(processors), &processors);
 }
 
-// Forks a process that runs `body` with its end of a socket pair.
+// Forks a process that calls `body` with its end of a socket pair.
 absl::Status Fork(const ExchangeSpec& spec, const std::function<void(int)>& body, pid_t* pid, int* control) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0) return absl::InternalError("no socket pair");
@@ -161,7 +161,7 @@ absl::Status Fork(const ExchangeSpec& spec, const std::function<void(int)>& body
   if (*pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, spec.name.c_str());  // truncated to 15 characters
-    // Close all other descriptors, so that the peers detect when one of them dies.
+    // Closes all other descriptors, so that the peers detect when one of them dies.
     for (int fd = 3; fd < 256; ++fd) {
       if (fd != ends[1]) close(fd);
     }

@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace benchmark {
 
-// The server and the workers of one exchange. Each is a forked process that sleeps until it receives a number of steps.
+// The server and the workers of an exchange. Each is a forked process that sleeps until it receives a number of steps.
 // The process that creates the group must not have used gRPC. Not thread-safe.
 class ProcessGroup {
  public:
@@ -23,25 +23,25 @@ class ProcessGroup {
   ~ProcessGroup();
 
   struct Timing {
-    // The time from the first worker's start to the last worker's end, divided by the steps.
+    // The time from the first worker's start to the last worker's end, divided by the number of steps.
     double seconds_per_step = 0;
-    // Processor time of the server per step.
+    // The server's processor time per step.
     double server_cpu_per_step = 0;
-    // Processor time of a worker per step, the mean over the workers.
+    // A worker's processor time per step, averaged over the workers.
     double worker_cpu_per_step = 0;
-    // Bytes that all workers together received per step, if ExchangeSpec::counts_bytes.
+    // The bytes that all workers together received per step, if ExchangeSpec::counts_bytes is set.
     double bytes_per_step = 0;
     // Peak resident sizes so far, in bytes.
     double server_peak = 0;
     double worker_peak = 0;
   };
-  // Every worker runs `warm_up` steps and then `steps` measured steps.
+  // Makes every worker run `warm_up` steps and then `steps` measured steps.
   absl::StatusOr<Timing> Run(int warm_up, int steps);
 
  private:
   struct Process {
     pid_t pid = -1;
-    int control = -1;  // our end of a socket pair
+    int control = -1;  // this process's end of a socket pair
   };
 
   ProcessGroup() = default;

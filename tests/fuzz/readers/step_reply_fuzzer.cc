@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// A stream whose replies are the messages of an input, each with its length.
+// A stream whose replies are the messages in an input, each preceded by its length.
 class InputStream : public StepStream {
  public:
   explicit InputStream(FuzzInput input) : input_(input) {}
@@ -60,14 +60,14 @@ const v1::ModelSpec& Model() {
   return *model;
 }
 
-// Reads everything that a worker may read of an array from the channel.
+// Reads every element of an array from the channel that a worker may read.
 void Touch(const float* values, int64_t elements) {
   std::vector<float> copy(static_cast<size_t>(elements));
   std::memcpy(copy.data(), values, copy.size() * sizeof(float));
 }
 
-// The input is a byte (1: 16-bit values, 2: compressed gradients, 4: a gradient is sent for each token), then the
-// replies.
+// Runs an input, which is a byte (1: 16-bit values, 2: compressed gradients, 4: a gradient is sent for each token)
+// followed by the replies.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   const uint8_t bits = in.TakeByte();
@@ -90,7 +90,7 @@ bool Run(absl::string_view input) {
     if (bits & 2) CHECK_EQ(assignment->estimates.size(), static_cast<size_t>(assignment->token.slot_count()));
     for (const float* const estimate : assignment->estimates) Touch(estimate, layout.trained_elements());
     if (!(bits & 4)) continue;
-    // The values of the token must stay unchanged whatever arrives meanwhile.
+    // The token's values must stay unchanged, whatever arrives in the meantime.
     std::vector<std::vector<float>> before;
     for (size_t i = 0; i < assignment->values.size(); ++i) {
       before.emplace_back(assignment->values[i], assignment->values[i] + layout.variables()[i].elements);
@@ -154,7 +154,7 @@ std::vector<std::string> Seeds() {
   };
   StepReplyFrame next_values = values, next_token = token;
   next_values.values_step = 5;
-  next_values.values.pop_back();  // a worker has the constant variable
+  next_values.values.pop_back();  // a worker already has the constant variable
   next_token.token->set_step(5);
   return {joined('\4', {values, token, next_values, next_token, finished}), joined('\0', {values, token, finished}),
           joined('\1', {rounded_values, token, token}), joined('\2', {values, estimates, token, finished}),

@@ -27,7 +27,7 @@ namespace lockstep {
 namespace simulation {
 namespace {
 
-// As in Program.
+// Equals the limit in Program.
 constexpr absl::Duration kStopLimit = absl::Seconds(60);
 
 train::NamedTensor Assigned(const std::string& name) {
@@ -35,8 +35,8 @@ train::NamedTensor Assigned(const std::string& name) {
   return train::NamedFloats(name, {static_cast<int64_t>(values.size())}, values).value();
 }
 
-// Draws two variables, or one and its optimizer state, constant ones among them. A reader that sees one of them must
-// see the other.
+// Draws two variables, or a variable and its optimizer state. Some variables are constant. A reader that sees one of
+// the two must also see the other.
 std::vector<train::NamedTensor> DrawAssignment(const config::v1::RunSpec& config, uint64_t draw) {
   const std::string state = StateNames(config.optimizer()).back();
   switch (draw % 5) {
@@ -67,12 +67,12 @@ absl::Status ChangeTo(const config::v1::RunSpec& config, const RunChanges::Setti
   return session->ChangeSettings(change);
 }
 
-// True if a change between two steps was rejected because it was not between two steps: nothing held the run for it.
+// Returns true if a change was rejected because nothing held the run between two steps for it.
 bool WasNotHeld(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) && absl::StrContains(status.message(), "only between two steps");
 }
 
-// Sees every update once, in order, and keeps a digest of them. Does not gate.
+// Sees each update once, in order, and keeps a digest of all updates. Does not gate.
 class CountingHook : public train::Hook {
  public:
   CountingHook(Process* process, const ProgramRole* role) : process_(process), role_(*role) {}
@@ -102,7 +102,7 @@ class CountingHook : public train::Hook {
     }
     return absl::OkStatus();
   }
-  // The step at which an earlier hook has ended the run; -1 if none has.
+  // Returns the step at which an earlier hook ended the run, or -1 if none did.
   int64_t ended_at() const { return ended_at_; }
   std::string State() const override {
     if (begins_) process_->world()->Sleep(4 * role_.rules.hook_time);
@@ -123,12 +123,12 @@ class CountingHook : public train::Hook {
   const ProgramRole& role_;
   SeenUpdates seen_;
   bool restored_ = false;
-  // The session has run no step yet. Its first state takes time, and no step may begin before.
+  // True before the session's first step. Its state then takes extra time, and no step may begin before that.
   bool begins_ = false;
   int64_t ended_at_ = -1;
 };
 
-// Reads and sets variables after some steps, which it gates.
+// Reads and sets variables after some steps. Gates those steps.
 class AssigningHook : public train::Hook {
  public:
   AssigningHook(Process* process, const ProgramRole* role) : process_(process), role_(*role) {}
@@ -159,7 +159,7 @@ class AssigningHook : public train::Hook {
     const absl::Status assigned = context.session().Assign(values);
     if (!assigned.ok() && !process_->ghost()) role_.on_hook_failed(process_);
     if (WasNotHeld(assigned)) Wrong(std::string(assigned.message()));
-    // A disk fault may be transient, so another session tries again.
+    // A disk fault may be transient, so it lets another session try again.
     const bool ends =
         absl::IsCancelled(assigned) || absl::IsOutOfRange(assigned) || absl::IsFailedPrecondition(assigned);
     if (!assigned.ok() && !ends) return absl::UnavailableError(assigned.message());
@@ -177,7 +177,7 @@ class AssigningHook : public train::Hook {
   const ProgramRole& role_;
 };
 
-// Changes settings after some steps, which it gates.
+// Changes settings after some steps. Gates those steps.
 class ChangingHook : public train::Hook {
  public:
   ChangingHook(Process* process, const ProgramRole* role) : process_(process), role_(*role) {}
@@ -201,7 +201,7 @@ class ChangingHook : public train::Hook {
   const ProgramRole& role_;
 };
 
-// A session that other threads of the program share. The destructor waits until they no longer use it.
+// A session shared with other threads of the program. The destructor waits until they no longer use it.
 class SharedSession : public train::SessionDecorator {
  public:
   SharedSession(World* world, std::unique_ptr<train::ChiefSession> session, SharedSession** self)
@@ -232,7 +232,7 @@ class SharedSession : public train::SessionDecorator {
 class RunningProgram {
  public:
   RunningProgram(Process* process, const ProgramRole& role) : process_(process), role_(role) {
-    // The program learns of a stop before its session does.
+    // Added first, so that the program learns of a stop before its session does.
     stop_.Add([this] { told_to_stop_ = true; });
   }
 
@@ -255,9 +255,9 @@ class RunningProgram {
     LOG(INFO) << "result of the program's request: " << status;
     if (WasNotHeld(status) && !process_->ghost()) role_.on_wrong(process_, std::string(status.message()));
   }
-  // The last step of the last chief, if there was one.
+  // Returns the last step of the last chief, if there was one.
   absl::optional<int64_t> last_step() const { return last_step_; }
-  // The step at which the program's hooks have ended the run.
+  // Returns the step at which the program's hooks ended the run.
   absl::optional<int64_t> ended_at() const { return ended_at_; }
 
   absl::Status Run() {
@@ -299,7 +299,8 @@ class RunningProgram {
   train::SessionOptions SessionOptionsOf() {
     train::SessionOptions options;
     options.op.spec = role_.chief.config;
-    // The check of the options needs an address of this machine; the simulated network uses role_.chief.listen.
+    // The options must have an address of this machine to pass their check. The simulated network uses
+    // role_.chief.listen.
     options.listen = "127.0.0.1:2222";
     options.logdir = role_.chief.logdir;
     options.local_workers = 0;
@@ -365,10 +366,10 @@ int RunProgram(Process* process, const ProgramRole& role) {
   LOG(INFO) << "the program: " << status;
   if (!process->ghost() && status.ok() && program.ended_at()) role.on_hooks_end(process, *program.ended_at());
   if (!process->ghost() && program.last_step()) role.chief.on_waited(process, status, *program.last_step());
-  // Maps the status as Program does.
+  // Maps the status like Program.
   const bool hangs = absl::IsDeadlineExceeded(status);
   if (absl::IsOutOfRange(status)) status = absl::OkStatus();
-  // Ends threads that still write with the process.
+  // Ends the process together with threads that are still writing.
   process->ExitNow(hangs ? kExitFailed : ExitCodeOf(status));
   process->ClearStop();
   return kExitFailed;

@@ -26,17 +26,18 @@ namespace {
 
 constexpr int kTrainable = 3;
 constexpr int kCounter = 3;
-// The first of two constant variables, on which all gradients depend. Only an assignment changes them.
+// The index of the first of two constant variables. All gradients depend on both, and only assignments change them.
 constexpr int kConstant = 4;
 constexpr int kVariables = 6;
-// The second variable and the first constant are larger than a message copies, so they are sent without a copy.
+// The second variable and the first constant are too large to be copied into a message, so they are sent without a
+// copy.
 constexpr int kElements[] = {5, 140, 2, 2, 130, 1};
 constexpr const char* kNames[] = {"a", "b", "c", "counter", "fixed", "scale"};
 constexpr float kInitial[] = {0.5f, 0, -0.25f, 0, 0.125f, 1};
 constexpr const char* kPowers[] = {"beta1_power", "beta2_power"};
-// The size of the configured data, which no worker reads.
+// The size of the configured data, which the workers never read.
 constexpr int64_t kExamples = 4096;
-// Beyond every run's last step.
+// Exceeds the last step of every run.
 constexpr int64_t kMaxSteps = 1000;
 
 float Noise(const SlotKey& key, int variable, int element) {
@@ -52,7 +53,7 @@ float GradientAt(const SlotKey& key, VariableValues values, int64_t batch_size, 
   return own * 0.3f - other * 0.1f + fixed * 0.01f + Noise(key, variable, element) * static_cast<float>(batch_size);
 }
 
-// Returns the small integer that a slot adds; a float holds the sum exactly.
+// Returns the small integer that a slot adds. A float represents the sum exactly.
 float CountAt(const SlotKey& key, int element) {
   return element == 0 ? 1.0f : static_cast<float>(1 + (key.step * 7 + key.slot * 3) % 50);
 }
@@ -119,7 +120,7 @@ absl::Status Compare(int64_t step, absl::string_view name, const float* got, con
       absl::StrCat("step ", step, ": ", name, "[", i, "] is ", got[i], ", in the undisturbed run ", wanted[i]));
 }
 
-// All NaNs map to the same bits.
+// Returns the same bits for all NaNs.
 uint64_t BitsOf(double loss) {
   if (std::isnan(loss)) return ~uint64_t{0};
   uint64_t bits = 0;
@@ -281,8 +282,8 @@ Reference::Reference(const Reference& base, RunChanges changes)
       state_names_(base.state_names_),
       states_(base.states_),
       canary_(base.canary_) {
-  // The last step whose state both runs share. An assignment at s changes the state of s; settings at s change that of
-  // s + 1.
+  // The last step at which both runs have the same state. An assignment at s changes the state of s, and settings at s
+  // change the state of s + 1.
   int64_t same = kMaxSteps;
   const auto &ours = changes_.assignments, &theirs = base.changes_.assignments;
   const auto at = std::mismatch(ours.begin(), ours.end(), theirs.begin(), theirs.end());
@@ -383,7 +384,7 @@ Reference::State Reference::After(const State& state, const RunChanges::Settings
   std::vector<float> sums(gradients.size());
   for (int v = 0; v < kTrainable; ++v) {
     for (int i = 0; i < kElements[v]; ++i) {
-      // ((g0+g1)+(g2+g3))+...: adds neighbours until one sum is left.
+      // ((g0+g1)+(g2+g3))+...: adds neighbors until one sum is left.
       for (size_t j = 0; j < gradients.size(); ++j) sums[j] = gradients[j]->values[v][i];
       for (size_t left = gradients.size(); left > 1; left = (left + 1) / 2) {
         for (size_t j = 0; j < left; j += 2) sums[j / 2] = j + 1 < left ? sums[j] + sums[j + 1] : sums[j];

@@ -25,35 +25,35 @@
 namespace lockstep {
 namespace simulation {
 
-// The rules that end a run before its configured steps, or change it. The values -1, 0 and empty disable a rule.
+// The rules that change a run, or end it before its configured steps. The values -1, 0 and empty disable a rule.
 struct RunRules {
   // The number of batches, over all steps and slots, after which the input ends.
   int64_t batches = -1;
-  // The slot whose report requests the end of the run.
+  // The slot whose report requests the run's end.
   int64_t stop_step = -1;
   int64_t stop_slot = 0;
-  // The slot whose loss is not finite, which ends the run before its step.
+  // The slot whose loss is not finite. It ends the run before its step.
   int64_t non_finite_step = -1;
   int64_t non_finite_slot = 0;
-  // With training.skip_non_finite, this step changes nothing and the run continues.
+  // If true, as with training.skip_non_finite, that step changes nothing and the run continues.
   bool skips_non_finite = false;
 
-  // If true, a program follows the run. It counts the updates that it sees and takes up to `hook_time` for each.
+  // If true, a program follows the run. It counts the updates that it sees, and takes up to `hook_time` for each.
   bool followed = false;
   absl::Duration hook_time;
-  // The program ends the run when the loss has not improved in `patience` checks, one at every multiple of
+  // The program ends the run when the loss has not improved for `patience` checks. It checks after every multiple of
   // `check_every` steps.
   int64_t patience = 0;
   int64_t check_every = 1;
-  // The program sets variables after these steps, and after each multiple of `assign_every`.
+  // The program sets variables after these steps and after each multiple of `assign_every`.
   std::vector<int64_t> assign_at;
   int64_t assign_every = 0;
-  // Chance decides each assignment, so a later incarnation may not repeat an earlier one's.
+  // If true, each assignment is made at random, so a later incarnation may not repeat an earlier one's.
   bool assigns_by_chance = false;
-  // The program changes settings after these steps, and after each multiple of `change_every`.
+  // The program changes settings after these steps and after each multiple of `change_every`.
   std::vector<int64_t> change_at;
   int64_t change_every = 0;
-  // The program's own reaction to a stop signal: it leaves its loop, or requests the end of its session.
+  // The program's reaction to a stop signal: it leaves its loop, or requests the end through its session.
   enum class OnStop { kNothing, kLeaves, kRequestsEnd };
   OnStop on_stop = OnStop::kNothing;
 
@@ -62,21 +62,21 @@ struct RunRules {
   std::string Describe() const;
 };
 
-// The changes of a run other than by its rules, as its record lists them.
+// The changes of a run that its record lists, except those made by its rules.
 struct RunChanges {
   struct Assignment {
     int64_t step = 0;
     std::vector<std::string> variables;
     bool operator==(const Assignment& other) const { return step == other.step && variables == other.variables; }
   };
-  // In order.
+  // In the order of the steps.
   std::vector<Assignment> assignments;
   struct Settings {
     float rate = 0;
     int64_t batch_size = 1;
     bool operator==(const Settings& other) const { return rate == other.rate && batch_size == other.batch_size; }
   };
-  // The settings from each step on, in order, beginning with step 0.
+  // The settings and the step from which they apply, in order. The first step is 0.
   std::vector<std::pair<int64_t, Settings>> settings;
 
   const Settings& SettingsAt(int64_t step) const;
@@ -89,25 +89,25 @@ RunChanges::Settings SettingsOf(const config::v1::RunSpec& config);
 RunChanges ChangesOf(const config::v1::RunSpec& config);
 RunChanges ChangesOf(const v1::RunRecord& record);
 
-// The model of a life. It has a few numbers whose gradient depends on the step, the slot, each other and chance, so
-// that any contribution that is lost, doubled or mixed up changes them, a counter to which every slot adds, and
-// constant variables.
+// The model of a life. It has a counter to which every slot adds, constant variables, and a few numbers whose gradients
+// depend on the step, the slot, each other and chance. A contribution that is lost, doubled or mixed up therefore
+// changes these numbers.
 const v1::ModelSpec& TinyModelSpec();
 // Returns true if the variable is constant.
 bool IsConstant(int64_t variable);
 
-// Callbacks of the worker that computes the model.
+// Callbacks from the worker that computes the model.
 struct ComputeHooks {
-  // Called before each slot with the values that the worker has. May block.
+  // Called before each slot with the worker's values. May block.
   std::function<void(const SlotKey& key, VariableValues values)> before_slot;
   // Called before each gradient is handed over. May block.
   std::function<void()> before_gradient;
 };
 Workload NewTinyWorkload(const config::v1::RunSpec& config, const RunRules& rules, ComputeHooks hooks);
 
-// Returns the values that an assignment gives to a variable of the model or to one of its states.
+// Returns the values that an assignment sets for a variable of the model or one of its states.
 std::vector<float> AssignedValues(const std::string& name);
-// Returns the names of the optimizer's states of a variable ("/Momentum").
+// Returns the suffixes of a variable's optimizer states, such as "/Momentum".
 std::vector<std::string> StateNames(const config::v1::OptimizerConfig& optimizer);
 
 // The state of a program's counting hook: the last step that it has seen, and a digest of all losses.
@@ -117,69 +117,69 @@ struct SeenUpdates {
   void See(const v1::StepCommit& commit);
   std::string ToString() const { return absl::StrCat(step, " ", losses); }
 };
-// The counting hook's name.
+// The name of the counting hook.
 extern const char kCountingHook[];
 
-// Computes an undisturbed run with the same rules and changes, step by step. It is a plain loop over the slots of each
-// step, with Lockstep's formulas but none of its code.
+// Computes an undisturbed run with the same rules and changes, step by step. It is a plain loop over each step's slots,
+// with Lockstep's formulas but none of its code.
 class Reference {
  public:
-  // Momentum or Adam and R slots as configured; no compression.
+  // Supports Momentum or Adam and R slots, as configured, without compression.
   Reference(const config::v1::RunSpec& config, const RunRules& rules, RunChanges changes);
-  // The run of `base` with other changes. Shares the states before the first difference.
+  // Computes the run of `base` with different changes. Shares the states before the first difference.
   Reference(const Reference& base, RunChanges changes);
 
   const RunChanges& changes() const { return changes_; }
   // Returns the global step at which the run ends if no end is requested.
   int64_t LastStep() const;
 
-  // Returns OK if these are the values at the step, and otherwise the first difference.
+  // Returns OK if these are the values at the step. Otherwise returns an error with the first difference.
   absl::Status CheckValues(int64_t step, VariableValues values) const;
-  // Like CheckValues, for variables, their states and global_step by name.
+  // Like CheckValues, but for variables, their states and global_step by name.
   absl::Status CheckNamed(int64_t step, absl::Span<const train::NamedTensor> values) const;
-  // True if these are the values of the canary, which a worker computes when it joins.
+  // Returns true if these are the values of the canary, which a worker computes when it joins.
   bool AreCanaryValues(VariableValues values) const;
-  // Returns OK if the whole checkpoint is readable and right for its step, including optimizer and program state.
+  // Returns OK if the whole checkpoint is readable and correct for its step, including optimizer and program state.
   absl::Status CheckCheckpoint(const BundleReader& reader) const;
 
   using Values = std::vector<std::vector<float>>;  // by variable
   struct State {
     Values values;
-    std::vector<Values> slots;  // by state, of the trainable ones
-    float powers[2] = {0, 0};   // of Adam
-    double mean_loss = 0;       // of the step that has made it
+    std::vector<Values> slots;  // by state, for trainable variables
+    float powers[2] = {0, 0};   // for Adam
+    double mean_loss = 0;       // of the step that led to this state
     SeenUpdates seen;
   };
-  // A slot or batch, and the state whose values its gradient was computed with.
+  // A slot or batch, and the state whose values its gradient was computed from.
   struct Contribution {
     SlotKey key;
     const State* base = nullptr;
   };
-  // A contribution.
+  // The results of a contribution.
   struct Gradient {
-    Values values;  // of the trainable variables
+    Values values;  // for trainable variables
     float loss = 0;
     std::vector<float> counts;
   };
-  // The parts of which a run is made whose steps depend on the order of arrival (StreamLedger).
+  // Building blocks of runs whose steps depend on the order of arrival (StreamLedger).
   State First() const;
   Gradient Compute(const Contribution& contribution, const RunChanges::Settings& settings) const;
-  // The state after an update with the mean of the gradients, which are added in this order along the tree.
+  // Returns the state after an update with the mean of the gradients, which are added along the tree in this order.
   State After(const State& state, const RunChanges::Settings& settings,
               absl::Span<const Gradient* const> gradients) const;
   absl::Status CheckValues(const State& state, int64_t step, VariableValues values) const;
   absl::Status CheckNamed(const State& state, int64_t step, absl::Span<const train::NamedTensor> values) const;
-  // Reads what CheckNamed checks; global_step comes first.
+  // Reads the values for CheckNamed. global_step comes first.
   absl::StatusOr<std::vector<train::NamedTensor>> ReadNamed(const BundleReader& reader) const;
 
  private:
-  // Computes the states that are missing.
+  // Computes missing states up to the step.
   const State& At(int64_t step) const;
   State Next(const State& state, int64_t step) const;
-  // Updates a variable's element and its states by a gradient.
+  // Updates an element of a variable and its states with a gradient.
   void Update(const State& state, float rate, float gradient, int variable, int element, State* next) const;
   void Assign(int64_t step, State* state) const;
-  // Returns OK if the checkpoint of the step holds this state for the program.
+  // Returns OK if the step's checkpoint holds this state for the program.
   absl::Status CheckSessionState(int64_t step, const v1::SessionState& state) const;
 
   const config::v1::RunSpec config_;
@@ -190,7 +190,7 @@ class Reference {
   Values canary_;
 };
 
-// Returns the program's state in the checkpoint; empty if there is none.
+// Returns the program's state in the checkpoint, or an empty state if there is none.
 absl::StatusOr<v1::SessionState> SessionStateOf(const BundleReader& reader);
 
 }  // namespace simulation
