@@ -125,10 +125,10 @@ prepare_environments() {
   local fetching=$!
   "$1"
   wait "${fetching}"
-  # Sets the variables. The environments exist, unless pip cannot get the packages.
-  prepare_venv
-  prepare_torch_venv
-  prepare_deploy_venv
+  # Sets the variables of those that pip could get, and does not try the others again.
+  [[ ! -f "${CACHE}/venv/lockstep-packages" ]] || prepare_venv
+  [[ ! -f "${CACHE}/torch/lockstep-packages" ]] || prepare_torch_venv
+  [[ ! -f "${CACHE}/deploy/lockstep-packages" ]] || prepare_deploy_venv
 }
 
 # long_tests [TARGET...]: prints those of the targets that are tests too slow for CI, one per line. The default is all
