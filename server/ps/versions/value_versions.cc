@@ -62,7 +62,7 @@ ValueVersions::ValueVersions(std::shared_ptr<const ParameterLayout> layout, v1::
       type_(type),
       pool_(static_cast<size_t>(layout_->constants_offset()) * sizeof(float), spare_versions, shared),
       encoded_pool_(static_cast<size_t>(layout_->trained_elements()) * sizeof(uint16_t), spare_versions),
-      shared_(shared) {}
+      constants_pool_(static_cast<size_t>(layout_->constant_elements()) * sizeof(float), /*max_spare=*/0, shared) {}
 
 std::shared_ptr<const PublishedValues> ValueVersions::Publish(std::shared_ptr<const AlignedBuffer> flat,
                                                               std::shared_ptr<AlignedBuffer>* encoded) {
@@ -75,13 +75,10 @@ std::shared_ptr<const PublishedValues> ValueVersions::Publish(std::shared_ptr<co
   return published;
 }
 
-std::shared_ptr<ConstantValues> ValueVersions::NewConstants(std::vector<int64_t> editions) const {
+std::shared_ptr<ConstantValues> ValueVersions::NewConstants(std::vector<int64_t> editions) {
   auto constants = std::make_shared<ConstantValues>();
   constants->editions = std::move(editions);
-  const size_t bytes = static_cast<size_t>(layout_->constant_elements()) * sizeof(float);
-  if (bytes > 0) {
-    constants->flat = std::make_shared<AlignedBuffer>(shared_ ? AlignedBuffer::Shared(bytes) : AlignedBuffer(bytes));
-  }
+  if (layout_->constant_elements() > 0) constants->flat = constants_pool_.Get();
   return constants;
 }
 

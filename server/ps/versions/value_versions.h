@@ -90,7 +90,7 @@ class ValueVersions {
 
  private:
   // Allocates constant variables of these editions without initializing them.
-  std::shared_ptr<ConstantValues> NewConstants(std::vector<int64_t> editions) const;
+  std::shared_ptr<ConstantValues> NewConstants(std::vector<int64_t> editions);
   // Publishes `flat`, with uninitialized memory for the encoded values.
   std::shared_ptr<const PublishedValues> Publish(std::shared_ptr<const AlignedBuffer> flat,
                                                  std::shared_ptr<AlignedBuffer>* encoded);
@@ -99,7 +99,7 @@ class ValueVersions {
   const v1::DataType type_;
   BufferPool pool_;
   BufferPool encoded_pool_;
-  const bool shared_;
+  BufferPool constants_pool_;
   std::shared_ptr<AlignedBuffer> values_;
   std::shared_ptr<const ConstantValues> constants_;
   std::shared_ptr<const PublishedValues> published_;
