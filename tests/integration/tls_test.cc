@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -154,8 +155,10 @@ TEST_F(TlsTest, OperatorEndsRunWithoutSession) {
   EXPECT_TRUE(absl::IsPermissionDenied(
       Call(Credentials(kits_.Issue("reader", PeerRole::kReader)), absl::StrCat(kService, "RequestEnd"))));
   EXPECT_FALSE(Call(Credentials(kits_.Path("worker")), absl::StrCat(kService, "RequestEnd")).ok()) << "no session";
-  ASSERT_EQ(Call(Credentials(kits_.Issue("operator", PeerRole::kOperator)), absl::StrCat(kService, "RequestEnd")),
-            absl::OkStatus());
+  const Credentials credentials(kits_.Issue("operator", PeerRole::kOperator));
+  // The chief cannot end a run before the worker has declared the model.
+  while (cluster_->chief()->GetStatus().global_step() < 1) std::this_thread::yield();
+  ASSERT_EQ(Call(credentials, absl::StrCat(kService, "RequestEnd")), absl::OkStatus());
   EXPECT_EQ(cluster_->Wait(), absl::OkStatus());
 }
 
