@@ -18,6 +18,8 @@
 
 namespace lockstep {
 
+class SyncReplicas;
+
 // Receives the events of a connection. Called without locks; must not block.
 class StepListener {
  public:
@@ -37,26 +39,16 @@ class StepListener {
 // thread at a time; these two and Close may run concurrently.
 class StepConnection {
  public:
-  // The object that serves the connections (SyncReplicas).
-  class Owner {
-   public:
-    virtual ~Owner() = default;
-    virtual absl::Status OnFrame(StepConnection* connection, const StepFrame& frame, bool* waits) = 0;
-    virtual bool NextReply(StepConnection* connection, StepReplyFrame* reply) = 0;
-    virtual void CountSent(const StepConnection& connection, int64_t bytes) = 0;
-    virtual void Close(StepConnection* connection) = 0;
-  };
-
   // Returns the limits of a frame for the model.
   const StepFrameLimits& frame_limits() const { return frame_limits_; }
   // Handles one frame from the worker. An error ends the stream with that status and leaves the run unchanged. Sets
   // `waits` if the frame is not accepted yet, because the sums have no room for it. The caller must then pass it again
   // after the listener's OnResume, and must not read anything more from the worker before that.
-  absl::Status OnFrame(const StepFrame& frame, bool* waits) { return owner_->OnFrame(this, frame, waits); }
+  absl::Status OnFrame(const StepFrame& frame, bool* waits);
   // Fills in the next frame for the worker. Returns false if there is none now; StepListener says when to ask again.
-  bool NextReply(StepReplyFrame* reply) { return owner_->NextReply(this, reply); }
+  bool NextReply(StepReplyFrame* reply);
   // Counts the bytes of a reply message that is sent.
-  void CountSent(int64_t bytes) { owner_->CountSent(*this, bytes); }
+  void CountSent(int64_t bytes);
   // Return the values at the step of the last token that NextReply returned, and the estimates of top-k compression.
   std::shared_ptr<const PublishedValues> values() const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(mutex_);
@@ -68,12 +60,12 @@ class StepConnection {
   }
   // Closes the connection because the stream is gone, and frees the worker's token. Idempotent. After that, the
   // listener is called only by calls that are already in progress.
-  void Close() { owner_->Close(this); }
+  void Close();
 
  private:
   friend class SyncReplicas;
   struct Options {
-    Owner* owner = nullptr;
+    SyncReplicas* owner = nullptr;
     Mutex* mutex = nullptr;  // the owner's
     uint64_t session = 0;
     std::string name;
@@ -99,7 +91,7 @@ class StepConnection {
     return listener_ == listener;
   }
 
-  Owner* const owner_;
+  SyncReplicas* const owner_;
   Mutex* const mutex_;
   const uint64_t session_;
   const std::string name_;

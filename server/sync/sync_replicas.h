@@ -40,7 +40,7 @@ namespace lockstep {
 // decides, and the StepShard, which sums. It calls the machine with the lock held, but sums and carries out the
 // machine's effects without the lock. If the policy stages contributions, they are admitted and summed one at a time.
 // Owns the connections. Thread-safe. Lock order: admission_mutex_, mutex_, then the shard's locks.
-class SyncReplicas : private StepConnection::Owner {
+class SyncReplicas {
  public:
   static constexpr int64_t kOldVersionBytes = 16 << 20;
   struct Options {
@@ -70,7 +70,7 @@ class SyncReplicas : private StepConnection::Owner {
   // `policy` must begin at the shard's step.
   SyncReplicas(Options options, std::unique_ptr<StepShard> shard, std::unique_ptr<StepPolicy> policy);
   // All connections must be closed, and none may be used afterwards.
-  ~SyncReplicas() override;
+  ~SyncReplicas();
 
   // Registers a stream. A second stream of a session closes the first with Aborted. `changes` is
   // GradientSettings.changes of the worker's settings.
@@ -146,6 +146,8 @@ class SyncReplicas : private StepConnection::Owner {
   void FillTimeLine(WorkTimes::Cursor* cursor, v1::WatchRunReply* reply) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
+  friend class StepConnection;
+
   // The actions to take after the lock is released, in this order.
   struct Outbox {
     struct Ending {
@@ -163,11 +165,10 @@ class SyncReplicas : private StepConnection::Owner {
     std::vector<RunEvent> last_events;
   };
 
-  absl::Status OnFrame(StepConnection* connection, const StepFrame& frame, bool* waits) override
-      ABSL_LOCKS_EXCLUDED(mutex_);
-  bool NextReply(StepConnection* connection, StepReplyFrame* reply) override ABSL_LOCKS_EXCLUDED(mutex_);
-  void CountSent(const StepConnection& connection, int64_t bytes) override ABSL_LOCKS_EXCLUDED(mutex_);
-  void Close(StepConnection* connection) override ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status OnFrame(StepConnection* connection, const StepFrame& frame, bool* waits) ABSL_LOCKS_EXCLUDED(mutex_);
+  bool NextReply(StepConnection* connection, StepReplyFrame* reply) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CountSent(const StepConnection& connection, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  void Close(StepConnection* connection) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Does the work of OnFrame, except for the outbox.
   absl::Status Handle(StepConnection* connection, const StepFrame& frame, bool* waits, Outbox* outbox)

@@ -44,6 +44,16 @@ StepMachine::FrameResult OrphanOf(const absl::Status& summed, const StepMachine:
 
 }  // namespace
 
+absl::Status StepConnection::OnFrame(const StepFrame& frame, bool* waits) {
+  return owner_->OnFrame(this, frame, waits);
+}
+
+bool StepConnection::NextReply(StepReplyFrame* reply) { return owner_->NextReply(this, reply); }
+
+void StepConnection::CountSent(int64_t bytes) { owner_->CountSent(*this, bytes); }
+
+void StepConnection::Close() { owner_->Close(this); }
+
 absl::Status SyncReplicas::OnFrame(StepConnection* connection, const StepFrame& frame, bool* waits) {
   Outbox outbox;
   const absl::Status status = Handle(connection, frame, waits, &outbox);
