@@ -254,20 +254,21 @@ bool ContributionSet::AddPiece(const SlotBlock& block, const StepPiece& piece) {
   return any_new;
 }
 
-absl::optional<ContributionSet::NonFinite> ContributionSet::FindNonFinite(const SlotBlock& block) const {
+absl::optional<NonFiniteValue> ContributionSet::FindNonFinite(const SlotBlock& block) const {
   const auto name = [this](int variable) { return layout_.variables()[variable].spec.name(); };
   const int variable = non_finite_variable_;
-  if (variable >= 0) return NonFinite{absl::StrCat("gradient of ", name(variable)), absl::nullopt};
+  if (variable >= 0) return NonFiniteValue{absl::StrCat("gradient of ", name(variable)), absl::nullopt};
   MutexLock lock(&mutex_);
   if (has_no_mean_) {
-    return NonFinite{absl::StrCat("mean over the slots, whose weights sum to ", TotalWeight(), ","), absl::nullopt};
+    return NonFiniteValue{absl::StrCat("mean over the slots, whose weights sum to ", TotalWeight(), ","),
+                          absl::nullopt};
   }
   for (int64_t number = block.first; number < block.end(); ++number) {
     const Slot& slot = reports_[number];
-    if (!std::isfinite(slot.loss)) return NonFinite{"loss", number};
+    if (!std::isfinite(slot.loss)) return NonFiniteValue{"loss", number};
     if (slot.non_finite_update < 0) continue;
     const int updated = layout_.update_ops()[slot.non_finite_update].variable;
-    return NonFinite{absl::StrCat("update of ", name(updated)), number};
+    return NonFiniteValue{absl::StrCat("update of ", name(updated)), number};
   }
   return absl::nullopt;
 }

@@ -16,6 +16,7 @@
 #include "lockstep/common/step/slot_block.h"
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/common/tensor/float_chunks.h"
+#include "lockstep/server/ps/non_finite_value.h"
 #include "lockstep/server/ps/slot_metrics.h"
 #include "lockstep/server/ps/variable_store.h"
 #include "lockstep/v1/chief.pb.h"
@@ -125,13 +126,9 @@ class ContributionSet {
   // True if every trainable segment was applied. By then, every slot has reported.
   bool complete() const { return segments_left_.load(std::memory_order_acquire) == 0; }
 
-  struct NonFinite {
-    std::string what;              // "loss", "update of mean", "gradient of w"
-    absl::optional<int64_t> slot;  // absent for a gradient and for a mean
-  };
   // Finds a NaN or an infinity among the contributions to `block`, or slot weights that allow no mean. A set with such
   // a gradient never becomes complete unless skips_non_finite is set.
-  absl::optional<NonFinite> FindNonFinite(const SlotBlock& block) const ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::optional<NonFiniteValue> FindNonFinite(const SlotBlock& block) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The segments whose new values are final, in the order in which they became final.
   std::vector<int> finished_segments() const ABSL_LOCKS_EXCLUDED(mutex_) {

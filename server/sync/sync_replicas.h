@@ -16,6 +16,7 @@
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/step/step_frame.h"
+#include "lockstep/server/ps/non_finite_value.h"
 #include "lockstep/server/ps/versions/variable_snapshot.h"
 #include "lockstep/server/sync/arrivals/arrival_log.h"
 #include "lockstep/server/sync/commit_log.h"
@@ -202,7 +203,7 @@ class SyncReplicas {
   VariableSnapshot TakeSnapshotLocked() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Commit(absl::Time now, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Records that the last committed step changed nothing. Logs only some of these steps.
-  void NoteSkipped(const StepSums::NonFinite& why, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteSkipped(const NonFiniteValue& why, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Ends the streams that keep too many old versions of the values alive, including ended streams that the worker has
   // not read to the end. Nothing is lost, because contributions to those steps no longer count.
   void CloseExcessPins(absl::Time now, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

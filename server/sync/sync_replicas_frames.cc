@@ -15,8 +15,7 @@ namespace {
 constexpr int64_t kLoggedSkips = 10;
 
 // Returns the end of the error message about `found`, which was contributed to `block` in the update to `step`.
-std::string ReplayText(const std::string& command, int64_t step, const SlotBlock& block,
-                       const StepSums::NonFinite& found) {
+std::string ReplayText(const std::string& command, int64_t step, const SlotBlock& block, const NonFiniteValue& found) {
   if (command.empty() || !found.contributed) return "";
   const bool is_known = found.slot || block.count == 1;
   return absl::StrCat(
@@ -218,7 +217,7 @@ void SyncReplicas::TakeAndCommit(const StepEffects& effects, absl::Time now, Out
   if (effects.commit) Commit(now, outbox);
 }
 
-void SyncReplicas::NoteSkipped(const StepSums::NonFinite& why, Outbox* outbox) {
+void SyncReplicas::NoteSkipped(const NonFiniteValue& why, Outbox* outbox) {
   const int64_t count = rates_.OnSkipped();
   if (count > kLoggedSkips && count % 100 != 0) return;
   RunEvent skipped{RunEvent::kSkipped, shard_->step()};

@@ -58,7 +58,7 @@ class KeptContribution : public StepSums {
   void AddReports(absl::Span<const v1::SlotReport> reports) override { report_ = reports[0]; }
   bool AddPiece(const SlotBlock& block, const StepPiece& piece) override;
   bool complete() const override { return false; }
-  absl::optional<NonFinite> FindNonFinite(const SlotBlock& block) const override { return absl::nullopt; }
+  absl::optional<NonFiniteValue> FindNonFinite(const SlotBlock& block) const override { return absl::nullopt; }
   size_t num_finished_segments() const override { return 0; }
 
   const v1::SlotReport& report() const { return report_; }

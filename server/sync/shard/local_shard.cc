@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/mutex.h"
+#include "lockstep/server/ps/non_finite_value.h"
 
 namespace lockstep {
 
@@ -17,22 +18,19 @@ class LocalShard::Sums : public StepSums {
   void AddReports(absl::Span<const v1::SlotReport> reports) override { set_.AddReports(reports); }
   bool AddPiece(const SlotBlock& block, const StepPiece& piece) override { return set_.AddPiece(block, piece); }
   bool complete() const override { return set_.complete(); }
-  absl::optional<NonFinite> FindNonFinite(const SlotBlock& block) const override {
-    if (rate_) return rate_;
-    auto found = set_.FindNonFinite(block);
-    if (!found) return absl::nullopt;
-    return NonFinite{std::move(found->what), found->slot};
+  absl::optional<NonFiniteValue> FindNonFinite(const SlotBlock& block) const override {
+    return rate_ ? rate_ : set_.FindNonFinite(block);
   }
   size_t num_finished_segments() const override { return skips_non_finite_ ? 0 : set_.num_finished_segments(); }
 
   ContributionSet& set() { return set_; }
   // Sets the step's learning rate if it is not finite. Called before anything is added.
-  void SetRate(absl::optional<NonFinite> rate) { rate_ = std::move(rate); }
+  void SetRate(absl::optional<NonFiniteValue> rate) { rate_ = std::move(rate); }
 
  private:
   const bool skips_non_finite_;
   ContributionSet set_;
-  absl::optional<NonFinite> rate_;
+  absl::optional<NonFiniteValue> rate_;
 };
 
 // The sums of finished steps, kept for reuse, because creating them takes longer than a small step's additions.
@@ -81,10 +79,10 @@ std::shared_ptr<StepSums> LocalShard::Begin(int64_t step) {
   const bool gathers = every > 0 && (step + 1) % every == 0;
   store_->BeginUpdate(gathers ? VariableStore::Norms::kGathered : VariableStore::Norms::kNone);
   sums_ = NewSums();
-  absl::optional<StepSums::NonFinite> rate;
+  absl::optional<NonFiniteValue> rate;
   if (const auto schedule = store_->FindNonFiniteRate()) {
-    rate = StepSums::NonFinite{absl::StrCat("learning rate of the schedule \"", *schedule, "\""), absl::nullopt,
-                               /*contributed=*/false};
+    rate = NonFiniteValue{absl::StrCat("learning rate of the schedule \"", *schedule, "\""), absl::nullopt,
+                          /*contributed=*/false};
   }
   sums_->SetRate(std::move(rate));
   return sums_;

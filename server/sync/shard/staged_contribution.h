@@ -21,7 +21,7 @@ class StagedContribution : public StepSums {
   // `piece` must not be sparse. Returns false, because none of it is new to a step yet.
   bool AddPiece(const SlotBlock& block, const StepPiece& piece) override;
   bool complete() const override { return false; }
-  absl::optional<NonFinite> FindNonFinite(const SlotBlock& block) const override { return absl::nullopt; }
+  absl::optional<NonFiniteValue> FindNonFinite(const SlotBlock& block) const override { return absl::nullopt; }
   size_t num_finished_segments() const override { return 0; }
 
   // Adds the whole contribution, which was computed for one slot, to the sums as their slot `slot`. Returns true if any

@@ -15,6 +15,7 @@
 #include "lockstep/common/step/step_frame.h"
 #include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/config/v1/optimizer.pb.h"
+#include "lockstep/server/ps/non_finite_value.h"
 #include "lockstep/server/ps/slot_metrics.h"
 #include "lockstep/server/ps/update_norms.h"
 #include "lockstep/server/ps/versions/value_versions.h"
@@ -27,13 +28,6 @@ namespace lockstep {
 // thread.
 class StepSums {
  public:
-  // A value that is NaN or infinite.
-  struct NonFinite {
-    std::string what;              // "loss", "update of mean", "gradient of w"
-    absl::optional<int64_t> slot;  // none for a gradient
-    bool contributed = true;       // false: no contribution caused it
-  };
-
   virtual ~StepSums() = default;
 
   // Adds losses and update-op values of the slots of a block. A slot keeps its first report.
@@ -45,7 +39,7 @@ class StepSums {
   virtual bool complete() const = 0;
   // Returns a value that was contributed to `block` and that prevents the step from being committed or its update from
   // being applied.
-  virtual absl::optional<NonFinite> FindNonFinite(const SlotBlock& block) const = 0;
+  virtual absl::optional<NonFiniteValue> FindNonFinite(const SlotBlock& block) const = 0;
   // Returns the number of segments whose next values are final.
   virtual size_t num_finished_segments() const = 0;
 };
@@ -75,7 +69,7 @@ class StepShard {
   struct Committed {
     // The value that is not finite, if the update was skipped, so that the step counts but nothing else has changed.
     // nullopt if the update was applied.
-    absl::optional<StepSums::NonFinite> skipped;
+    absl::optional<NonFiniteValue> skipped;
     double mean_loss = 0;  // over the slots
     bool stop = false;     // a slot asked for the run's end
     // The summary of each slot that has one, in slot order, serialized.
