@@ -86,7 +86,7 @@ absl::StatusOr<const std::vector<const float*>*> SharedValues::Find(const v1::Sh
     const ParameterLayout::Variable& variable = layout_.variables()[i];
     if (!variable.constant) continue;
     const auto* const flat = reinterpret_cast<const float*>(constants_->data());
-    version->variables[i] = flat + (variable.flat_offset - layout_.constants_offset());
+    version->variables[i] = flat + layout_.OffsetInConstants(variable.flat_offset);
   }
   return &version->variables;
 }
@@ -98,7 +98,7 @@ const std::vector<const float*>* InProcessValues::Take(const HandedOverValues& v
   variables_.clear();
   for (const auto& variable : layout_.variables()) {
     if (variable.constant) {
-      variables_.push_back(constants_->as<float>() + (variable.flat_offset - layout_.constants_offset()));
+      variables_.push_back(constants_->as<float>() + layout_.OffsetInConstants(variable.flat_offset));
       continue;
     }
     if (values.encoded == nullptr || !variable.spec.trainable()) {

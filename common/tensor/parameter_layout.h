@@ -65,6 +65,8 @@ class ParameterLayout {
   // Elements of its last part, which holds the constant variables, and the offset of that part.
   int64_t constant_elements() const { return flat_elements_ - constants_offset_; }
   int64_t constants_offset() const { return constants_offset_; }
+  // Returns where that part has the element at `flat_offset`. Negative if the element is before that part.
+  int64_t OffsetInConstants(int64_t flat_offset) const { return flat_offset - constants_offset_; }
 
  private:
   // Gives every variable and segment its position in the flat array.

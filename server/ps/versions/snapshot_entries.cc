@@ -52,7 +52,7 @@ std::vector<SnapshotEntry> EntriesOf(const VariableSnapshot& snapshot) {
     const std::vector<std::string>& state_names = (*snapshot.state_names)[i];
     const std::string& name = variable.spec.name();
     entries.push_back(EntryOf(name, variable, variable.constant ? Source::kConstants : Source::kValues, 0));
-    if (variable.constant) entries.back().flat_offset -= snapshot.layout->constants_offset();
+    if (variable.constant) entries.back().flat_offset = snapshot.layout->OffsetInConstants(variable.flat_offset);
     if (!variable.spec.trainable()) continue;
     for (size_t k = 0; k < state_names.size(); ++k) {
       entries.push_back(EntryOf(OptimizerStateKey(name, state_names[k]), variable, Source::kOptimizerState, k));

@@ -47,8 +47,7 @@ void Provide(AlignedBuffer* buffer, ThreadPool* pool) {
 FloatChunks PublishedValues::Segment(const ParameterLayout& layout, const ParameterLayout::Segment& segment) const {
   const ParameterLayout::Variable& variable = layout.variables()[segment.variable];
   if (variable.constant) {
-    return FloatChunks(constants->flat->as<float>() + (segment.flat_offset - layout.constants_offset()),
-                       segment.elements);
+    return FloatChunks(constants->flat->as<float>() + layout.OffsetInConstants(segment.flat_offset), segment.elements);
   }
   if (encoded == nullptr || !variable.spec.trainable()) {
     return FloatChunks(flat->as<float>() + segment.flat_offset, segment.elements);
@@ -83,7 +82,7 @@ std::shared_ptr<ConstantValues> ValueVersions::NewConstants(std::vector<int64_t>
 }
 
 float* ValueVersions::Current(int64_t flat_offset) {
-  const int64_t constant = flat_offset - layout_->constants_offset();
+  const int64_t constant = layout_->OffsetInConstants(flat_offset);
   return constant < 0 || constants_->flat == nullptr ? values_->as<float>() + flat_offset
                                                      : constants_->flat->as<float>() + constant;
 }
