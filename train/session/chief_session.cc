@@ -158,10 +158,7 @@ void ChiefSession::Fail(absl::Status why) {
 }
 
 absl::StatusOr<StepResult> ChiefSession::Run(const TrainOp& op) {
-  if (&op != checked_op_) {
-    RETURN_IF_ERROR(CheckSameOp(options_.op, op));
-    checked_op_ = &op;
-  }
+  RETURN_IF_ERROR(CheckSameOp(options_.op, op, &checked_op_));
   const auto next = training()->log()->Await(last_seen(), absl::InfiniteFuture());
   if (!next.ok()) return result_.Explain(next.status());
   const v1::StepCommit& commit = *next;

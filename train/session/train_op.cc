@@ -58,4 +58,11 @@ absl::Status CheckSameOp(const TrainOp& opened, const TrainOp& op) {
       absl::StrCat("train_op: is not the one with which the session was opened: ", difference));
 }
 
+absl::Status CheckSameOp(const TrainOp& opened, const TrainOp& op, const TrainOp** last) {
+  if (&op == *last) return absl::OkStatus();
+  RETURN_IF_ERROR(CheckSameOp(opened, op));
+  *last = &op;
+  return absl::OkStatus();
+}
+
 }  // namespace lockstep::train

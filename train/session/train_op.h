@@ -39,8 +39,10 @@ absl::StatusOr<TrainOp> CreateTrainOp(config::v1::RunSpec spec, WorkloadFactory 
 absl::StatusOr<TrainOp> CreateTrainOp(const std::string& text);
 
 // Checks the argument of Run in a session opened with `opened`. Returns InvalidArgument if `op` has a different model,
-// or if only one of the two has a make_workload or transform_model. Accepts any op without a model.
+// or if only one of the two has a make_workload or transform_model. Accepts any op without a model. The second overload
+// does not check the op at `*last` again, and sets `*last` to an op that it accepts.
 absl::Status CheckSameOp(const TrainOp& opened, const TrainOp& op);
+absl::Status CheckSameOp(const TrainOp& opened, const TrainOp& op, const TrainOp** last);
 
 }  // namespace lockstep::train
 

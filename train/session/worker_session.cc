@@ -121,10 +121,7 @@ void WorkerSession::LimitHold(absl::Duration limit) {
 }
 
 absl::StatusOr<StepResult> WorkerSession::Run(const TrainOp& op) {
-  if (&op != checked_op_) {
-    RETURN_IF_ERROR(CheckSameOp(options_.op, op));
-    checked_op_ = &op;
-  }
+  RETURN_IF_ERROR(CheckSameOp(options_.op, op, &checked_op_));
   bool send_stop = false;
   StepResult result;
   {
