@@ -203,7 +203,7 @@ int Run(const Flags& flags, const config::v1::RunSpec& config) {
     if (!absl::IsCancelled(created)) std::cerr << "chief: " << created.message() << "\n";
     return host.ExitCode(created);
   }
-  SetLogField("run", JsonString(host.chief()->run_id()));
+  SetLogField("run", JsonString(host.chief()->GetStatus().run_id()));
   SetLogField("generation", absl::StrCat(host.chief()->generation()));
   const absl::Status status = Serve(&host);
   if (status.ok()) {

@@ -208,11 +208,6 @@ void Chief::Housekeep() {
                                     : absl::StrCat("step ", training->sync()->step(), ": waiting for workers"));
 }
 
-absl::Status Chief::Save() {
-  Training* const training = this->training();
-  return training == nullptr ? absl::OkStatus() : training->Save();
-}
-
 void Chief::RequestSave() {
   MutexLock lock(&run_.mutex);
   save_requested_ = true;

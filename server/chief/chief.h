@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -55,9 +54,6 @@ class Chief {
   void FillNews(bool times, WatchCursor* cursor, v1::WatchRunReply* reply) const;
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request);
 
-  // Saves the last committed step immediately and blocks until that is done. Returns OK if the step is already saved,
-  // or without a logdir. Errors: as for RunEnds::Wait.
-  absl::Status Save();
   // Requests an immediate save of the last committed step; the run continues. Requests that arrive before the save
   // begins are combined; a request that arrives before training starts is deferred until it does. Never blocks on
   // files. May be called from any thread.
@@ -67,12 +63,9 @@ class Chief {
   absl::Status AwaitModel();
   // Null before the model is known; afterwards it never changes.
   Training* training() const { return run_.FindTraining(); }
-
   // Runs one round of the housekeeping thread.
   void Housekeep() ABSL_LOCKS_EXCLUDED(run_.mutex);
-
   int64_t generation() const { return run_.history.generation(); }
-  std::string run_id() const { return run_.history.run_id(); }
 
  private:
   Chief(Options options, std::unique_ptr<RunDirectory> directory);

@@ -46,7 +46,7 @@ TEST_F(ChiefTest, AFirstStartWaitsForAModelAndSavesAtOnce) {
   EXPECT_EQ(session->piece_elements(), 65536u);
   EXPECT_EQ(session->lease_seconds(), 2);
   EXPECT_EQ(chief_->GetStatus().phase(), v1::RunStatus::TRAINING);
-  ASSERT_TRUE(chief_->Save().ok());
+  ASSERT_TRUE(chief_->training()->Save().ok());
   EXPECT_EQ(chief_->GetStatus().checkpoint(), "logdir/model.ckpt-0");
 }
 
@@ -288,7 +288,7 @@ TEST_F(ChiefTest, WorksWithoutALogdir) {
   ASSERT_TRUE(Start().ok());
   TrainTo(3);
   chief_->Housekeep();
-  EXPECT_TRUE(chief_->Save().ok());
+  EXPECT_TRUE(chief_->training()->Save().ok());
   TrainTo(10);
   EXPECT_TRUE(WaitForEnd().ok());
   EXPECT_TRUE(memory_.ListDirectory("/").value().empty());

@@ -31,7 +31,7 @@ class OtherRunTest : public ChiefFixture {
   void ExpectRefused(const absl::Status& status) {
     EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
     EXPECT_THAT(std::string(status.message()),
-                AllOf(HasSubstr("old has served run other"), HasSubstr(chief_->run_id())));
+                AllOf(HasSubstr("old has served run other"), HasSubstr(chief_->GetStatus().run_id())));
     EXPECT_TRUE(OpenSession("new").ok()) << "the run continues";
   }
   void ExpectEnds(const absl::Status& status, const std::string& what) {
@@ -40,7 +40,7 @@ class OtherRunTest : public ChiefFixture {
     const absl::Status ended = chief_->ends()->Wait();
     EXPECT_EQ(ExitCodeOf(ended), kExitBadConfiguration) << ended;
     EXPECT_THAT(std::string(ended.message()), AllOf(HasSubstr("old has served run other up to step 5"), HasSubstr(what),
-                                                    HasSubstr(chief_->run_id()), HasSubstr("--new_run")));
+                                                    HasSubstr(chief_->GetStatus().run_id()), HasSubstr("--new_run")));
   }
 };
 
@@ -109,7 +109,7 @@ TEST_F(OtherRunTest, ARunThatShouldNotHaveBegunIsNotResumed) {
 
   new_run_ = true;
   ASSERT_TRUE(Restart().ok());
-  EXPECT_EQ(chief_->run_id(), kFirst);
+  EXPECT_EQ(chief_->GetStatus().run_id(), kFirst);
   ExpectRefused(OpenAs("other", 5));
   new_run_ = false;
   EXPECT_TRUE(Restart().ok()) << "it is logged once";

@@ -464,7 +464,7 @@ TEST_F(RunEndsTest, EndsWhenAnotherChiefHasTakenOverItsLogdir) {
   ASSERT_TRUE(WriteCheckpointState(&memory_, "logdir", "logdir/model.ckpt-7", {}).ok());
   const std::vector<std::string> files = Files();
   TrainTo(5);
-  EXPECT_FALSE(chief_->Save().ok());
+  EXPECT_FALSE(chief_->training()->Save().ok());
   const absl::Status status = chief_->ends()->Wait();
   EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
   EXPECT_FALSE(worker_->finished()) << "it looks for the successor";
@@ -519,7 +519,7 @@ TEST_F(RunEndsTest, AFollowerHearsThatTheLogdirIsLost) {
   ASSERT_TRUE(worker_->Ask().ok());
   TrainTo(3);  // step 0 may already be saved
   ASSERT_TRUE(WriteFileAtomically(&memory_, "logdir/generation", "7\n").ok());
-  EXPECT_TRUE(absl::IsFailedPrecondition(chief_->Save()));
+  EXPECT_TRUE(absl::IsFailedPrecondition(chief_->training()->Save()));
   EXPECT_TRUE(absl::IsFailedPrecondition(chief_->ends()->Wait()));
   const auto next = chief_->training()->log()->Await(3, absl::InfinitePast());
   EXPECT_TRUE(absl::IsFailedPrecondition(next.status())) << next.status() << ": it would wait forever";
@@ -545,7 +545,7 @@ TEST_F(RunEndsTest, LeavesEventsOfATakenOverLogdir) {
   TrainTo(3);
   ASSERT_TRUE(memory_.Remove("logdir/lock").ok());
   const auto successor = RunDirectory::Open(&memory_, "logdir").value();
-  EXPECT_FALSE(chief_->Save().ok());
+  EXPECT_FALSE(chief_->training()->Save().ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(chief_->ends()->Wait()));
   chief_->ends()->EndFollowersEvents();
   worker_.reset();

@@ -421,7 +421,7 @@ TEST_F(SessionsTest, AStartThatFailsMidwayCanBeRetried) {
   ASSERT_TRUE(Start().ok());
   const int64_t before = fs_.operations();
   ASSERT_TRUE(OpenSession("a").ok());
-  ASSERT_TRUE(chief_->Save().ok());
+  ASSERT_TRUE(chief_->training()->Save().ok());
   const int64_t operations = fs_.operations() - before;
   for (int64_t n = 1; n <= operations; ++n) {
     logdir_ = absl::StrCat("logdir-", n);
@@ -433,7 +433,7 @@ TEST_F(SessionsTest, AStartThatFailsMidwayCanBeRetried) {
     const auto second = OpenSession("a");
     ASSERT_TRUE(second.ok()) << "operation " << n << ": " << second.status();
     EXPECT_TRUE(first.ok() || absl::IsResourceExhausted(first.status())) << first.status();
-    ASSERT_TRUE(chief_->Save().ok()) << "operation " << n;
+    ASSERT_TRUE(chief_->training()->Save().ok()) << "operation " << n;
     EXPECT_EQ(chief_->GetStatus().checkpoint(), logdir_ + "/model.ckpt-0");
   }
 }

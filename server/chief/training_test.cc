@@ -255,7 +255,7 @@ TEST_F(TrainingTest, EventsHaveStepsOfLateThreads) {
   b->Drain();
   ASSERT_TRUE(b->Push().ok());
   EXPECT_EQ(chief_->GetStatus().global_step(), 10);
-  EXPECT_TRUE(chief_->Save().ok());
+  EXPECT_TRUE(chief_->training()->Save().ok());
   // The chief must wait only for `late`.
   a->connection()->Close();
   b.reset();
@@ -275,7 +275,7 @@ TEST_F(TrainingTest, GoesOnWhenItCannotSeeWhetherItsLogdirIsItsOwn) {
   TrainAndSave(3);
   fs_.FailMatching(FaultyFileSystem::Operation::kOpen, "logdir/generation", absl::InternalError("Input/output error"));
   TrainTo(5);
-  EXPECT_TRUE(absl::IsInternal(chief_->Save()));
+  EXPECT_TRUE(absl::IsInternal(chief_->training()->Save()));
   fs_.Heal();
   TrainAndSave(6);
   TrainTo(10);
@@ -287,7 +287,7 @@ TEST_F(TrainingTest, AnEventFileThatHangsHoldsNobodyUp) {
   const uint64_t session = OpenSession("worker-0")->session_id();
   worker_ = Connect(session);
   ASSERT_TRUE(worker_->Ask().ok());
-  ASSERT_TRUE(chief_->Save().ok());
+  ASSERT_TRUE(chief_->training()->Save().ok());
   hanging_.Hang("events.out");
   TrainTo(4);
   hanging_.AwaitHanging();

@@ -176,9 +176,9 @@ absl::Status ChiefHost::Create() {
 absl::Status ChiefHost::Serve() {
   ASSIGN_OR_RETURN(served_, options_.serve(options_.listen, chief_.get()));
   const Chief::Options& chief = options_.chief;
-  LOG(INFO) << "chief: run " << chief_->run_id() << ", generation " << chief_->generation() << ", listening on "
-            << served_.address << ", " << chief.config.training().replicas_to_aggregate() << " slots a step, "
-            << TrainingLengthText(chief.config.training())
+  LOG(INFO) << "chief: run " << chief_->GetStatus().run_id() << ", generation " << chief_->generation()
+            << ", listening on " << served_.address << ", " << chief.config.training().replicas_to_aggregate()
+            << " slots a step, " << TrainingLengthText(chief.config.training())
             << (chief.logdir.empty() ? "" : absl::StrCat(", logdir ", chief.logdir));
   RETURN_IF_ERROR(address_file_->Write(served_.address));
   if (options_.port_file.empty()) return absl::OkStatus();

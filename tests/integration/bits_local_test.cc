@@ -69,7 +69,7 @@ TEST(BitsLocalTest, SurviveDyingWorkersAndReads) {
     progress.Await(step);
     EXPECT_GE(cluster.chief()->GetStatus().global_step(), step);
     cluster.KillWorker(victim);
-    EXPECT_TRUE(cluster.chief()->Save().ok());
+    EXPECT_TRUE(cluster.chief()->training()->Save().ok());
     victim = cluster.StartWorker();
   }
   ASSERT_TRUE(cluster.Wait().ok());

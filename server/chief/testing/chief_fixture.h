@@ -139,7 +139,7 @@ class ChiefFixture : public ::testing::Test {
   }
   void TrainAndSave(int64_t step) {
     TrainTo(step);
-    ASSERT_TRUE(chief_->Save().ok());
+    ASSERT_TRUE(chief_->training()->Save().ok());
   }
   // Calls RunEnds::Wait with a worker that disconnects when it is notified.
   absl::Status WaitForEnd() {
