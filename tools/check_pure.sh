@@ -16,7 +16,7 @@ pure=(
   server/chief/run/finish_request
   server/chief/journal/idle_log
   server/chief/journal/step_history
-  server/chief/read_table
+  server/chief/reads/read_table
   server/chief/run/run_life
   server/chief/run/run_target
   server/chief/checkpoint/save_pace

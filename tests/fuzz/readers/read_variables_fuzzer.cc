@@ -8,7 +8,7 @@
 #include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/common/client/variable_parts.h"
 #include "lockstep/common/tensor/dtype.h"
-#include "lockstep/server/chief/variable_reads.h"
+#include "lockstep/server/chief/reads/variable_reads.h"
 #include "lockstep/server/ps/variable_store.h"
 #include "lockstep/tests/fuzz/fuzz_target.h"
 

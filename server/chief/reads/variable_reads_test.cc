@@ -1,4 +1,4 @@
-#include "lockstep/server/chief/variable_reads.h"
+#include "lockstep/server/chief/reads/variable_reads.h"
 
 #include <cstdint>
 #include <memory>

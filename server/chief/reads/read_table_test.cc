@@ -1,4 +1,4 @@
-#include "lockstep/server/chief/read_table.h"
+#include "lockstep/server/chief/reads/read_table.h"
 
 #include <string>
 

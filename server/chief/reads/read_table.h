@@ -1,5 +1,5 @@
-#ifndef LOCKSTEP_SERVER_CHIEF_READ_TABLE_H_
-#define LOCKSTEP_SERVER_CHIEF_READ_TABLE_H_
+#ifndef LOCKSTEP_SERVER_CHIEF_READS_READ_TABLE_H_
+#define LOCKSTEP_SERVER_CHIEF_READS_READ_TABLE_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -82,4 +82,4 @@ class ReadTable {
 
 }  // namespace lockstep
 
-#endif  // LOCKSTEP_SERVER_CHIEF_READ_TABLE_H_
+#endif  // LOCKSTEP_SERVER_CHIEF_READS_READ_TABLE_H_

@@ -1,5 +1,5 @@
-#ifndef LOCKSTEP_SERVER_CHIEF_VARIABLE_READS_H_
-#define LOCKSTEP_SERVER_CHIEF_VARIABLE_READS_H_
+#ifndef LOCKSTEP_SERVER_CHIEF_READS_VARIABLE_READS_H_
+#define LOCKSTEP_SERVER_CHIEF_READS_VARIABLE_READS_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -18,7 +18,7 @@
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/system_random.h"
-#include "lockstep/server/chief/read_table.h"
+#include "lockstep/server/chief/reads/read_table.h"
 #include "lockstep/server/ps/versions/snapshot_entries.h"
 #include "lockstep/server/ps/versions/variable_snapshot.h"
 #include "lockstep/v1/chief.pb.h"
@@ -94,4 +94,4 @@ class VariableReads {
 
 }  // namespace lockstep
 
-#endif  // LOCKSTEP_SERVER_CHIEF_VARIABLE_READS_H_
+#endif  // LOCKSTEP_SERVER_CHIEF_READS_VARIABLE_READS_H_
