@@ -13,13 +13,12 @@
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/system_random.h"
 #include "lockstep/common/base/threads/executor.h"
-#include "lockstep/common/checkpoint/run_storage.h"
 #include "lockstep/common/contract/build_info.h"
 #include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/server/chief/program_options.h"
 #include "lockstep/server/ps/variable_store.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/v1/chief.pb.h"
-#include "lockstep/v1/event.pb.h"
 #include "lockstep/v1/variable.pb.h"
 
 namespace lockstep {
@@ -39,32 +38,12 @@ struct ChiefMachine {
 };
 
 // The options of a chief. The parts of a chief read them here, so that no field is copied from one struct to the next.
-struct ChiefOptions : RunStorage {
-  // CheckpointManager::Options::base_name.
-  std::string checkpoint_basename = "model.ckpt";
-  // If true, the chief writes an event file.
-  bool write_events = true;
+struct ChiefOptions : ProgramOptions {
   // If true, the chief keeps the run's history in the logdir (RunJournal::kFileName), and its successor continues it.
   bool write_journal = false;
-  // The directory of the event file. If empty, the logdir is used.
-  std::string summary_dir;
-  // CheckpointManager::Options::keep_every.
-  absl::Duration keep_checkpoint_every = absl::InfiniteDuration();
-  // Receives all summaries instead of the event file, in order of arrival, on a separate thread. Its errors are logged.
-  // If null, summaries go to the event file.
-  std::function<absl::Status(const v1::Summary& summary, int64_t global_step)> summary_writer;
-  // RunSummaries::Options::writes_loss.
-  bool writes_loss = true;
   // Validated, with defaults filled in.
   config::v1::RunSpec config;
   ChiefMachine machine;
-  // If the logdir's run has a different learning rate, optimizer settings, clips or batch size, it continues with the
-  // values in `config`, and the change is recorded. Keeps the settings that a program has changed between steps since
-  // it was last started with this `config`.
-  bool change_settings = false;
-  // If true, a run that begins in an empty logdir is meant to be new: workers that have served another run are refused
-  // and do not end this chief (run/run_identity.h).
-  bool new_run = false;
   // The generation of a silent chief that holds the logdir (PredecessorWatch). This chief replaces it.
   absl::optional<int64_t> replaces;
   // The period at which the chief shows standbys that it is running, and checks whether one has replaced it. If zero,
@@ -77,9 +56,6 @@ struct ChiefOptions : RunStorage {
   bool followed = false;
   // RestoreOptions::initialize.
   std::function<absl::StatusOr<std::vector<AssignedValue>>(const v1::ModelSpec&)> initialize;
-  // Name of a program whose functions affect the weights. It is recorded, and no other program can resume the run while
-  // it is unfinished.
-  std::string program;
   // Makes the model that the program's workers will declare. Create calls it if the run continues after it has
   // finished, because the program may then train other variables. If null, or after an error, which is logged, the
   // trained variables stay the same.

@@ -1,6 +1,5 @@
 #include "lockstep/server/chief/training.h"
 
-#include <functional>
 #include <limits>
 #include <string>
 #include <utility>
@@ -31,7 +30,7 @@ constexpr absl::Duration kTellLimit = absl::Seconds(5);
 // Passes summaries to a function. Ignores session records.
 class FunctionSink : public EventSink {
  public:
-  explicit FunctionSink(std::function<absl::Status(const v1::Summary&, int64_t)> write) : write_(std::move(write)) {}
+  explicit FunctionSink(SummaryWriter write) : write_(std::move(write)) {}
 
   void Write(v1::Event event) override {
     if (!event.has_summary()) return;
@@ -43,7 +42,7 @@ class FunctionSink : public EventSink {
   const std::string& path() const override { return path_; }
 
  private:
-  const std::function<absl::Status(const v1::Summary&, int64_t)> write_;
+  const SummaryWriter write_;
   const std::string path_ = "the program's summary writer";
 };
 

@@ -46,22 +46,13 @@ ChiefHost::Options BaseHostOptions(const SessionOptions& options, const SessionM
   host.address_file = options.address_file;
   host.advertise = options.advertise;
   host.predecessor_limit = options.predecessor_limit;
-  static_cast<RunStorage&>(host.chief) = options;
+  static_cast<ProgramOptions&>(host.chief) = options;
   host.chief.machine = machine;
-  host.chief.checkpoint_basename = options.checkpoint_basename;
-  host.chief.write_events = options.write_events && !options.summary_writer;
-  host.chief.summary_dir = options.summary_dir;
-  host.chief.keep_checkpoint_every = options.keep_checkpoint_every;
-  host.chief.summary_writer = options.summary_writer;
-  host.chief.writes_loss = options.writes_loss;
   host.chief.config = options.op.spec;
   // If gradient summaries are not written, workers need not compute them.
   if (!WritesSummaries(options)) host.chief.config.mutable_summary()->clear_gradients_every_steps();
   host.chief.share_memory = !options.listen.empty() && options.op.spec.cluster().shared_memory();
   host.chief.followed = true;
-  host.chief.change_settings = options.change_settings;
-  host.chief.new_run = options.new_run;
-  host.chief.program = options.program;
   config::v1::ClusterConfig* const cluster = host.chief.config.mutable_cluster();
   if (options.listen.empty()) {
     cluster->clear_linger_seconds();  // no other process can connect

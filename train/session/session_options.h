@@ -2,28 +2,24 @@
 #define LOCKSTEP_TRAIN_SESSION_SESSION_OPTIONS_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
 
-#include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
-#include "lockstep/common/checkpoint/run_storage.h"
+#include "lockstep/server/chief/program_options.h"
 #include "lockstep/train/saver/assign_from.h"
 #include "lockstep/train/session/choice.h"
 #include "lockstep/train/session/end/stop_signal.h"
 #include "lockstep/train/session/train_op.h"
-#include "lockstep/v1/event.pb.h"
 
 namespace lockstep::train {
 
-// Writes a summary at a global step.
-using SummaryWriter = std::function<absl::Status(const v1::Summary& summary, int64_t global_step)>;
+using ::lockstep::SummaryWriter;
 
 // This process's role in a run, and the options of that role. A worker's `logdir` is the chief's, if this machine can
 // read it. When the chief is gone, the worker learns there that the run is over (RunEndClient). A worker only reads the
 // logdir.
-struct SessionOptions : RunStorage {
+struct SessionOptions : ProgramOptions {
   TrainOp op;
   // True in the chief's process, which serves the run and owns its variables, steps, checkpoints and events.
   bool is_chief = true;
@@ -45,20 +41,6 @@ struct SessionOptions : RunStorage {
   // Allows the chief to listen in plain text on an address that other machines can reach. It then trusts every peer
   // that can connect. Setting LOCKSTEP_INSECURE has the same effect.
   bool insecure = false;
-  // The base name of the chief's checkpoints, <logdir>/<checkpoint_basename>-<step>. Contains no directory.
-  std::string checkpoint_basename = "model.ckpt";
-  // True if the chief writes an event file. Without one, AddSummary does nothing.
-  bool write_events = true;
-  // The directory of the chief's event file. If empty, the logdir.
-  std::string summary_dir;
-  // Receives all of the chief's summaries instead of the event file, which is not written. Called for the program's
-  // summaries in the thread that adds them, which gets the writer's error. Called for the chief's scalars and the
-  // summaries of gradients and workers in another thread, which logs an error or exception and continues. If null, the
-  // chief writes the event file.
-  SummaryWriter summary_writer;
-  // True if the chief's scalars (summary.every_steps in the configuration) include loss and global_step/sec. If false,
-  // the program writes those two.
-  bool writes_loss = true;
   // The display name of this process. If empty, ProcessName("worker").
   std::string name;
   // The number of workers that the chief runs as threads of this process. If 0, the chief only serves.
@@ -68,22 +50,6 @@ struct SessionOptions : RunStorage {
   // Returns initial values. The chief calls it if nothing was restored, and sets the values after the seed or a warm
   // start. May be null. Once there is a checkpoint, the program may add or remove the function.
   InitFunction init_fn;
-  // Names the chief's functions that influence the weights, such as hooks that gate. The name is recorded, and an
-  // unfinished run continues only with the same name. After a successful end, the name, hooks, gradient functions and
-  // trained variables may change, and the record notes the change.
-  std::string program;
-  // The period at which the chief keeps checkpoints permanently. A checkpoint that is no longer among the newest
-  // `checkpoint.keep` of the configuration is kept if it was saved at least this long after the last one kept
-  // permanently or, if there is none, after the run began in the logdir.
-  absl::Duration keep_checkpoint_every = absl::InfiniteDuration();
-  // If true, the chief continues the run in its logdir with the learning rate, optimizer settings, clips and batch size
-  // of `op` even if they differ from the run's, and records the change. If false, it refuses such a run. Changes that
-  // the program itself has made since it was last started with the same settings are not such a difference.
-  bool change_settings = false;
-  // True if the chief's logdir is empty on purpose. A new run then begins there, and workers of another run are
-  // rejected. If false, such a worker ends the chief with FailedPrecondition and exit code 2, because the logdir is not
-  // the run's.
-  bool new_run = false;
   // The maximum time that a worker searches for an absent chief. If absent, the configured one.
   absl::optional<absl::Duration> max_wait;
   // The global step before which a worker computes nothing. If absent, the configured one.
