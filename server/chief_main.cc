@@ -132,8 +132,8 @@ ChiefHost::Options HostOptions(const Flags& flags, const config::v1::RunSpec& co
   serve.security = options.security = flags.security;
   options.serve = ServeOverGrpc(serve);
   options.port_file = flags.port_file;
-  options.address_file = flags.address_file;
-  options.advertise = flags.advertise;
+  options.address_file.path = flags.address_file;
+  options.address_file.advertise = flags.advertise;
   return options;
 }
 

@@ -157,10 +157,8 @@ absl::Status ChiefHost::Create() {
   }
   RETURN_IF_ERROR(
       CheckServeSecurity(options_.chief.fs, options_.security, options_.listen, options_.chief.clock->WallTime()));
-  AddressFile::Options address_file;
+  AddressFile::Options address_file = options_.address_file;
   address_file.fs = options_.chief.fs;
-  address_file.path = options_.address_file;
-  address_file.advertise = options_.advertise;
   address_file.listen = options_.listen;
   address_file.machine = options_.chief.machine.host;
   ASSIGN_OR_RETURN(address_file_, AddressFile::Create(std::move(address_file)));

@@ -62,9 +62,8 @@ class ChiefHost {
     ServeSecurity security;
     // The file to write the port to. If empty, the port is not written.
     std::string port_file;
-    // AddressFile::Options::path and advertise.
-    std::string address_file;
-    std::string advertise;
+    // Its path and `advertise`. Create sets the other fields.
+    AddressFile::Options address_file;
   };
 
   explicit ChiefHost(Options options);

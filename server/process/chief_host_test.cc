@@ -304,7 +304,7 @@ class ServedChiefTest : public ChiefHostTest {
       return ServedChief{"127.0.0.1:77", 77, "127.0.0.1:77", nullptr};
     };
     options_.port_file = "/run/port";
-    options_.address_file = "/run/address";
+    options_.address_file.path = "/run/address";
   }
 
   std::string Address() { return ReadFile(&memory_, "/run/address").value_or("none"); }
@@ -345,7 +345,7 @@ TEST_F(ServedChiefTest, RestoresTheMarkOfAnUnservedRun) {
 }
 
 TEST_F(ServedChiefTest, RefusesAnAddressFileInNoDirectory) {
-  options_.address_file = "/missing/address";
+  options_.address_file.path = "/missing/address";
   ChiefHost host(options_);
   const absl::Status created = host.Create();
   EXPECT_TRUE(absl::IsInvalidArgument(created)) << created;

@@ -43,8 +43,8 @@ ChiefHost::Options BaseHostOptions(const SessionOptions& options, const SessionM
   host.serve = machine.serve;
   SetSecurity(options, &host);
   host.port_file = options.port_file;
-  host.address_file = options.address_file;
-  host.advertise = options.advertise;
+  host.address_file.path = options.address_file;
+  host.address_file.advertise = options.advertise;
   host.predecessor_limit = options.predecessor_limit;
   static_cast<ProgramOptions&>(host.chief) = options;
   host.chief.machine = machine;

@@ -62,7 +62,7 @@ ChiefHost::Options HostOptions(Process* process, const ChiefRole& role) {
   options.security.insecure = true;
   options.serve = [process, &role](const std::string&, Chief* chief) { return ServeSimulated(process, role, chief); };
   options.port_file = role.port_file;
-  options.address_file = role.address_file;
+  options.address_file.path = role.address_file;
   return options;
 }
 
