@@ -27,10 +27,6 @@ constexpr int64_t kPrintedSteps = 100;
 // The original's supervisor uses this step counter period, whatever its summary period.
 constexpr absl::Duration kStepCounterPeriod = absl::Seconds(120);
 
-absl::Status Wrong(absl::string_view option, absl::string_view is, absl::string_view must_be) {
-  return absl::InvalidArgumentError(absl::StrCat(option, ": ", is, ", must be ", must_be));
-}
-
 // Returns true if the op has a loss. A program's own model always has one.
 bool HasLoss(const TrainOp& op) {
   return op.make_workload || op.spec.model().layer_size() == 0 || op.spec.model().loss_size() > 0;
@@ -50,10 +46,11 @@ absl::Status CheckOptions(const TrainOptions& options) {
   }
   if (!HasLoss(session.op)) return absl::InvalidArgumentError("loss_op: the model of session.op has no loss");
   if (options.steps && *options.steps <= 0) {
-    return Wrong("steps", absl::StrCat(*options.steps), "above 0; for a run without a bound set training.unbounded");
+    return WrongOption(
+        "steps", absl::StrCat(*options.steps, ", must be above 0; for a run without a bound set training.unbounded"));
   }
   if (options.max_steps && *options.max_steps <= 0) {
-    return Wrong("max_steps", absl::StrCat(*options.max_steps), "above 0");
+    return WrongOption("max_steps", absl::StrCat(*options.max_steps, ", must be above 0"));
   }
   RETURN_IF_ERROR(CheckNotNegative("log_every_steps", options.log_every_steps));
   RETURN_IF_ERROR(CheckNotNegative("keep_checkpoint_max", options.keep_checkpoint_max.value_or(0)));

@@ -16,32 +16,30 @@
 namespace lockstep::train {
 namespace {
 
-absl::Status Wrong(absl::string_view option, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat(option, ": ", why));
-}
-
 absl::Status CheckChief(const SessionOptions& options) {
-  if (!options.master.empty()) return Wrong("master", "is the chief itself, and empty; workers connect to `listen`");
+  if (!options.master.empty())
+    return WrongOption("master", "is the chief itself, and empty; workers connect to `listen`");
   if (!options.listen.empty()) {
     const absl::Status listen = CheckListenAddresses(options.listen);
-    if (!listen.ok()) return Wrong("listen", listen.message());
+    if (!listen.ok()) return WrongOption("listen", listen.message());
   }
   if (!options.address_file.empty() && options.listen.empty()) {
-    return Wrong("address_file", "is for workers, and `listen` is empty: none can connect");
+    return WrongOption("address_file", "is for workers, and `listen` is empty: none can connect");
   }
   if (!options.advertise.empty() && options.address_file.empty()) {
-    return Wrong("advertise", "is written to `address_file`, which is empty");
+    return WrongOption("advertise", "is written to `address_file`, which is empty");
   }
   if (options.checkpoint_basename.empty() || absl::StrContains(options.checkpoint_basename, '/')) {
-    return Wrong("checkpoint_basename",
-                 absl::StrCat("is \"", options.checkpoint_basename, "\", must be a name without a directory"));
+    return WrongOption("checkpoint_basename",
+                       absl::StrCat("is \"", options.checkpoint_basename, "\", must be a name without a directory"));
   }
   RETURN_IF_ERROR(CheckNotNegative("local_workers", options.local_workers));
   if (options.local_workers == 0 && options.listen.empty()) {
-    return Wrong("local_workers", "is 0 and `listen` is empty: nobody would compute");
+    return WrongOption("local_workers", "is 0 and `listen` is empty: nobody would compute");
   }
   if (!options.summary_dir.empty() && options.summary_writer) {
-    return Wrong("summary_dir", absl::StrCat("is ", options.summary_dir, ", and summary_writer is given; give one"));
+    return WrongOption("summary_dir",
+                       absl::StrCat("is ", options.summary_dir, ", and summary_writer is given; give one"));
   }
   RETURN_IF_ERROR(CheckNotNegative("keep_checkpoint_every", options.keep_checkpoint_every));
   return absl::OkStatus();
@@ -49,8 +47,8 @@ absl::Status CheckChief(const SessionOptions& options) {
 
 absl::Status CheckWorker(const SessionOptions& options) {
   if (options.master.empty())
-    return Wrong("master", "is empty; a worker's is its chief's, such as grpc://127.0.0.1:2222");
-  if (!options.listen.empty()) return Wrong("listen", "is the chief's; a worker only connects");
+    return WrongOption("master", "is empty; a worker's is its chief's, such as grpc://127.0.0.1:2222");
+  if (!options.listen.empty()) return WrongOption("listen", "is the chief's; a worker only connects");
   return ParseMasterAddress(options.master).status();
 }
 
@@ -62,13 +60,17 @@ void AllowStop(const SessionOptions& options, absl::Duration grace) {
   options.stop->Allow(std::max(grace, save) + kEndingLimit);
 }
 
+absl::Status WrongOption(absl::string_view option, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(option, ": ", why));
+}
+
 absl::Status CheckNotNegative(absl::string_view option, int64_t value) {
-  return value >= 0 ? absl::OkStatus() : Wrong(option, absl::StrCat(value, ", must be 0 or more"));
+  return value >= 0 ? absl::OkStatus() : WrongOption(option, absl::StrCat(value, ", must be 0 or more"));
 }
 
 absl::Status CheckNotNegative(absl::string_view option, absl::Duration value) {
   if (value >= absl::ZeroDuration()) return absl::OkStatus();
-  return Wrong(option, absl::StrCat(absl::FormatDuration(value), ", must be 0 or more"));
+  return WrongOption(option, absl::StrCat(absl::FormatDuration(value), ", must be 0 or more"));
 }
 
 absl::Status CheckSessionOptions(const SessionOptions& options) {

@@ -23,6 +23,9 @@ absl::Status CheckSessionOptions(const SessionOptions& options);
 // saves, whichever is longer. The chief begins to save immediately.
 void AllowStop(const SessionOptions& options, absl::Duration grace);
 
+// Returns InvalidArgument that names the option and what is wrong with it.
+absl::Status WrongOption(absl::string_view option, absl::string_view why);
+
 // Returns InvalidArgument, naming the option, if `value` is negative.
 absl::Status CheckNotNegative(absl::string_view option, int64_t value);
 absl::Status CheckNotNegative(absl::string_view option, absl::Duration value);

@@ -8,42 +8,43 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/text/text_proto.h"
+#include "lockstep/train/session/open_session.h"
 #include "lockstep/train/slim/transformed_model.h"
 #include "re2/re2.h"
 
 namespace lockstep::train::slim {
 namespace {
 
-absl::Status Wrong(absl::string_view argument, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat(argument, ": ", why));
-}
-
 absl::Status CheckArguments(const CreateTrainOpOptions& options) {
   if (!options.global_step.is_default() && options.global_step.Or(absl::nullopt).value_or("") != "global_step") {
-    return Wrong("global_step",
-                 "must be the run's own: it counts the updates and names each batch and random number, so that the "
-                 "weights depend on nothing else");
+    return WrongOption(
+        "global_step",
+        "must be the run's own: it counts the updates and names each batch and random number, so that the "
+        "weights depend on nothing else");
   }
   if (options.variables_to_train && options.variables_to_train->empty()) {
-    return Wrong("variables_to_train", "is empty; leave it out to train all");
+    return WrongOption("variables_to_train", "is empty; leave it out to train all");
   }
   for (const auto& [key, multiplier] : options.gradient_multipliers) {
     const auto* const function = std::get_if<1>(&multiplier);
-    if (function != nullptr && !*function) return Wrong("gradient_multipliers", absl::StrCat(key.name, ": is null"));
+    if (function != nullptr && !*function)
+      return WrongOption("gradient_multipliers", absl::StrCat(key.name, ": is null"));
   }
   const bool has_slims = !options.gradient_multipliers.empty() || options.clip_gradient_norm > 0;
   if (options.transform_grads_fn && has_slims) {
-    return Wrong("transform_grads_fn",
-                 "is given beside gradient_multipliers or clip_gradient_norm; call MultiplyGradients and "
-                 "ClipGradientNorms in it");
+    return WrongOption("transform_grads_fn",
+                       "is given beside gradient_multipliers or clip_gradient_norm; call MultiplyGradients and "
+                       "ClipGradientNorms in it");
   }
   if (!options.check_numerics) {
-    return Wrong("check_numerics",
-                 "cannot be false: an update that is not finite is never applied. With training.end_on_non_finite the "
-                 "run ends well before it; with training.skip_non_finite the step counts and changes nothing else");
+    return WrongOption(
+        "check_numerics",
+        "cannot be false: an update that is not finite is never applied. With training.end_on_non_finite the "
+        "run ends well before it; with training.skip_non_finite the step counts and changes nothing else");
   }
   if (options.summarize_gradients && options.summarize_every_n_steps <= 0) {
-    return Wrong("summarize_every_n_steps", absl::StrCat(options.summarize_every_n_steps, ", must be more than 0"));
+    return WrongOption("summarize_every_n_steps",
+                       absl::StrCat(options.summarize_every_n_steps, ", must be more than 0"));
   }
   return absl::OkStatus();
 }
@@ -118,7 +119,7 @@ absl::Status CheckMultipliers(const GradientMultipliers& multipliers, const v1::
     for (const v1::VariableSpec& variable : model.variables()) {
       found = found || (variable.trainable() && variable.name() == key.name);
     }
-    if (!found) return Wrong("gradient_multipliers", absl::StrCat(key.name, ": no variable that is trained"));
+    if (!found) return WrongOption("gradient_multipliers", absl::StrCat(key.name, ": no variable that is trained"));
   }
   return absl::OkStatus();
 }

@@ -14,63 +14,61 @@
 #include "lockstep/train/hooks/base/hooked_session.h"
 #include "lockstep/train/session/held_session.h"
 #include "lockstep/train/session/init/default_policy.h"
+#include "lockstep/train/session/open_session.h"
 #include "lockstep/train/session/session.h"
 #include "lockstep/train/slim/loop_session.h"
 
 namespace lockstep::train::slim {
 namespace {
 
-absl::Status Wrong(absl::string_view argument, absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat(argument, ": ", why));
-}
-
 // Checks the arguments in tf_slim's order.
 absl::Status CheckArguments(const TrainOp& train_op, const std::string& logdir, const TrainOptions& options) {
   if (!train_op.spec.has_model() && !train_op.make_workload) {
-    return Wrong("train_op", "is empty; slim::CreateTrainOp makes one");
+    return WrongOption("train_op", "is empty; slim::CreateTrainOp makes one");
   }
   if (logdir.empty()) {
-    if (!options.summary_op.is_default()) return Wrong("summary_op", "is given, but there is no logdir");
-    if (options.saver != nullptr) return Wrong("saver", "is given, but there is no logdir");
-    if (options.trace_every_n_steps) return Wrong("trace_every_n_steps", "is given, but there is no logdir");
+    if (!options.summary_op.is_default()) return WrongOption("summary_op", "is given, but there is no logdir");
+    if (options.saver != nullptr) return WrongOption("saver", "is given, but there is no logdir");
+    if (options.trace_every_n_steps) return WrongOption("trace_every_n_steps", "is given, but there is no logdir");
   }
   if (options.saver != nullptr) {
     const absl::Status named = options.saver->CheckBesideRun(options.session.checkpoint_basename);
-    if (!named.ok()) return Wrong("saver", named.message());
+    if (!named.ok()) return WrongOption("saver", named.message());
   }
   if (!options.sync_optimizer.empty() && options.startup_delay_steps > 0) {
-    return Wrong("startup_delay_steps",
-                 absl::StrCat(options.startup_delay_steps, ", must be 0 when sync_optimizer is given"));
+    return WrongOption("startup_delay_steps",
+                       absl::StrCat(options.startup_delay_steps, ", must be 0 when sync_optimizer is given"));
   }
   if (options.number_of_steps && *options.number_of_steps <= 0) {
-    return Wrong("number_of_steps", absl::StrCat(*options.number_of_steps, ", must be absent or more than 0"));
+    return WrongOption("number_of_steps", absl::StrCat(*options.number_of_steps, ", must be absent or more than 0"));
   }
   for (const SyncReplicas& sync : options.sync_optimizer) {
     if (sync.replicas_to_aggregate <= 0) {
-      return Wrong("sync_optimizer",
-                   absl::StrCat("replicas_to_aggregate is ", sync.replicas_to_aggregate, ", must be more than 0"));
+      return WrongOption("sync_optimizer", absl::StrCat("replicas_to_aggregate is ", sync.replicas_to_aggregate,
+                                                        ", must be more than 0"));
     }
     if (sync.total_num_replicas && *sync.total_num_replicas <= 0) {
-      return Wrong("sync_optimizer",
-                   absl::StrCat("total_num_replicas is ", *sync.total_num_replicas, ", must be more than 0"));
+      return WrongOption("sync_optimizer",
+                         absl::StrCat("total_num_replicas is ", *sync.total_num_replicas, ", must be more than 0"));
     }
     if (sync.total_num_replicas != options.sync_optimizer[0].total_num_replicas) {
-      return Wrong("sync_optimizer", "has different total_num_replicas; a run has one");
+      return WrongOption("sync_optimizer", "has different total_num_replicas; a run has one");
     }
     if (sync.replicas_to_aggregate != options.sync_optimizer[0].replicas_to_aggregate) {
-      return Wrong("sync_optimizer", absl::StrCat("one averages ", options.sync_optimizer[0].replicas_to_aggregate,
-                                                  " gradients and another ", sync.replicas_to_aggregate,
-                                                  "; a step of a run averages one number of them"));
+      return WrongOption(
+          "sync_optimizer",
+          absl::StrCat("one averages ", options.sync_optimizer[0].replicas_to_aggregate, " gradients and another ",
+                       sync.replicas_to_aggregate, "; a step of a run averages one number of them"));
     }
   }
   if (options.trace_every_n_steps && *options.trace_every_n_steps <= 0) {
-    return Wrong("trace_every_n_steps", absl::StrCat(*options.trace_every_n_steps, ", must be more than 0"));
+    return WrongOption("trace_every_n_steps", absl::StrCat(*options.trace_every_n_steps, ", must be more than 0"));
   }
   if (options.train_step_kwargs && !options.train_step_kwargs->state != !options.train_step_kwargs->set_state) {
-    return Wrong("train_step_kwargs", "has one of state and set_state; give both, or neither");
+    return WrongOption("train_step_kwargs", "has one of state and set_state; give both, or neither");
   }
   for (const Hook* hook : options.hooks) {
-    if (hook == nullptr) return Wrong("hooks", "one of them is null");
+    if (hook == nullptr) return WrongOption("hooks", "one of them is null");
   }
   return absl::OkStatus();
 }
@@ -117,7 +115,8 @@ absl::Status SetSessionConfig(const TrainOp& train_op, const config::v1::Cluster
 absl::Status SetPolicy(const std::vector<SyncReplicas>& sync_optimizer, config::v1::TrainingConfig* training) {
   if (sync_optimizer.empty()) return absl::OkStatus();
   if (training->has_async()) {
-    return Wrong("sync_optimizer", "is given, but the train_op's configuration has training.async; give one of them");
+    return WrongOption("sync_optimizer",
+                       "is given, but the train_op's configuration has training.async; give one of them");
   }
   const SyncReplicas& sync = sync_optimizer[0];
   const int64_t configured = std::max<int64_t>(1, training->replicas_to_aggregate());
