@@ -11,8 +11,10 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "grpc/grpc_security_constants.h"
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
+#include "grpcpp/security/auth_context.h"
 #include "grpcpp/security/server_credentials.h"
 #include "grpcpp/server.h"
 #include "grpcpp/server_builder.h"
@@ -22,11 +24,11 @@
 #include "lockstep/common/transport/connection/grpc_lifetime.h"
 #include "lockstep/common/transport/connection/keepalive.h"
 #include "lockstep/server/rpc/admission/call_acceptor.h"
-#include "lockstep/server/rpc/admission/call_admission.h"
 #include "lockstep/server/rpc/admission/connection_listener.h"
 #include "lockstep/server/rpc/admission/http2_limits.h"
 #include "lockstep/server/rpc/admission/peer_authority.h"
 #include "lockstep/server/rpc/call/in_flight_calls.h"
+#include "lockstep/server/rpc/call/incoming_call.h"
 #include "lockstep/server/rpc/call/leader_follower_pool.h"
 #include "lockstep/server/rpc/chief_methods.h"
 
@@ -86,6 +88,36 @@ bool IsUnixSocket(int socket) {
   int domain = 0;
   socklen_t size = sizeof(domain);
   return getsockopt(socket, SOL_SOCKET, SO_DOMAIN, &domain, &size) == 0 && domain == AF_UNIX;
+}
+
+// Returns all values of a property, concatenated.
+std::string PropertyOf(const grpc::AuthContext& context, const char* name) {
+  std::string text;
+  for (const grpc::string_ref& value : context.FindPropertyValues(name)) text.append(value.data(), value.size());
+  return text;
+}
+
+// Sets the peer of a call that has begun, from its connection's certificates and its headers. Errors: as for
+// PeerAuthority::Admit, in which case the call must end.
+absl::Status AdmitCall(PeerAuthority* authority, IncomingCall* call) {
+  if (authority->trusts_all()) return absl::OkStatus();
+  const std::shared_ptr<const grpc::AuthContext> context = call->context.auth_context();
+  PeerAuthority::Evidence evidence;
+  std::string certificates;
+  if (context != nullptr && PropertyOf(*context, GRPC_TRANSPORT_SECURITY_TYPE_PROPERTY_NAME) != "insecure") {
+    evidence.over_tls = true;
+    // The second property lacks the peer's own certificate, or repeats it.
+    certificates = absl::StrCat(PropertyOf(*context, GRPC_X509_PEM_CERT_PROPERTY_NAME),
+                                PropertyOf(*context, GRPC_X509_PEM_CERT_CHAIN_PROPERTY_NAME));
+    evidence.certificate = certificates;
+  }
+  const auto& headers = call->context.client_metadata();
+  const auto authorization = headers.find("authorization");
+  if (authorization != headers.end()) {
+    evidence.authorization = {authorization->second.data(), authorization->second.size()};
+  }
+  ASSIGN_OR_RETURN(call->peer, authority->Admit(evidence, call->context.method()));
+  return absl::OkStatus();
 }
 
 }  // namespace
