@@ -11,8 +11,6 @@
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/launcher/programs.h"
 #include "lockstep/cli/replay/replay_command.h"
-#include "lockstep/cli/setup/certs_command.h"
-#include "lockstep/cli/setup/completion_command.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/version.h"
 #include "lockstep/common/flags/command_line.h"

@@ -45,6 +45,13 @@ int EvalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostr
 // Writes the model's predictions as CSV, one line for each example.
 int PredictCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
+// Makes a certificate authority and the kits for a run's processes: lockstep certs init, issue, revoke.
+int CertsCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
+// Prints a table of the calls that each role may make.
+int AuthzCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
+// Prints a script that lets a shell complete commands, flags and files: lockstep completion bash|zsh.
+int CompletionCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
+
 }  // namespace lockstep
 
 #endif  // LOCKSTEP_CLI_COMMANDS_COMMANDS_H_

@@ -1,6 +1,5 @@
-#include "lockstep/cli/setup/completion_command.h"
-
 #include "absl/strings/str_cat.h"
+#include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/commands/errors.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/flags/command_line.h"

@@ -1,11 +1,10 @@
-#include "lockstep/cli/setup/certs_command.h"
-
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/time.h"
+#include "lockstep/cli/commands/commands.h"
 #include "lockstep/cli/commands/errors.h"
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/process/process.h"
