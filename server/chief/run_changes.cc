@@ -27,23 +27,42 @@ v1::GradientSettings GradientSettingsOf(const config::v1::RunSpec& spec, int64_t
 
 }  // namespace
 
-absl::Status RunChanges::Assign(absl::Span<const AssignedValue> values, ChangedBy by) {
+absl::StatusOr<Training*> RunChanges::FollowedTraining(absl::string_view what) const {
   Training* const training = run_->FindTraining();
-  if (training == nullptr || training->log() == nullptr) {
-    return absl::FailedPreconditionError("only a program that follows the run can set variables, once it has a model");
-  }
-  SyncReplicas* const replicas = training->sync();
-  replicas->HoldForChange();
+  if (training != nullptr && training->log() != nullptr) return training;
+  return absl::FailedPreconditionError(
+      absl::StrCat("only a program that follows the run can ", what, ", once it has a model"));
+}
+
+absl::Status RunChanges::BetweenSteps(Training* training, absl::FunctionRef<absl::Status(int64_t step)> change) {
+  training->sync()->HoldForChange();
   const absl::StatusOr<int64_t> step = training->AwaitHeld();
   absl::Status status = step.status();
   if (status.ok()) {
-    // Otherwise a concurrent assignment could save some of these values, and an end could be recorded between the
-    // record and the values.
+    // Otherwise a concurrent assignment could save some of the values, and an end could be recorded between the record
+    // and the values.
     MutexLock one_at_a_time(&run_->change_mutex);
-    status = training->Explain(AssignAt(*step, values, by, training));
+    status = change(*step);
   }
-  replicas->ReleaseAfterChange();
+  training->sync()->ReleaseAfterChange();
   return status;
+}
+
+absl::Status RunChanges::SaveOrFail(Training* training, absl::string_view what) {
+  const absl::Status saved = training->SaveAgain();
+  if (saved.ok()) return saved;
+  // Without the checkpoint, a recovery would recompute steps across the change.
+  absl::Status failure(saved.code(), absl::StrCat(what, " could not be written: ", saved.message()));
+  training->Fail(failure);
+  return failure;
+}
+
+absl::Status RunChanges::Assign(absl::Span<const AssignedValue> values, ChangedBy by) {
+  ASSIGN_OR_RETURN(Training* const training, FollowedTraining("set variables"));
+  return BetweenSteps(training, [&](int64_t step) {
+    run_->change_mutex.AssertHeld();
+    return training->Explain(AssignAt(step, values, by, training));
+  });
 }
 
 absl::Status RunChanges::AssignAt(int64_t step, absl::Span<const AssignedValue> values, ChangedBy by,
@@ -64,14 +83,7 @@ absl::Status RunChanges::AssignAt(int64_t step, absl::Span<const AssignedValue> 
   RETURN_IF_ERROR(run_->history.CheckOwned());
   RETURN_IF_ERROR(run_->history.Update(add));
   RETURN_IF_ERROR(training->sync()->Assign(values, by));
-  const absl::Status saved = training->SaveAgain();
-  if (saved.ok()) return saved;
-  // Without the checkpoint, a recovery would recompute steps across the assignment.
-  absl::Status failure(saved.code(),
-                       absl::StrCat("variables were set at step ", step,
-                                    ", and the checkpoint with them could not be written: ", saved.message()));
-  training->Fail(failure);
-  return failure;
+  return SaveOrFail(training, absl::StrCat("variables were set at step ", step, ", and the checkpoint with them"));
 }
 
 absl::StatusOr<RunChanges::Plan> RunChanges::PlanOf(const SettingsChange& change) const {
@@ -87,25 +99,16 @@ absl::StatusOr<RunChanges::Plan> RunChanges::PlanOf(const SettingsChange& change
 }
 
 absl::Status RunChanges::ChangeSettings(const SettingsChange& change, ChangedBy by) {
-  Training* const training = run_->FindTraining();
-  if (training == nullptr || training->log() == nullptr) {
-    return absl::FailedPreconditionError(
-        "only a program that follows the run can change settings, once it has a model");
-  }
+  ASSIGN_OR_RETURN(Training* const training, FollowedTraining("change settings"));
   ASSIGN_OR_RETURN(Plan plan, PlanOf(change));
-  SyncReplicas* const replicas = training->sync();
-  replicas->HoldForChange();
-  const absl::StatusOr<int64_t> step = training->AwaitHeld();
-  absl::Status status = step.status();
-  if (status.ok()) {
-    MutexLock one_at_a_time(&run_->change_mutex);
+  return BetweenSteps(training, [&](int64_t step) -> absl::Status {
+    run_->change_mutex.AssertHeld();
     // Another change may have been made in the meantime.
-    absl::StatusOr<Plan> current =
-        plan.before == run_->settings.spec() ? absl::StatusOr<Plan>(std::move(plan)) : PlanOf(change);
-    status = current.ok() ? ChangeAt(*step, *current, by, training) : current.status();
-  }
-  replicas->ReleaseAfterChange();
-  return status;
+    if (plan.before != run_->settings.spec()) {
+      ASSIGN_OR_RETURN(plan, PlanOf(change));
+    }
+    return ChangeAt(step, plan, by, training);
+  });
 }
 
 void RunChanges::NoteProgramChange(const std::string& what) {
@@ -161,14 +164,7 @@ absl::Status RunChanges::Make(int64_t step, const Plan& plan, ChangedBy by, Trai
   NoteChange(step);
   by_hook_ = by == ChangedBy::kHook;
   if (by == ChangedBy::kHook) return absl::OkStatus();
-  const absl::Status saved = training->SaveAgain();
-  if (saved.ok()) return saved;
-  // Without the checkpoint, a recovery would recompute steps across the change.
-  absl::Status failure(saved.code(),
-                       absl::StrCat("settings were changed at step ", step,
-                                    ", and the checkpoint of it could not be written: ", saved.message()));
-  training->Fail(failure);
-  return failure;
+  return SaveOrFail(training, absl::StrCat("settings were changed at step ", step, ", and the checkpoint of it"));
 }
 
 void RunChanges::NoteChange(int64_t step) {

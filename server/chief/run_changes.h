@@ -5,8 +5,10 @@
 #include <memory>
 #include <string>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/config/settings_change.h"
@@ -44,6 +46,16 @@ class RunChanges {
   void NoteProgramChange(const std::string& what);
 
  private:
+  // Returns the training if a program follows the run. Otherwise returns FailedPrecondition, which says that only such
+  // a program can do `what`.
+  absl::StatusOr<Training*> FollowedTraining(absl::string_view what) const ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // Holds the run between two steps, one caller at a time, while `change` makes a change at that step with
+  // run_->change_mutex held.
+  absl::Status BetweenSteps(Training* training, absl::FunctionRef<absl::Status(int64_t step)> change)
+      ABSL_LOCKS_EXCLUDED(run_->change_mutex, run_->mutex);
+  // Saves the step again with a change. If that fails, the run fails. `what` is the beginning of the error, up to
+  // "could not be written".
+  static absl::Status SaveOrFail(Training* training, absl::string_view what);
   absl::Status AssignAt(int64_t step, absl::Span<const AssignedValue> values, ChangedBy by, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Waits until no worker is declaring what the run lacks, and blocks declarations until EndDeclaration.
