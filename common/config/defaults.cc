@@ -202,17 +202,19 @@ void ApplyOptimizerDefaults(config::v1::OptimizerConfig* optimizer) {
   }
 }
 
+void ApplyPolicyDefaults(config::v1::TrainingConfig* training) {
+  if (!training->has_first_arrivals()) return;
+  auto* policy = training->mutable_first_arrivals();
+  if (policy->total_replicas() == 0) policy->set_total_replicas(training->replicas_to_aggregate());
+  if (!policy->has_initial_tokens()) policy->set_initial_tokens(training->replicas_to_aggregate());
+}
+
 void ApplyDefaults(config::v1::RunSpec* config) {
   if (config->has_model()) DefaultModel(config->mutable_model());
   if (config->has_input()) DefaultInput(config->mutable_input());
   if (config->has_optimizer()) ApplyOptimizerDefaults(config->mutable_optimizer());
   if (config->training().replicas_to_aggregate() == 0) config->mutable_training()->set_replicas_to_aggregate(1);
-  if (config->training().has_first_arrivals()) {
-    const int64_t replicas = config->training().replicas_to_aggregate();
-    auto* first_arrivals = config->mutable_training()->mutable_first_arrivals();
-    if (first_arrivals->total_replicas() == 0) first_arrivals->set_total_replicas(replicas);
-    if (!first_arrivals->has_initial_tokens()) first_arrivals->set_initial_tokens(replicas);
-  }
+  ApplyPolicyDefaults(config->mutable_training());
   auto* checkpoint = config->mutable_checkpoint();
   if (!checkpoint->has_every_seconds()) checkpoint->set_every_seconds(600);
   if (!checkpoint->has_keep()) checkpoint->set_keep(5);

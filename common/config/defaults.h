@@ -18,6 +18,8 @@ v1::Initializer Glorot();
 // These functions apply the defaults of parts that are also used on their own.
 void ApplyLayerDefaults(config::v1::Layer* layer);
 void ApplyOptimizerDefaults(config::v1::OptimizerConfig* optimizer);
+// The defaults of first_arrivals depend on replicas_to_aggregate.
+void ApplyPolicyDefaults(config::v1::TrainingConfig* training);
 
 }  // namespace lockstep
 

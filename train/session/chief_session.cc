@@ -10,6 +10,7 @@
 #include "lockstep/common/base/catch_exceptions.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/master_address.h"
+#include "lockstep/common/config/defaults.h"
 #include "lockstep/common/transport/connection/credentials_flags.h"
 #include "lockstep/server/local/local_connector.h"
 #include "lockstep/train/session/end/reject_out_of_range.h"
@@ -49,6 +50,7 @@ ChiefHost::Options BaseHostOptions(const SessionOptions& options, const SessionM
   static_cast<ProgramOptions&>(host.chief) = options;
   host.chief.machine = machine;
   host.chief.config = options.op.spec;
+  ApplyPolicyDefaults(host.chief.config.mutable_training());
   // If gradient summaries are not written, workers need not compute them.
   if (!WritesSummaries(options)) host.chief.config.mutable_summary()->clear_gradients_every_steps();
   host.chief.share_memory = !options.listen.empty() && options.op.spec.cluster().shared_memory();

@@ -341,6 +341,16 @@ TEST_F(SessionSettingsTest, ARateOfZeroFreezesTheVariables) {
   RunToTheEnd(session.get());
 }
 
+TEST_F(SessionSettingsTest, SessionFillsInDefaultsOfFirstArrivals) {
+  config::v1::RunSpec spec = op_.spec;
+  spec.mutable_training()->mutable_first_arrivals();
+  op_ = op_.WithSpec(std::move(spec)).value();
+  EXPECT_FALSE(op_.spec.training().first_arrivals().has_initial_tokens());
+  const config::v1::RunSpec settings = OpenChief()->Settings().value();
+  EXPECT_EQ(settings.training().first_arrivals().total_replicas(), 2);
+  EXPECT_EQ(settings.training().first_arrivals().initial_tokens(), 2);
+}
+
 TEST_F(SessionSettingsTest, WhatCannotChangeIsRefusedByName) {
   const auto session = OpenChief();
   RunTo(session.get(), 1);

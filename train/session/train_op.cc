@@ -26,8 +26,10 @@ config::v1::RunSpec ModelWithDefaults(const TrainOp& op) {
 absl::StatusOr<TrainOp> TrainOp::WithSpec(config::v1::RunSpec other) const {
   TrainOp op = *this;
   op.spec = std::move(other);
+  const config::v1::TrainingConfig given = op.spec.training();
   ApplyDefaults(&op.spec);
   RETURN_IF_ERROR(ValidateRunSpec(op.spec));
+  if (given.has_first_arrivals()) *op.spec.mutable_training()->mutable_first_arrivals() = given.first_arrivals();
   return op;
 }
 

@@ -16,8 +16,9 @@ namespace lockstep::train {
 // The model that a run trains, and how to train it: the counterpart of a graph with its train_op. All processes of a
 // run must create the same op. A value type.
 struct TrainOp {
-  // Returns this model, input and transforms with a different configuration, filling in its defaults. CreateTrainOp
-  // cannot rebuild an op, because it does not know the transforms. Errors: those of CreateTrainOp.
+  // Returns this model, input and transforms with a different configuration, filling in its defaults. The session fills
+  // in those of training.first_arrivals, because a program may still choose replicas_to_aggregate. CreateTrainOp cannot
+  // rebuild an op, because it does not know the transforms. Errors: those of CreateTrainOp.
   absl::StatusOr<TrainOp> WithSpec(config::v1::RunSpec other) const;
 
   // The model, input, optimizer and options of the run, as in a configuration file (proto/lockstep/config/v1). Workers
@@ -31,8 +32,8 @@ struct TrainOp {
   std::function<absl::StatusOr<std::unique_ptr<Model>>(std::unique_ptr<Model>)> transform_model;
 };
 
-// Returns an op with the defaults filled in. Returns InvalidArgument with one line for each problem in the
-// configuration.
+// Returns an op with the defaults filled in, as WithSpec does. Returns InvalidArgument with one line for each problem
+// in the configuration.
 absl::StatusOr<TrainOp> CreateTrainOp(config::v1::RunSpec spec, WorkloadFactory make_workload = nullptr);
 
 // Creates an op from a configuration's text.

@@ -112,22 +112,18 @@ absl::Status SetSessionConfig(const TrainOp& train_op, const config::v1::Cluster
   return absl::OkStatus();
 }
 
-absl::Status SetPolicy(const std::vector<SyncReplicas>& sync_optimizer, config::v1::TrainingConfig* training) {
+absl::Status SetPolicy(const std::vector<SyncReplicas>& sync_optimizer, TrainOp* op) {
   if (sync_optimizer.empty()) return absl::OkStatus();
+  config::v1::TrainingConfig* const training = op->spec.mutable_training();
   if (training->has_async()) {
     return WrongOption("sync_optimizer",
                        "is given, but the train_op's configuration has training.async; give one of them");
   }
   const SyncReplicas& sync = sync_optimizer[0];
-  const int64_t configured = std::max<int64_t>(1, training->replicas_to_aggregate());
   training->set_replicas_to_aggregate(sync.replicas_to_aggregate);
   if (training->has_first_arrivals()) {
-    auto* const policy = training->mutable_first_arrivals();
-    // The defaults are the number of replicas, and CreateTrainOp has filled in the configured number.
-    if (policy->total_replicas() == configured) policy->set_total_replicas(sync.replicas_to_aggregate);
-    if (policy->initial_tokens() == configured) policy->set_initial_tokens(sync.replicas_to_aggregate);
-    if (sync.total_num_replicas) policy->set_total_replicas(*sync.total_num_replicas);
-    return absl::OkStatus();
+    if (sync.total_num_replicas) training->mutable_first_arrivals()->set_total_replicas(*sync.total_num_replicas);
+    return op->WithSpec(op->spec).status();
   }
   training->mutable_deterministic();
   LOG_IF(INFO, sync.total_num_replicas.has_value())
@@ -150,10 +146,9 @@ absl::StatusOr<SupervisorOptions> SupervisorOptionsOf(const TrainOp& train_op, c
     session.startup_delay_steps =
         std::min(options.startup_delay_steps, options.number_of_steps.value_or(options.startup_delay_steps));
   }
-  config::v1::TrainingConfig* const training = session.op.spec.mutable_training();
-  RETURN_IF_ERROR(SetPolicy(options.sync_optimizer, training));
+  RETURN_IF_ERROR(SetPolicy(options.sync_optimizer, &session.op));
   if (options.number_of_steps) {
-    RETURN_IF_ERROR(SetSteps(*options.number_of_steps, options, logdir, training));
+    RETURN_IF_ERROR(SetSteps(*options.number_of_steps, options, logdir, session.op.spec.mutable_training()));
   }
   RETURN_IF_ERROR(ApplyDefaultPolicy(&session));
   supervisor.init_op = options.init_op;

@@ -489,8 +489,17 @@ TEST_F(LearningTest, SyncOptimizersCountTheirGradients) {
   EXPECT_TRUE(opener_.asked(0).op.spec.training().has_deterministic());
 }
 
+TrainOp FirstArrivalsOp() {
+  return CreateTrainOp(R"(
+    model { layer { name: "logits" dense { units: 3 } } loss { softmax_cross_entropy {} } }
+    optimizer { sgd {} learning_rate { initial: 0.05 } }
+    input { split { name: "train" synthetic { examples: 96 shape: 4 classes: 3 } } batch_size: 4 }
+    training { steps: 10 first_arrivals {} })")
+      .value();
+}
+
 TEST_F(LearningTest, TheNumberOfReplicasIsThatOfFirstArrivals) {
-  op_.spec.mutable_training()->mutable_first_arrivals();
+  op_ = FirstArrivalsOp();
   options_.sync_optimizer = {{4, 6}, {4}};
   EXPECT_THAT(ErrorOf(), HasSubstr("sync_optimizer: has different total_num_replicas"));
   options_.sync_optimizer = {{4, 6}};
@@ -500,20 +509,21 @@ TEST_F(LearningTest, TheNumberOfReplicasIsThatOfFirstArrivals) {
 }
 
 TEST_F(LearningTest, FirstArrivalsFollowTheSyncOptimizer) {
-  op_ = CreateTrainOp(R"(
-    model { layer { name: "logits" dense { units: 3 } } loss { softmax_cross_entropy {} } }
-    optimizer { sgd {} learning_rate { initial: 0.05 } }
-    input { split { name: "train" synthetic { examples: 96 shape: 4 classes: 3 } } batch_size: 4 }
-    training { steps: 10 first_arrivals {} })")
-            .value();
-  ASSERT_EQ(op_.spec.training().first_arrivals().initial_tokens(), 1);
+  op_ = FirstArrivalsOp();
+  const TrainOp op = op_;
+  op_.spec.mutable_training()->mutable_first_arrivals()->set_total_replicas(1);
+  op_.spec.mutable_training()->mutable_first_arrivals()->set_initial_tokens(1);
+  options_.sync_optimizer = {{4}};
+  EXPECT_THAT(ErrorOf(), HasSubstr("initial_tokens is 1, must be in [3, "));
+  op_ = op;
   for (const SyncReplicas& sync : {SyncReplicas{4, absl::nullopt}, SyncReplicas{4, 6}}) {
     options_.sync_optimizer = {sync};
     opener_.Add(RunOf(0, 3));
     ASSERT_TRUE(Run().ok());
-    const auto& policy = opener_.asked(opener_.attempts() - 1).op.spec.training().first_arrivals();
-    EXPECT_EQ(policy.total_replicas(), sync.total_num_replicas.value_or(4));
-    EXPECT_EQ(policy.initial_tokens(), 4);
+    const auto& training = opener_.asked(opener_.attempts() - 1).op.spec.training();
+    EXPECT_EQ(training.replicas_to_aggregate(), 4);
+    EXPECT_EQ(training.first_arrivals().total_replicas(), sync.total_num_replicas.value_or(0)) << "0 stands for 4";
+    EXPECT_FALSE(training.first_arrivals().has_initial_tokens());
   }
 }
 
