@@ -25,6 +25,7 @@
 #include "lockstep/tests/benchmark/spread.h"
 #include "lockstep/tests/testing/test_cluster.h"
 #include "lockstep/worker/nn/model.h"
+#include "lockstep/worker/nn/testing/forwarding_model.h"
 #include "lockstep/worker/session/workload/workload.h"
 
 namespace lockstep {
@@ -66,26 +67,17 @@ absl::Duration MeanDelay() {
 }
 
 // Computes like another model, but only after a delay.
-class DelayedModel : public Model {
+class DelayedModel : public ForwardingModel {
  public:
-  DelayedModel(std::unique_ptr<Model> model, int worker) : model_(std::move(model)), worker_(worker) {}
+  DelayedModel(std::unique_ptr<Model> model, int worker) : ForwardingModel(std::move(model)), worker_(worker) {}
 
-  const v1::ModelSpec& spec() const override { return model_->spec(); }
-  std::vector<Part> Fingerprint() const override { return model_->Fingerprint(); }
   absl::Status ComputeGradients(VariableValues values, const Batch& batch, const SlotKey& key,
                                 GradientSink* sink) override {
     absl::SleepFor(DelayOf(worker_, computed_++));
-    return model_->ComputeGradients(values, batch, key, sink);
-  }
-  absl::StatusOr<Tensor> Predict(VariableValues values, const Batch& batch) override {
-    return model_->Predict(values, batch);
-  }
-  absl::StatusOr<float> EvaluateLoss(VariableValues values, const Batch& batch) override {
-    return model_->EvaluateLoss(values, batch);
+    return ForwardingModel::ComputeGradients(values, batch, key, sink);
   }
 
  private:
-  const std::unique_ptr<Model> model_;
   const int worker_;
   uint64_t computed_ = 0;
 };

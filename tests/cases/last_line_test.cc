@@ -20,6 +20,7 @@
 #include "lockstep/worker/nn/graph/graph_model.h"
 #include "lockstep/worker/nn/model.h"
 #include "lockstep/worker/nn/model_registry.h"
+#include "lockstep/worker/nn/testing/forwarding_model.h"
 
 namespace lockstep {
 namespace {
@@ -29,26 +30,18 @@ using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
 // Calls a function of the program before it computes the third step.
-class InterruptedModel : public Model {
+class InterruptedModel : public ForwardingModel {
  public:
   InterruptedModel(std::unique_ptr<Model> model, void (*interrupt)(GradientSink*))
-      : model_(std::move(model)), interrupt_(interrupt) {}
+      : ForwardingModel(std::move(model)), interrupt_(interrupt) {}
 
-  const v1::ModelSpec& spec() const override { return model_->spec(); }
   absl::Status ComputeGradients(VariableValues values, const Batch& batch, const SlotKey& key,
                                 GradientSink* sink) override {
     if (key.step == 2) interrupt_(sink);
-    return model_->ComputeGradients(values, batch, key, sink);
-  }
-  absl::StatusOr<Tensor> Predict(VariableValues values, const Batch& batch) override {
-    return model_->Predict(values, batch);
-  }
-  absl::StatusOr<float> EvaluateLoss(VariableValues values, const Batch& batch) override {
-    return model_->EvaluateLoss(values, batch);
+    return ForwardingModel::ComputeGradients(values, batch, key, sink);
   }
 
  private:
-  const std::unique_ptr<Model> model_;
   void (*const interrupt_)(GradientSink*);
 };
 

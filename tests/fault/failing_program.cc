@@ -27,6 +27,7 @@
 #include "lockstep/train/session/open_session.h"
 #include "lockstep/train/slim/learning.h"
 #include "lockstep/train/supervisor/supervisor.h"
+#include "lockstep/worker/nn/testing/forwarding_model.h"
 
 namespace lockstep::train {
 namespace {
@@ -58,42 +59,29 @@ struct Flags {
 void Say(absl::string_view line) { std::cout << absl::StrCat(line, "\n") << std::flush; }
 
 // A model whose loss is not a number once `diverges` returns true.
-class DivergingModel : public Model {
+class DivergingModel : public ForwardingModel {
  public:
   DivergingModel(std::unique_ptr<Model> model, std::function<bool(int64_t step)> diverges)
-      : model_(std::move(model)), diverges_(std::move(diverges)) {}
+      : ForwardingModel(std::move(model)), diverges_(std::move(diverges)) {}
 
-  const v1::ModelSpec& spec() const override { return model_->spec(); }
-  std::vector<Part> Fingerprint() const override { return model_->Fingerprint(); }
   absl::Status ComputeGradients(VariableValues values, const Batch& batch, const SlotKey& key,
                                 GradientSink* sink) override {
     Sink diverging(sink, diverges_(key.step));
-    return model_->ComputeGradients(values, batch, key, &diverging);
-  }
-  absl::StatusOr<Tensor> Predict(VariableValues values, const Batch& batch) override {
-    return model_->Predict(values, batch);
-  }
-  absl::StatusOr<float> EvaluateLoss(VariableValues values, const Batch& batch) override {
-    return model_->EvaluateLoss(values, batch);
+    return ForwardingModel::ComputeGradients(values, batch, key, &diverging);
   }
 
  private:
-  class Sink : public GradientSink {
+  class Sink : public ForwardingSink {
    public:
-    Sink(GradientSink* sink, bool diverges) : sink_(*sink), diverges_(diverges) {}
+    Sink(GradientSink* sink, bool diverges) : ForwardingSink(sink), diverges_(diverges) {}
     bool OnLoss(float loss) override {
-      return sink_.OnLoss(diverges_ ? std::numeric_limits<float>::quiet_NaN() : loss);
+      return sink()->OnLoss(diverges_ ? std::numeric_limits<float>::quiet_NaN() : loss);
     }
-    void OnUpdate(int index, absl::Span<const float> value) override { sink_.OnUpdate(index, value); }
-    float* GradientBuffer(int variable) override { return sink_.GradientBuffer(variable); }
-    void OnGradient(int variable) override { sink_.OnGradient(variable); }
 
    private:
-    GradientSink& sink_;
     const bool diverges_;
   };
 
-  const std::unique_ptr<Model> model_;
   const std::function<bool(int64_t step)> diverges_;
 };
 

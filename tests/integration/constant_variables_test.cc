@@ -30,26 +30,22 @@ v1::VariableSpec Base() {
 }
 
 // Multiplies gradients by a number.
-class ScaledSink : public GradientSink {
+class ScaledSink : public ForwardingSink {
  public:
   // `model` and `sink` must outlive this object.
   ScaledSink(float factor, const v1::ModelSpec* model, GradientSink* sink)
-      : factor_(factor), model_(*model), sink_(*sink) {}
-  bool OnLoss(float loss) override { return sink_.OnLoss(loss); }
-  void OnUpdate(int index, absl::Span<const float> value) override { sink_.OnUpdate(index, value); }
-  float* GradientBuffer(int variable) override { return sink_.GradientBuffer(variable); }
+      : ForwardingSink(sink), factor_(factor), model_(*model) {}
   void OnGradient(int variable) override {
     int64_t elements = 1;
     for (const int64_t size : model_.variables(variable).shape()) elements *= size;
     float* const gradient = GradientBuffer(variable);
     std::transform(gradient, gradient + elements, gradient, [this](float element) { return element * factor_; });
-    sink_.OnGradient(variable);
+    sink()->OnGradient(variable);
   }
 
  private:
   const float factor_;
   const v1::ModelSpec& model_;
-  GradientSink& sink_;
 };
 
 // A model whose gradients are multiplied by the last element of a constant variable.

@@ -22,6 +22,7 @@
 #include "lockstep/tests/testing/test_cluster.h"
 #include "lockstep/v1/event.pb.h"
 #include "lockstep/worker/nn/model.h"
+#include "lockstep/worker/nn/testing/forwarding_model.h"
 
 namespace lockstep {
 namespace {
@@ -30,12 +31,11 @@ constexpr int64_t kSteps = 60;
 constexpr int64_t kSlots = 4;
 
 // Requests the end in one slot of one step, and reports a summary for every slot.
-class EndingModel : public Model {
+class EndingModel : public ForwardingModel {
  public:
   EndingModel(std::unique_ptr<Model> model, int64_t step, int64_t slot)
-      : model_(std::move(model)), step_(step), slot_(slot) {}
+      : ForwardingModel(std::move(model)), step_(step), slot_(slot) {}
 
-  const v1::ModelSpec& spec() const override { return model_->spec(); }
   absl::Status ComputeGradients(VariableValues values, const Batch& batch, const SlotKey& key,
                                 GradientSink* sink) override {
     v1::Summary summary;
@@ -44,65 +44,47 @@ class EndingModel : public Model {
     value->set_simple_value(static_cast<float>(key.step));
     RETURN_IF_ERROR(sink->OnSummary(summary));
     if (key.step == step_ && key.slot == slot_) sink->RequestStop();
-    return model_->ComputeGradients(values, batch, key, sink);
-  }
-  absl::StatusOr<Tensor> Predict(VariableValues values, const Batch& batch) override {
-    return model_->Predict(values, batch);
-  }
-  absl::StatusOr<float> EvaluateLoss(VariableValues values, const Batch& batch) override {
-    return model_->EvaluateLoss(values, batch);
+    return ForwardingModel::ComputeGradients(values, batch, key, sink);
   }
 
  private:
-  const std::unique_ptr<Model> model_;
   const int64_t step_, slot_;
 };
 
 // Produces values that are not finite, each at a different step: the losses of two slots, the gradients of a third, and
 // an update value of a fourth.
-class DivergingModel : public Model {
+class DivergingModel : public ForwardingModel {
  public:
-  explicit DivergingModel(std::unique_ptr<Model> model) : model_(std::move(model)) {}
+  explicit DivergingModel(std::unique_ptr<Model> model) : ForwardingModel(std::move(model)) {}
 
-  const v1::ModelSpec& spec() const override { return model_->spec(); }
   absl::Status ComputeGradients(VariableValues values, const Batch& batch, const SlotKey& key,
                                 GradientSink* sink) override {
     Sink diverging(sink, key);
-    return model_->ComputeGradients(values, batch, key, &diverging);
-  }
-  absl::StatusOr<Tensor> Predict(VariableValues values, const Batch& batch) override {
-    return model_->Predict(values, batch);
-  }
-  absl::StatusOr<float> EvaluateLoss(VariableValues values, const Batch& batch) override {
-    return model_->EvaluateLoss(values, batch);
+    return ForwardingModel::ComputeGradients(values, batch, key, &diverging);
   }
 
  private:
-  class Sink : public GradientSink {
+  class Sink : public ForwardingSink {
    public:
-    Sink(GradientSink* sink, const SlotKey& key) : sink_(*sink), key_(key) {}
+    Sink(GradientSink* sink, const SlotKey& key) : ForwardingSink(sink), key_(key) {}
 
-    bool OnLoss(float loss) override { return sink_.OnLoss(Is(8, 3) || Is(25, 0) ? kNaN : loss); }
+    bool OnLoss(float loss) override { return sink()->OnLoss(Is(8, 3) || Is(25, 0) ? kNaN : loss); }
     void OnUpdate(int index, absl::Span<const float> value) override {
       std::vector<float> changed(value.begin(), value.end());
       if (Is(20, 1)) changed.back() = -std::numeric_limits<float>::infinity();
-      sink_.OnUpdate(index, changed);
+      sink()->OnUpdate(index, changed);
     }
-    float* GradientBuffer(int variable) override { return sink_.GradientBuffer(variable); }
     void OnGradient(int variable) override {
-      if (Is(14, 2)) *sink_.GradientBuffer(variable) = kNaN;
-      sink_.OnGradient(variable);
+      if (Is(14, 2)) *sink()->GradientBuffer(variable) = kNaN;
+      sink()->OnGradient(variable);
     }
 
    private:
     static constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
     bool Is(int64_t step, int64_t slot) const { return key_.step == step && key_.slot == slot; }
 
-    GradientSink& sink_;
     const SlotKey key_;
   };
-
-  const std::unique_ptr<Model> model_;
 };
 
 class EndsTest : public ::testing::Test {

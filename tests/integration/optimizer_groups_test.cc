@@ -11,6 +11,7 @@
 #include "lockstep/common/config/defaults.h"
 #include "lockstep/tests/testing/test_cluster.h"
 #include "lockstep/worker/nn/model.h"
+#include "lockstep/worker/nn/testing/forwarding_model.h"
 
 namespace lockstep {
 namespace {
@@ -19,25 +20,15 @@ constexpr int64_t kSteps = 30;
 constexpr int64_t kSlots = 4;
 
 // Gives each slot a different weight.
-class WeightedModel : public Model {
+class WeightedModel : public ForwardingModel {
  public:
-  explicit WeightedModel(std::unique_ptr<Model> model) : model_(std::move(model)) {}
+  explicit WeightedModel(std::unique_ptr<Model> model) : ForwardingModel(std::move(model)) {}
 
-  const v1::ModelSpec& spec() const override { return model_->spec(); }
   absl::Status ComputeGradients(VariableValues values, const Batch& batch, const SlotKey& key,
                                 GradientSink* sink) override {
     sink->OnWeight(0.3f * static_cast<float>((key.step + key.slot) % 5));
-    return model_->ComputeGradients(values, batch, key, sink);
+    return ForwardingModel::ComputeGradients(values, batch, key, sink);
   }
-  absl::StatusOr<Tensor> Predict(VariableValues values, const Batch& batch) override {
-    return model_->Predict(values, batch);
-  }
-  absl::StatusOr<float> EvaluateLoss(VariableValues values, const Batch& batch) override {
-    return model_->EvaluateLoss(values, batch);
-  }
-
- private:
-  const std::unique_ptr<Model> model_;
 };
 
 class OptimizerGroupsTest : public ::testing::Test {

@@ -7,31 +7,22 @@
 #include <utility>
 #include <vector>
 
-#include "lockstep/worker/nn/model.h"
+#include "lockstep/worker/nn/testing/forwarding_model.h"
 
 namespace lockstep {
 
 // Computes like another model, except that in slots for which `errs` returns true, it changes the last bit of one
 // element of the last trainable variable's gradient. Simulates a processor, memory or library that differs from the
 // others.
-class ErringModel : public Model {
+class ErringModel : public ForwardingModel {
  public:
   ErringModel(std::unique_ptr<Model> model, std::function<bool(const SlotKey&)> errs)
-      : model_(std::move(model)), errs_(std::move(errs)) {}
+      : ForwardingModel(std::move(model)), errs_(std::move(errs)) {}
 
-  const v1::ModelSpec& spec() const override { return model_->spec(); }
-  std::vector<Part> Fingerprint() const override { return model_->Fingerprint(); }
   absl::Status ComputeGradients(VariableValues values, const Batch& batch, const SlotKey& key,
                                 GradientSink* sink) override;
-  absl::StatusOr<Tensor> Predict(VariableValues values, const Batch& batch) override {
-    return model_->Predict(values, batch);
-  }
-  absl::StatusOr<float> EvaluateLoss(VariableValues values, const Batch& batch) override {
-    return model_->EvaluateLoss(values, batch);
-  }
 
  private:
-  const std::unique_ptr<Model> model_;
   const std::function<bool(const SlotKey&)> errs_;
 };
 

@@ -27,6 +27,7 @@
 #include "lockstep/train/testing/jumping_clock.h"
 #include "lockstep/v1/event.pb.h"
 #include "lockstep/worker/nn/model.h"
+#include "lockstep/worker/nn/testing/forwarding_model.h"
 #include "lockstep/worker/session/workload/configured_workload.h"
 
 namespace lockstep::train::graph_actions {
@@ -41,40 +42,29 @@ using ::testing::StartsWith;
 constexpr char kUnbounded[] = "replicas_to_aggregate: 2 unbounded: true";
 
 // A model with replaced losses.
-class LossModel : public Model {
+class LossModel : public ForwardingModel {
  public:
   using LossFunction = std::function<float(int64_t step)>;
 
-  LossModel(std::unique_ptr<Model> model, LossFunction loss) : model_(std::move(model)), loss_(std::move(loss)) {}
+  LossModel(std::unique_ptr<Model> model, LossFunction loss)
+      : ForwardingModel(std::move(model)), loss_(std::move(loss)) {}
 
-  const v1::ModelSpec& spec() const override { return model_->spec(); }
   absl::Status ComputeGradients(VariableValues values, const Batch& batch, const SlotKey& key,
                                 GradientSink* sink) override {
     Sink other(sink, loss_(key.step));
-    return model_->ComputeGradients(values, batch, key, &other);
-  }
-  absl::StatusOr<Tensor> Predict(VariableValues values, const Batch& batch) override {
-    return model_->Predict(values, batch);
-  }
-  absl::StatusOr<float> EvaluateLoss(VariableValues values, const Batch& batch) override {
-    return model_->EvaluateLoss(values, batch);
+    return ForwardingModel::ComputeGradients(values, batch, key, &other);
   }
 
  private:
-  class Sink : public GradientSink {
+  class Sink : public ForwardingSink {
    public:
-    Sink(GradientSink* sink, float loss) : sink_(*sink), loss_(loss) {}
-    bool OnLoss(float) override { return sink_.OnLoss(loss_); }
-    void OnUpdate(int index, absl::Span<const float> value) override { sink_.OnUpdate(index, value); }
-    float* GradientBuffer(int variable) override { return sink_.GradientBuffer(variable); }
-    void OnGradient(int variable) override { sink_.OnGradient(variable); }
+    Sink(GradientSink* sink, float loss) : ForwardingSink(sink), loss_(loss) {}
+    bool OnLoss(float) override { return sink()->OnLoss(loss_); }
 
    private:
-    GradientSink& sink_;
     const float loss_;
   };
 
-  const std::unique_ptr<Model> model_;
   const LossFunction loss_;
 };
 

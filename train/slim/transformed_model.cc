@@ -23,37 +23,33 @@ size_t ElementsOf(const v1::VariableSpec& variable) {
 }  // namespace
 
 // Receives the base model's results for one slot.
-class TransformedModel::Sink : public GradientSink {
+class TransformedModel::Sink : public ForwardingSink {
  public:
   Sink(TransformedModel* model, VariableValues values, const Batch& batch, const SlotKey& key, GradientSink* out)
-      : model_(*model),
+      : ForwardingSink(out),
+        model_(*model),
         values_(values),
         batch_(batch),
         key_(key),
-        out_(out),
         computed_(static_cast<size_t>(model->spec_.variables_size())) {}
 
   // Computes the own updates after the loss and before the first gradient.
   bool OnLoss(float loss) override {
-    if (!out_->OnLoss(loss)) return false;
+    if (!sink()->OnLoss(loss)) return false;
     own_updates_ = OwnUpdates();
     return own_updates_.ok();
   }
   void OnUpdate(int index, absl::Span<const float> value) override {
-    if (const int mapped = model_.update_ops_[index]; mapped >= 0) out_->OnUpdate(mapped, value);
+    if (const int mapped = model_.update_ops_[index]; mapped >= 0) sink()->OnUpdate(mapped, value);
   }
-  absl::Status OnSummary(const v1::Summary& summary) override { return out_->OnSummary(summary); }
-  absl::Status OnMetric(const std::string& name, float value) override { return out_->OnMetric(name, value); }
-  void RequestStop() override { out_->RequestStop(); }
-  void OnWeight(float weight) override { out_->OnWeight(weight); }
   float* GradientBuffer(int variable) override {
     AlignedBuffer& unused = model_.unused_[variable];
-    return unused.size() > 0 ? unused.as<float>() : out_->GradientBuffer(variable);
+    return unused.size() > 0 ? unused.as<float>() : sink()->GradientBuffer(variable);
   }
   void OnGradient(int variable) override {
     if (!model_.spec_.variables(variable).trainable()) return;
     computed_[variable] = true;
-    holds() ? held_.push_back(variable) : out_->OnGradient(variable);
+    holds() ? held_.push_back(variable) : sink()->OnGradient(variable);
   }
 
   // Returns the error of the program's own update op, which stopped the base model.
@@ -65,11 +61,11 @@ class TransformedModel::Sink : public GradientSink {
     for (const TransformGradsFn& transform : model_.options_.transforms) {
       RETURN_IF_ERROR(transform(pairs, key_.step));
     }
-    for (const int variable : held_) out_->OnGradient(variable);
+    for (const int variable : held_) sink()->OnGradient(variable);
     for (int i = 0; i < model_.spec_.variables_size(); ++i) {
       if (computed_[i] || !model_.spec_.variables(i).trainable()) continue;
-      std::fill_n(out_->GradientBuffer(i), ElementsOf(model_.spec_.variables(i)), 0.0f);
-      out_->OnGradient(i);
+      std::fill_n(sink()->GradientBuffer(i), ElementsOf(model_.spec_.variables(i)), 0.0f);
+      sink()->OnGradient(i);
     }
     return absl::OkStatus();
   }
@@ -90,7 +86,7 @@ class TransformedModel::Sink : public GradientSink {
         return error(absl::InvalidArgumentError(
             absl::StrCat("the value has ", value->size(), " elements, the variable ", ElementsOf(ops[i].variable))));
       }
-      out_->OnUpdate(first + static_cast<int>(i), *value);
+      sink()->OnUpdate(first + static_cast<int>(i), *value);
     }
     return absl::OkStatus();
   }
@@ -104,7 +100,7 @@ class TransformedModel::Sink : public GradientSink {
       if (!variable.trainable()) continue;
       GradientAndVariable pair;
       pair.variable = &variable;
-      if (computed_[i]) pair.gradient = absl::MakeSpan(out_->GradientBuffer(i), ElementsOf(variable));
+      if (computed_[i]) pair.gradient = absl::MakeSpan(sink()->GradientBuffer(i), ElementsOf(variable));
       pairs.push_back(pair);
     }
     return pairs;
@@ -114,7 +110,6 @@ class TransformedModel::Sink : public GradientSink {
   const VariableValues values_;
   const Batch& batch_;
   const SlotKey key_;
-  GradientSink* const out_;
   absl::Status own_updates_;
   std::vector<bool> computed_;
   // The variables whose gradients are held, in the order in which they were computed.

@@ -42,8 +42,8 @@ class GradientSink {
   // Sets the slot's weight in its step, such as its number of tokens. It must be at least 0 and defaults to 1. Called
   // at most once, before the first gradient. The gradients must remain those of the mean loss: the sink multiplies them
   // by the weight, and the chief divides the step's sum by the sum of all weights. A sink that wraps another sink must
-  // forward the call. With compression.gradients: FLOAT16, a product or a sum of products beyond 65504 becomes 65504
-  // without an error.
+  // forward the call (ForwardingSink). With compression.gradients: FLOAT16, a product or a sum of products beyond 65504
+  // becomes 65504 without an error.
   virtual void OnWeight(float weight) {}
 
   // Reports the value of update op `index` (ModelSpec.update_ops); it has as many elements as the op's variable.
@@ -70,6 +70,28 @@ class GradientSink {
 
   // Announces that the gradient in GradientBuffer(variable) is final. The model must not access the buffer afterwards.
   virtual void OnGradient(int variable) = 0;
+};
+
+// Forwards every call to another sink. The base of sinks that change some of the calls.
+class ForwardingSink : public GradientSink {
+ public:
+  // `sink` must outlive this object.
+  explicit ForwardingSink(GradientSink* sink) : sink_(sink) {}
+
+  bool OnLoss(float loss) override { return sink_->OnLoss(loss); }
+  void OnWeight(float weight) override { sink_->OnWeight(weight); }
+  void OnUpdate(int index, absl::Span<const float> value) override { sink_->OnUpdate(index, value); }
+  absl::Status OnSummary(const v1::Summary& summary) override { return sink_->OnSummary(summary); }
+  absl::Status OnMetric(const std::string& name, float value) override { return sink_->OnMetric(name, value); }
+  void RequestStop() override { sink_->RequestStop(); }
+  float* GradientBuffer(int variable) override { return sink_->GradientBuffer(variable); }
+  void OnGradient(int variable) override { sink_->OnGradient(variable); }
+
+ protected:
+  GradientSink* sink() const { return sink_; }
+
+ private:
+  GradientSink* const sink_;
 };
 
 // A model as the training loop sees it: declared variables, and the loss of a batch with its gradients. The built-in

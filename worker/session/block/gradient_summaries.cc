@@ -12,7 +12,7 @@
 namespace lockstep {
 
 GradientSummaries::GradientSummaries(int64_t every_steps, const v1::ModelSpec& model, GradientSink* sink)
-    : every_steps_(every_steps), model_(model), sink_(sink) {
+    : ForwardingSink(sink), every_steps_(every_steps), model_(model) {
   for (const v1::VariableSpec& variable : model.variables()) trainable_ += variable.trainable();
 }
 
@@ -23,11 +23,11 @@ void GradientSummaries::BeginSlot(const SlotKey& key) {
 }
 
 void GradientSummaries::OnGradient(int variable) {
-  if (!reports_) return sink_->OnGradient(variable);
+  if (!reports_) return sink()->OnGradient(variable);
   held_.push_back(variable);
   if (held_.size() < trainable_) return;
   Report();
-  for (const int held : held_) sink_->OnGradient(held);
+  for (const int held : held_) sink()->OnGradient(held);
   held_.clear();
 }
 
@@ -36,7 +36,7 @@ void GradientSummaries::Report() {
   std::sort(sorted.begin(), sorted.end());
   v1::Summary summary;
   for (const int variable : sorted) Summarize(variable, &summary);
-  const absl::Status reported = sink_->OnSummary(summary);
+  const absl::Status reported = sink()->OnSummary(summary);
   LOG_IF(ERROR, !reported.ok()) << "the gradients of step " << key_.step << ": " << reported.message();
 }
 
@@ -44,7 +44,7 @@ void GradientSummaries::Summarize(int variable, v1::Summary* summary) {
   const v1::VariableSpec& spec = model_.variables(variable);
   size_t elements = 1;
   for (const int64_t dim : spec.shape()) elements *= static_cast<size_t>(dim);
-  const absl::Span<const float> gradient(sink_->GradientBuffer(variable), elements);
+  const absl::Span<const float> gradient(sink()->GradientBuffer(variable), elements);
   auto histogram = MakeHistogram(gradient);
   if (histogram.ok()) {
     v1::Summary::Value* const value = summary->add_value();

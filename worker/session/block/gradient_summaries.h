@@ -19,7 +19,7 @@ namespace lockstep {
 // after it, so it reports the gradients that are applied. A report must precede the first gradient, so this class holds
 // the gradients of a reported slot until the last one is final. It passes all others on immediately. For use by one
 // thread.
-class GradientSummaries : public GradientSink {
+class GradientSummaries : public ForwardingSink {
  public:
   // Reports steps that are multiples of `every_steps`, or none if it is 0. `model` and `sink` must outlive this object.
   GradientSummaries(int64_t every_steps, const v1::ModelSpec& model, GradientSink* sink);
@@ -27,13 +27,6 @@ class GradientSummaries : public GradientSink {
   // Must be called before the slot's OnLoss.
   void BeginSlot(const SlotKey& key);
 
-  bool OnLoss(float loss) override { return sink_->OnLoss(loss); }
-  absl::Status OnSummary(const v1::Summary& summary) override { return sink_->OnSummary(summary); }
-  absl::Status OnMetric(const std::string& name, float value) override { return sink_->OnMetric(name, value); }
-  void RequestStop() override { sink_->RequestStop(); }
-  void OnWeight(float weight) override { sink_->OnWeight(weight); }
-  void OnUpdate(int index, absl::Span<const float> value) override { sink_->OnUpdate(index, value); }
-  float* GradientBuffer(int variable) override { return sink_->GradientBuffer(variable); }
   void OnGradient(int variable) override;
 
  private:
@@ -42,7 +35,6 @@ class GradientSummaries : public GradientSink {
 
   const int64_t every_steps_;
   const v1::ModelSpec& model_;
-  GradientSink* const sink_;
   size_t trainable_ = 0;  // variables
   SlotKey key_;
   bool reports_ = false;

@@ -38,7 +38,7 @@ absl::StatusOr<std::unique_ptr<GradientTransforms>> GradientTransforms::Create(
 
 GradientTransforms::GradientTransforms(const config::v1::OptimizerConfig::Clip& clip, const v1::ModelSpec& model,
                                        GradientSink* sink)
-    : clip_(clip), sink_(sink) {
+    : ForwardingSink(sink), clip_(clip) {
   for (const v1::VariableSpec& variable : model.variables()) {
     variables_.push_back({ElementsOf(variable)});
     trainable_ += variable.trainable();
@@ -54,7 +54,7 @@ absl::Status GradientTransforms::Multiply(const config::v1::OptimizerConfig::Mul
 
 bool GradientTransforms::OnLoss(float loss) {
   held_.clear();
-  return sink_->OnLoss(loss);
+  return sink()->OnLoss(loss);
 }
 
 void GradientTransforms::OnGradient(int variable) {
@@ -66,7 +66,7 @@ void GradientTransforms::OnGradient(int variable) {
     held_.push_back(variable);
     if (held_.size() == trainable_) ReleaseHeld();
   } else {
-    sink_->OnGradient(variable);
+    sink()->OnGradient(variable);
   }
 }
 
@@ -79,13 +79,13 @@ void GradientTransforms::ReleaseHeld() {
   const float factor = ClippingFactor(std::sqrt(sum), clip_.by_global_norm());
   for (const int variable : held_) {
     if (factor != 1) Scale(factor, Gradient(variable));
-    sink_->OnGradient(variable);
+    sink()->OnGradient(variable);
   }
   held_.clear();
 }
 
 absl::Span<float> GradientTransforms::Gradient(int variable) {
-  return absl::MakeSpan(sink_->GradientBuffer(variable), static_cast<size_t>(variables_[variable].elements));
+  return absl::MakeSpan(sink()->GradientBuffer(variable), static_cast<size_t>(variables_[variable].elements));
 }
 
 }  // namespace lockstep

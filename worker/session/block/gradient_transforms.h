@@ -18,19 +18,13 @@ namespace lockstep {
 // multiplies, then clips by value, by norm and by global norm. Passes each gradient on as soon as it is final, but with
 // a global norm passes all of them on together after the last one. If a norm is not finite, every gradient that it
 // scales becomes NaN. For use by one thread.
-class GradientTransforms : public GradientSink {
+class GradientTransforms : public ForwardingSink {
  public:
   // `sink` must outlive this object. Returns InvalidArgument for a multiplier that matches no trainable variable.
   static absl::StatusOr<std::unique_ptr<GradientTransforms>> Create(const config::v1::OptimizerConfig& config,
                                                                     const v1::ModelSpec& model, GradientSink* sink);
 
   bool OnLoss(float loss) override;
-  absl::Status OnSummary(const v1::Summary& summary) override { return sink_->OnSummary(summary); }
-  absl::Status OnMetric(const std::string& name, float value) override { return sink_->OnMetric(name, value); }
-  void RequestStop() override { sink_->RequestStop(); }
-  void OnWeight(float weight) override { sink_->OnWeight(weight); }
-  void OnUpdate(int index, absl::Span<const float> value) override { sink_->OnUpdate(index, value); }
-  float* GradientBuffer(int variable) override { return sink_->GradientBuffer(variable); }
   void OnGradient(int variable) override;
 
  private:
@@ -46,7 +40,6 @@ class GradientTransforms : public GradientSink {
   void ReleaseHeld();
 
   const config::v1::OptimizerConfig::Clip clip_;
-  GradientSink* const sink_;
   // Indexed by variable. Untrained variables have no gradients.
   std::vector<Variable> variables_;
   size_t trainable_ = 0;
