@@ -53,6 +53,18 @@ class ChiefHostTest : public ::testing::Test {
     while (chief->GetStatus().global_step() < step) ASSERT_TRUE(worker.Push().ok());
   }
 
+  // Sends a signal while Create waits for another chief.
+  void ExpectSignalEndsWait() {
+    ChiefHost host(options_);
+    const auto signal = Executor::Threads()->Start("signal", [&] {
+      clock_.AwaitWaiters(1);
+      kill(getpid(), SIGTERM);
+    });
+    const absl::Status created = host.Create();
+    EXPECT_TRUE(absl::IsCancelled(created)) << created;
+    EXPECT_EQ(host.ExitCode(created), kExitTerminated);
+  }
+
   SimulatedClock clock_;
   MemoryFileSystem memory_;
   FaultyFileSystem fs_{&memory_};
@@ -145,14 +157,7 @@ TEST_F(ChiefHostTest, ALivePredecessorMayBeGoneNextTime) {
 TEST_F(ChiefHostTest, ASignalEndsTheWaitForAPredecessor) {
   options_.predecessor_limit = absl::Hours(1);
   const auto predecessor = RunDirectory::Open(&fs_, "logdir").value();
-  ChiefHost host(options_);
-  const auto signal = Executor::Threads()->Start("signal", [&] {
-    clock_.AwaitWaiters(1);
-    kill(getpid(), SIGTERM);
-  });
-  const absl::Status created = host.Create();
-  EXPECT_TRUE(absl::IsCancelled(created)) << created;
-  EXPECT_EQ(host.ExitCode(created), kExitTerminated);
+  ExpectSignalEndsWait();
 }
 
 TEST_F(ChiefHostTest, AStandbyFollowsAChiefThatHasEnded) {
@@ -241,14 +246,7 @@ TEST_F(ChiefHostTest, AStandbyStandsByForTheNextChief) {
 TEST_F(ChiefHostTest, ASignalEndsAStandby) {
   options_.standby = true;
   const auto predecessor = RunDirectory::Open(&memory_, "logdir").value();
-  ChiefHost host(options_);
-  const auto signal = Executor::Threads()->Start("signal", [&] {
-    clock_.AwaitWaiters(1);
-    kill(getpid(), SIGTERM);
-  });
-  const absl::Status created = host.Create();
-  EXPECT_TRUE(absl::IsCancelled(created)) << created;
-  EXPECT_EQ(host.ExitCode(created), kExitTerminated);
+  ExpectSignalEndsWait();
 }
 
 TEST_F(ChiefHostTest, AStandbyNeedsALogdir) {

@@ -15,22 +15,7 @@ readonly STEPS=60000
 POLICY=ASYNC
 REPLICAS=1
 
-# The weight never reaches the target, so the gradient of |w x - y| with x = 1 is 1 at every step.
-printf 'x,y\n1,-100000000\n1,-100000000\n' >"${WORK}/ones.csv"
-cat >"${CONFIG}" <<CONFIGURATION
-model {
-  layer { name: "count" dense { units: 1 no_bias: true kernel_initializer { zeros {} } } }
-  loss { absolute_difference {} }
-}
-input {
-  split { name: "train" csv { file: "${WORK}/ones.csv" column { name: "x" } column { name: "y" type: TARGET } } }
-  batch_size: 1
-}
-optimizer { sgd {} learning_rate { initial: 1 } }
-training { steps: ${STEPS} seed: 3 async { max_staleness: 8 } }
-checkpoint { every_steps: 2000 keep: 0 }
-cluster { lease_seconds: 1 }
-CONFIGURATION
+count_updates "${STEPS}" 2000 1 >"${CONFIG}"
 
 # start_chief LOGDIR FLAGS...: returns when the chief listens or has ended; sets PID.
 start_chief() {

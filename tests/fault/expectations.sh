@@ -61,3 +61,23 @@ await() {
     sleep 0.02
   done
 }
+
+# count_updates STEPS EVERY LEASE: prints the configuration of an asynchronous run that saves every EVERY steps.
+# The weight never reaches the target, so the gradient of |w x - y| with x = 1 is 1 at every step.
+count_updates() {
+  printf 'x,y\n1,-100000000\n1,-100000000\n' >"${WORK}/ones.csv"
+  cat <<CONFIGURATION
+model {
+  layer { name: "count" dense { units: 1 no_bias: true kernel_initializer { zeros {} } } }
+  loss { absolute_difference {} }
+}
+input {
+  split { name: "train" csv { file: "${WORK}/ones.csv" column { name: "x" } column { name: "y" type: TARGET } } }
+  batch_size: 1
+}
+optimizer { sgd {} learning_rate { initial: 1 } }
+training { steps: $1 seed: 3 async { max_staleness: 8 } }
+checkpoint { every_steps: $2 keep: 0 }
+cluster { lease_seconds: $3 }
+CONFIGURATION
+}

@@ -10,21 +10,7 @@ readonly CHIEF="$1" WORKER="$2" LOCKSTEP="$3" DETERMINISTIC="$4" COUNT="$5"
 source "$(dirname "$0")/expectations.sh"
 
 readonly ASYNC="${WORK}/count.textproto" STEPS=100000000
-printf 'x,y\n1,-100000000\n1,-100000000\n' >"${WORK}/ones.csv"
-cat >"${ASYNC}" <<CONFIGURATION
-model {
-  layer { name: "count" dense { units: 1 no_bias: true kernel_initializer { zeros {} } } }
-  loss { absolute_difference {} }
-}
-input {
-  split { name: "train" csv { file: "${WORK}/ones.csv" column { name: "x" } column { name: "y" type: TARGET } } }
-  batch_size: 1
-}
-optimizer { sgd {} learning_rate { initial: 1 } }
-training { steps: ${STEPS} seed: 3 async { max_staleness: 8 } }
-checkpoint { every_steps: 500 keep: 0 }
-cluster { lease_seconds: 5 }
-CONFIGURATION
+count_updates "${STEPS}" 500 5 >"${ASYNC}"
 
 # A thread in a system call, such as a rename that waits for the disk, stops later than other threads.
 is_paused() {

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "gmock/gmock.h"
-#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/step/report_parts.h"
+#include "lockstep/server/sync/testing/frame_worker.h"
 
 namespace lockstep {
 namespace {
@@ -19,17 +19,7 @@ constexpr int64_t kSegment = ParameterLayout::kSegmentElements;
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 
 // Variables: 0 "w" [3], 1 "mean" [2] (not trained, one update op), 2 "big" [one segment and 4 elements].
-ParameterLayout Layout() {
-  v1::ModelSpec model;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
-    variables { name: "w" dtype: DT_FLOAT shape: 3 trainable: true }
-    variables { name: "mean" dtype: DT_FLOAT shape: 2 }
-    variables { name: "big" dtype: DT_FLOAT shape: 65540 trainable: true }
-    update_ops { variable: "mean" kind: ASSIGN }
-  )",
-                                                            &model));
-  return ParameterLayout::Create(model).value();
-}
+ParameterLayout Layout() { return ParameterLayout::Create(FrameModel()).value(); }
 
 v1::SlotReport Report(int64_t slot) {
   v1::SlotReport report;
