@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
@@ -32,6 +33,38 @@ absl::StatusOr<int64_t> CheckedElements(const v1::VariableSpec& spec) {
   return shape->num_elements();
 }
 
+// Validates the kind and the parameters of an update op.
+absl::Status CheckKind(const v1::UpdateOpSpec& spec) {
+  if (!v1::UpdateOpSpec::Kind_IsValid(spec.kind())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the update op of ", spec.variable(), " has unknown kind ", spec.kind()));
+  }
+  const bool averages = spec.kind() == v1::UpdateOpSpec::MOVING_AVERAGE;
+  if (averages && !(spec.decay() >= 0 && spec.decay() <= 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the moving average of ", spec.variable(), " has decay ", spec.decay(), ", not in [0, 1]"));
+  }
+  if (spec.zero_debias() && !averages) {
+    return absl::InvalidArgumentError(absl::StrCat("the update op of ", spec.variable(), " has zero_debias, but is ",
+                                                   v1::UpdateOpSpec::Kind_Name(spec.kind()),
+                                                   "; only a MOVING_AVERAGE has it"));
+  }
+  if (spec.zero_debias() && spec.decay() == 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the moving average of ", spec.variable(), " has zero_debias and decay 1, which has no average"));
+  }
+  return absl::OkStatus();
+}
+
+// Returns scalar state of an update op on this variable.
+ParameterLayout::Variable StateOf(const ParameterLayout::Variable& variable, const char* name) {
+  ParameterLayout::Variable state;
+  state.spec.set_name(absl::StrCat(variable.spec.name(), "/", name));
+  state.spec.set_dtype(v1::DT_FLOAT);
+  state.elements = 1;
+  return state;
+}
+
 }  // namespace
 
 int64_t ParameterLayout::Padded(int64_t elements) {
@@ -42,19 +75,32 @@ void ParameterLayout::PlaceAll() {
   PlaceIf([](const Variable& variable) { return variable.spec.trainable(); });
   trained_elements_ = flat_elements_;
   PlaceIf([](const Variable& variable) { return !variable.spec.trainable() && !variable.constant; });
+  for (Variable& state : update_state_) Place(&state);
   constants_offset_ = flat_elements_;
   PlaceIf([](const Variable& variable) { return variable.constant; });
 }
 
 void ParameterLayout::PlaceIf(absl::FunctionRef<bool(const Variable&)> matches) {
   for (Variable& variable : variables_) {
-    if (!matches(variable)) continue;
-    variable.flat_offset = flat_elements_;
-    flat_elements_ += Padded(variable.elements);
-    for (int i = variable.first_segment; i < variable.first_segment + variable.num_segments; ++i) {
-      segments_[i].flat_offset = variable.flat_offset + segments_[i].offset;
-    }
+    if (matches(variable)) Place(&variable);
   }
+}
+
+void ParameterLayout::Place(Variable* variable) {
+  variable->flat_offset = flat_elements_;
+  flat_elements_ += Padded(variable->elements);
+  for (int i = variable->first_segment; i < variable->first_segment + variable->num_segments; ++i) {
+    segments_[i].flat_offset = variable->flat_offset + segments_[i].offset;
+  }
+}
+
+void ParameterLayout::AddState(UpdateOp* op) {
+  const Variable& variable = variables_[op->variable];
+  op->state = static_cast<int>(update_state_.size());
+  update_state_.push_back(StateOf(variable, "biased"));
+  update_state_.back().elements = variable.elements;
+  *update_state_.back().spec.mutable_shape() = variable.spec.shape();
+  update_state_.push_back(StateOf(variable, "local_step"));
 }
 
 absl::StatusOr<ParameterLayout> ParameterLayout::Create(const v1::ModelSpec& model) {
@@ -94,16 +140,22 @@ absl::StatusOr<ParameterLayout> ParameterLayout::Create(const v1::ModelSpec& mod
       return absl::InvalidArgumentError(
           absl::StrCat("an update op names the trainable variable ", spec.variable(), "; only gradients change those"));
     }
-    if (!v1::UpdateOpSpec::Kind_IsValid(spec.kind())) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the update op of ", spec.variable(), " has unknown kind ", spec.kind()));
-    }
-    if (spec.kind() == v1::UpdateOpSpec::MOVING_AVERAGE && !(spec.decay() >= 0 && spec.decay() <= 1)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("the moving average of ", spec.variable(), " has decay ", spec.decay(), ", not in [0, 1]"));
-    }
+    RETURN_IF_ERROR(CheckKind(spec));
     layout.update_ops_.push_back({spec, it->second});
     layout.variables_[it->second].constant = false;
+    if (spec.zero_debias()) layout.AddState(&layout.update_ops_.back());
+  }
+  for (const Variable& state : layout.update_state_) {
+    if (!index.emplace(state.spec.name(), -1).second) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("an update op with zero_debias keeps its state as ", state.spec.name(),
+                       ", which is the name of a variable or of the state of another update op"));
+    }
+    if (state.elements > kMaxElements - total) {
+      return absl::InvalidArgumentError(absl::StrCat("with ", state.spec.name(), " of ", state.elements,
+                                                     " elements the model has more than ", kMaxElements));
+    }
+    total += Padded(state.elements);
   }
   layout.PlaceAll();
   return layout;

@@ -11,11 +11,11 @@
 namespace lockstep {
 
 // The position of each of a model's variables in one flat array of floats, and its division into segments. The array
-// holds the trained variables first, then the variables that update ops write, then the constant ones. Each group is in
-// the model's order. An array that holds only some of these, such as gradients or a version of the values, uses the
-// same positions. Every variable starts at a multiple of kTensorAlignment bytes. A segment is a run of at most
-// kSegmentElements elements of one variable. It is the unit in which gradients are summed, updates are applied and
-// values are sent (docs/glossary.md). Segments are in the model's order. Immutable.
+// holds the trained variables first, then the variables that update ops write, the state of update ops, and the
+// constant variables. Each group is in the model's order. An array that holds only some of these, such as gradients or
+// a version of the values, uses the same positions. Every variable starts at a multiple of kTensorAlignment bytes. A
+// segment is a run of at most kSegmentElements elements of one variable. It is the unit in which gradients are summed,
+// updates are applied and values are sent (docs/glossary.md). Segments are in the model's order. Immutable.
 class ParameterLayout {
  public:
   // 256 KiB of floats: small enough to be summed in cache, large enough that bookkeeping costs nothing.
@@ -43,16 +43,21 @@ class ParameterLayout {
   struct UpdateOp {
     v1::UpdateOpSpec spec;
     int variable = 0;
+    // With zero_debias, the index in update_state() of `biased`. `local_step` has the next index.
+    int state = -1;
   };
 
   // Validates the declaration. Returns InvalidArgument naming the variable or update op and the problem: a missing or
-  // repeated name, an unsupported dtype, a dimension that is not positive, too many elements, no trainable variable, or
-  // an unknown variable.
+  // repeated name, an unsupported dtype, a dimension that is not positive, too many elements, no trainable variable, an
+  // unknown variable, or a name that the state of an update op needs.
   static absl::StatusOr<ParameterLayout> Create(const v1::ModelSpec& model);
 
   const std::vector<Variable>& variables() const { return variables_; }
   const std::vector<Segment>& segments() const { return segments_; }
   const std::vector<UpdateOp>& update_ops() const { return update_ops_; }
+  // The state of update ops with zero_debias, in their order. It has names, shapes and positions like variables, but no
+  // segments, because only the chief has it. It starts at zero.
+  const std::vector<Variable>& update_state() const { return update_state_; }
   // Number of segments of trainable variables.
   int num_trainable_segments() const { return num_trainable_segments_; }
   // Returns the space that a variable takes in the flat array: `elements` rounded up to a multiple of kTensorAlignment
@@ -69,14 +74,18 @@ class ParameterLayout {
   int64_t OffsetInConstants(int64_t flat_offset) const { return flat_offset - constants_offset_; }
 
  private:
-  // Gives every variable and segment its position in the flat array.
+  // Adds the state of an update op with zero_debias.
+  void AddState(UpdateOp* op);
+  // Gives every variable, state and segment its position in the flat array.
   void PlaceAll();
   // Appends the variables that match to the flat array.
   void PlaceIf(absl::FunctionRef<bool(const Variable&)> matches);
+  void Place(Variable* variable);
 
   std::vector<Variable> variables_;
   std::vector<Segment> segments_;
   std::vector<UpdateOp> update_ops_;
+  std::vector<Variable> update_state_;
   int num_trainable_segments_ = 0;
   int64_t flat_elements_ = 0;
   int64_t trained_elements_ = 0;

@@ -87,6 +87,34 @@ TEST(ParameterLayoutTest, UpdateOpsPointToTheirVariables) {
   EXPECT_EQ(layout.update_ops()[0].spec.kind(), v1::UpdateOpSpec::MOVING_AVERAGE);
 }
 
+TEST(ParameterLayoutTest, PlacesStateBeforeConstants) {
+  v1::ModelSpec model;
+  AddVariable("w", {2}, true, &model);
+  AddVariable("fixed", {2}, false, &model);
+  AddVariable("mean", {17}, false, &model);
+  v1::UpdateOpSpec* const op = model.add_update_ops();
+  op->set_variable("mean");
+  op->set_kind(v1::UpdateOpSpec::MOVING_AVERAGE);
+  EXPECT_TRUE(ParameterLayout::Create(model)->update_state().empty());
+  op->set_zero_debias(true);
+  const auto layout = *ParameterLayout::Create(model);
+  ASSERT_EQ(layout.update_ops()[0].state, 0);
+  ASSERT_EQ(layout.update_state().size(), 2u);
+  const auto &biased = layout.update_state()[0], &local_step = layout.update_state()[1];
+  EXPECT_EQ(biased.spec.name(), "mean/biased");
+  EXPECT_EQ(biased.spec.shape(0), 17);
+  EXPECT_EQ(biased.elements, 17);
+  EXPECT_EQ(local_step.spec.name(), "mean/local_step");
+  EXPECT_EQ(local_step.spec.shape_size(), 0);
+  EXPECT_EQ(local_step.elements, 1);
+  EXPECT_EQ(layout.variables()[2].flat_offset, 16);
+  EXPECT_EQ(biased.flat_offset, 48);
+  EXPECT_EQ(local_step.flat_offset, 80);
+  EXPECT_EQ(layout.constants_offset(), 96);
+  EXPECT_EQ(layout.variables()[1].flat_offset, 96);
+  EXPECT_EQ(layout.segments().size(), 3u) << "workers do not get the state";
+}
+
 TEST(ParameterLayoutTest, RefusesWrongDeclarationsByName) {
   struct Case {
     std::function<void(v1::ModelSpec*)> change;
@@ -97,7 +125,31 @@ TEST(ParameterLayoutTest, RefusesWrongDeclarationsByName) {
     op->set_variable(variable);
     return op;
   };
+  const auto unbiased = [&](v1::ModelSpec* model, const std::string& variable) {
+    v1::UpdateOpSpec* const op = update_op(model, variable);
+    op->set_kind(v1::UpdateOpSpec::MOVING_AVERAGE);
+    op->set_zero_debias(true);
+    return op;
+  };
   const Case cases[] = {
+      {[&](v1::ModelSpec* m) { update_op(m, "v")->set_zero_debias(true); }, "the update op of v has zero_debias"},
+      {[&](v1::ModelSpec* m) { unbiased(m, "v")->set_decay(1); },
+       "the moving average of v has zero_debias and decay 1"},
+      {[&](v1::ModelSpec* m) {
+         unbiased(m, "v");
+         unbiased(m, "v");
+       },
+       "keeps its state as v/biased, which is the name of"},
+      {[&](v1::ModelSpec* m) {
+         m->mutable_variables(0)->set_name("v/local_step");
+         unbiased(m, "v");
+       },
+       "keeps its state as v/local_step, which is the name of"},
+      {[&](v1::ModelSpec* m) {
+         m->mutable_variables(1)->set_shape(0, ParameterLayout::kMaxElements / 2);
+         unbiased(m, "v");
+       },
+       "with v/biased of"},
       {[](v1::ModelSpec* m) { m->mutable_variables(0)->set_name(""); }, "has no name"},
       {[](v1::ModelSpec* m) { m->mutable_variables(1)->set_name("w"); }, "two variables are named w"},
       {[](v1::ModelSpec* m) { m->mutable_variables(0)->set_dtype(v1::DT_DOUBLE); }, "variable w has type"},

@@ -28,8 +28,9 @@ from lockstep._text import field, fields, message
 from lockstep.init import Init
 
 Array = npt.NDArray[np.float32]
-# The effect of a value that a slot reports on a variable that is not trained: "assign", "assign_add" or
-# ("moving_average", decay), which means variable -= (1 - decay) * (variable - value).
+# The effect of a value that a slot reports on a variable that is not trained: "assign", "assign_add",
+# ("moving_average", decay), which means variable -= (1 - decay) * (variable - value), or ("zero_debias_moving_average",
+# decay), an average that starts at 0 and is corrected for it, as in Adam.
 Update = Union[str, "tuple[str, float]"]
 
 _LOGGER = logging.getLogger("lockstep")
@@ -74,11 +75,13 @@ def _update_text(variable: Variable) -> str:
   if update is None:
     return ""
   kind, decay = (update, None) if isinstance(update, str) else (update[0], float(update[1]))
-  kinds = {"assign": "ASSIGN", "assign_add": "ASSIGN_ADD", "moving_average": "MOVING_AVERAGE"}
-  if kind not in kinds or (decay is None) == (kind == "moving_average"):
-    raise ModelError(f"update of \"{variable.name}\" is {update!r}, must be \"assign\", \"assign_add\" or "
-                     "(\"moving_average\", decay)")
-  return message("update_ops", field("variable", variable.name) + f"kind: {kinds[kind]} " + field("decay", decay))
+  kinds = {"assign": "ASSIGN", "assign_add": "ASSIGN_ADD", "moving_average": "MOVING_AVERAGE",
+           "zero_debias_moving_average": "MOVING_AVERAGE"}
+  if kind not in kinds or (decay is None) == kind.endswith("average"):
+    raise ModelError(f"update of \"{variable.name}\" is {update!r}, must be \"assign\", \"assign_add\", "
+                     "(\"moving_average\", decay) or (\"zero_debias_moving_average\", decay)")
+  debias = field("zero_debias", True) if kind.startswith("zero_debias") else ""
+  return message("update_ops", field("variable", variable.name) + f"kind: {kinds[kind]} " + field("decay", decay) + debias)
 
 
 def _model_text(variables: Sequence[Variable]) -> str:

@@ -67,6 +67,8 @@ class RunTest(unittest.TestCase):
     x, y = softmax.data()
     logits = x @ arrays["softmax/kernel"] + arrays["softmax/bias"]
     self.assertGreater(np.mean(logits.argmax(axis=1) == y), 0.8)
+    self.assertEqual(arrays["mean/local_step"], 4 * softmax.STEPS)
+    np.testing.assert_allclose(arrays["mean"], arrays["mean/biased"] / (1 - np.float32(0.9) ** (4 * softmax.STEPS)))
 
   def test_workers_change_no_bit(self):
     for workers in 2, 3:
@@ -627,6 +629,8 @@ class DeclarationTest(unittest.TestCase):
     variable = lockstep.Variable
     for text, variables in (("no trainable variable", []), ("two variables are named a", [variable("a", (1,))] * 2),
                             ("update of \"a\" is 'max'", [variable("a", (1,), False, "max")]),
+                            ("decay 1", [variable("b", (1,)),
+                                         variable("a", (1,), False, ("zero_debias_moving_average", 1.0))]),
                             ("shape", [variable("a", (0,))]),
                             ("stddev", [variable("a", (1,), init=lockstep.init.normal(0, -1))])):
       with self.assertRaises(lockstep.ModelError) as caught:

@@ -18,7 +18,7 @@ STEPS, EXAMPLES, FEATURES, CLASSES = 60, 500, 20, 5
 VARIABLES = [
     lockstep.Variable("softmax/kernel", (FEATURES, CLASSES)),
     lockstep.Variable("softmax/bias", (CLASSES,)),
-    lockstep.Variable("mean", (FEATURES,), trainable=False, update=("moving_average", 0.9)),
+    lockstep.Variable("mean", (FEATURES,), trainable=False, update=("zero_debias_moving_average", 0.9)),
 ]
 
 

@@ -174,6 +174,11 @@ absl::Status VariableStore::AddPlaces(const BundleReader& reader, ThreadPool* po
                      PlaceOf(reader, variable.spec.name(), variable, values_.Current(variable.flat_offset)));
     places->push_back(std::move(place));
   }
+  for (const auto& state : layout_->update_state()) {
+    ASSIGN_OR_RETURN(BundleReader::Place place,
+                     PlaceOf(reader, state.spec.name(), state, values_.Current(state.flat_offset)));
+    places->push_back(std::move(place));
+  }
   RETURN_IF_ERROR(optimizer_state_.Restore(reader, places, lacking));
   return estimates_.Restore(reader, places, /*may_lack=*/lacking != nullptr);
 }
@@ -211,17 +216,19 @@ absl::StatusOr<VariableStore::Place> VariableStore::FindAssigned(const AssignedV
   Place place;
   for (size_t i = 0; i < layout_->variables().size(); ++i) {
     const ParameterLayout::Variable& variable = layout_->variables()[i];
-    const int index = static_cast<int>(i);
-    if (variable.spec.name() == value.key) place = {index, absl::nullopt};
-    const auto& states = optimizer_state_.states_of(index);
+    if (variable.spec.name() == value.key) place = {&variable, absl::nullopt};
+    const auto& states = optimizer_state_.states_of(static_cast<int>(i));
     for (size_t k = 0; k < states.size(); ++k) {
-      if (OptimizerStateKey(variable.spec.name(), states[k].name) == value.key) place = {index, k};
+      if (OptimizerStateKey(variable.spec.name(), states[k].name) == value.key) place = {&variable, k};
     }
   }
-  if (place.variable < 0) {
+  for (const ParameterLayout::Variable& state : layout_->update_state()) {
+    if (state.spec.name() == value.key) place = {&state, absl::nullopt};
+  }
+  if (place.variable == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("there is no variable or optimizer state ", value.key));
   }
-  const Shape shape = ShapeOf(layout_->variables()[place.variable].spec);
+  const Shape shape = ShapeOf(place.variable->spec);
   if (value.value.dtype() == v1::DT_FLOAT && value.value.shape() == shape) return place;
   return absl::InvalidArgumentError(absl::StrCat(value.key, " is float32", shape.ToString(), "; the value is ",
                                                  NameOf(value.value.dtype()), value.value.shape().ToString()));
@@ -251,14 +258,14 @@ absl::Status VariableStore::Assign(absl::Span<const AssignedValue> values) {
   std::vector<int> constants;
   for (const Place& place : places) {
     if (place.state) continue;
-    const bool constant = layout_->variables()[place.variable].constant;
-    if (constant) constants.push_back(place.variable);
+    const bool constant = place.variable->constant;
+    if (constant) constants.push_back(static_cast<int>(place.variable - layout_->variables().data()));
     sets_values |= !constant;
   }
   if (sets_values) values_.CopyCurrent();
   if (!constants.empty()) values_.CopyConstants(constants);
   for (size_t i = 0; i < values.size(); ++i) {
-    const int64_t at = layout_->variables()[places[i].variable].flat_offset;
+    const int64_t at = places[i].variable->flat_offset;
     float* const out = places[i].state ? optimizer_state_.CopyCurrent(*places[i].state) + at : values_.Current(at);
     const absl::Span<const float> elements = values[i].value.flat<float>();
     std::copy(elements.begin(), elements.end(), out);

@@ -161,10 +161,10 @@ class VariableStore {
   VariableStore(ParameterLayout layout, std::unique_ptr<OptimizerGroups> optimizers, const Compression& compression,
                 int64_t replicas_to_aggregate, bool share_values, int64_t max_partial_sums);
 
-  // A destination of Assign: the number of the variable, and the number of its optimizer state. The latter is absent if
-  // the value itself is assigned.
+  // A destination of Assign: a variable or the state of an update op, and the number of its optimizer state. The latter
+  // is absent if the value itself is assigned.
   struct Place {
-    int variable = -1;
+    const ParameterLayout::Variable* variable = nullptr;
     absl::optional<size_t> state;
   };
   absl::StatusOr<Place> FindAssigned(const AssignedValue& value) const;

@@ -406,6 +406,81 @@ TEST_F(VariableStoreTest, ARestoredStoreContinuesWithSameBits) {
   }
 }
 
+class ZeroDebiasTest : public VariableStoreTest {
+ protected:
+  static std::unique_ptr<VariableStore> NewStore() {
+    v1::ModelSpec model = Model();
+    model.mutable_update_ops(0)->set_zero_debias(true);
+    auto store = VariableStore::Create(model, Optimizer(kAdam)).value();
+    store->Initialize(7);
+    return store;
+  }
+  std::vector<float> Saved(const VariableStore& store, const std::string& key) {
+    EXPECT_TRUE(Save(store.TakeSnapshot(), "d/saved").ok());
+    const Tensor tensor = BundleReader::Open(&fs_, "d/saved").value()->Read(key).value();
+    return std::vector<float>(tensor.flat<float>().begin(), tensor.flat<float>().end());
+  }
+};
+
+TEST_F(ZeroDebiasTest, KeepsItsStateInCheckpoints) {
+  const auto store = NewStore();
+  RunStep(store.get());
+  // The average of 8 and 0 has the weights 1/4 and 1/2 of 3/4, whatever the initial value is.
+  EXPECT_THAT(Saved(*store, "mean"), ElementsAre(2.0f / 0.75f, 2.0f / 0.75f));
+  EXPECT_THAT(Saved(*store, "mean/biased"), ElementsAre(2, 2));
+  EXPECT_THAT(Saved(*store, "mean/local_step"), ElementsAre(2));
+  ASSERT_TRUE(Save(store->TakeSnapshot(), "d/model.ckpt-1").ok());
+  const auto reader = BundleReader::Open(&fs_, "d/model.ckpt-1").value();
+  EXPECT_EQ(reader->Describe("mean/local_step").value().shape, Shape({}));
+  const auto restored = NewStore();
+  RunStep(restored.get());
+  RunStep(restored.get());
+  ASSERT_TRUE(restored->Restore(*reader).ok());
+  RunStep(store.get());
+  RunStep(restored.get());
+  EXPECT_EQ(Bytes(restored->TakeSnapshot()), Bytes(store->TakeSnapshot()));
+  EXPECT_THAT(Saved(*restored, "mean/local_step"), ElementsAre(4));
+}
+
+TEST_F(ZeroDebiasTest, AnotherModelsCheckpointIsRefused) {
+  const auto other = VariableStoreTest::NewStore();
+  ASSERT_TRUE(Save(other->TakeSnapshot(), "d/without").ok());
+  const absl::Status status = NewStore()->Restore(*BundleReader::Open(&fs_, "d/without").value());
+  EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("mean/biased"));
+}
+
+TEST_F(ZeroDebiasTest, ItsStateStartsAtZeroAgain) {
+  const auto store = NewStore();
+  RunStep(store.get());
+  store->Initialize(7);
+  EXPECT_EQ(Bytes(store->TakeSnapshot()), Bytes(NewStore()->TakeSnapshot()));
+  EXPECT_THAT(Saved(*store, "mean/biased"), ElementsAre(0, 0));
+}
+
+TEST_F(ZeroDebiasTest, ASkippedUpdateDoesNotCount) {
+  const auto store = NewStore();
+  RunStep(store.get());
+  store->BeginUpdate();
+  ApplyAll(store.get());
+  store->SkipUpdate();
+  EXPECT_THAT(Saved(*store, "mean/local_step"), ElementsAre(2));
+}
+
+TEST_F(ZeroDebiasTest, ItsStateCanBeSet) {
+  const auto store = NewStore();
+  RunStep(store.get());
+  ASSERT_TRUE(store
+                  ->Assign({{"mean/biased", Tensor::FromValues<float>({2}, {0, 0})},
+                            {"mean/local_step", Tensor::FromValues<float>({}, {0})}})
+                  .ok());
+  RunStep(store.get());
+  EXPECT_THAT(Saved(*store, "mean/biased"), ElementsAre(2, 2)) << "the average has started again";
+  EXPECT_THAT(Saved(*store, "mean/local_step"), ElementsAre(2));
+  const absl::Status status = store->Assign({{"mean/local_step", Tensor::FromValues<float>({1}, {0})}});
+  EXPECT_THAT(std::string(status.message()), HasSubstr("mean/local_step is float32[]; the value is float32[1]"));
+}
+
 class ConstantVariablesTest : public VariableStoreTest {
  protected:
   static v1::ModelSpec ModelWithBase() {

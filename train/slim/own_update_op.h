@@ -20,6 +20,8 @@ struct OwnUpdateOp {
   v1::UpdateOpSpec::Kind kind = v1::UpdateOpSpec::ASSIGN;
   // The decay of MOVING_AVERAGE, in [0, 1].
   float decay = 0;
+  // If true, a MOVING_AVERAGE starts at 0 and is corrected for it (UpdateOpSpec.zero_debias).
+  bool zero_debias = false;
   // Returns the value of one slot, with as many elements as the variable has, row-major. The value must depend on the
   // arguments alone, bit for bit. `values` are the values before the step, in the order of ModelOf.
   std::function<absl::StatusOr<std::vector<float>>(VariableValues values, const Batch& batch, const SlotKey& key)>

@@ -1057,14 +1057,21 @@ TEST_F(SlimRunTest, OwnUpdateOpsRunBesideTheModels) {
   seen.value = [](VariableValues, const Batch& batch, const SlotKey&) -> absl::StatusOr<std::vector<float>> {
     return std::vector<float>{static_cast<float>(batch.size)};
   };
+  OwnUpdateOp average = seen;
+  average.variable.set_name("mean_size");
+  average.kind = v1::UpdateOpSpec::MOVING_AVERAGE;
+  average.decay = 0.75f;
+  average.zero_debias = true;
   CreateTrainOpOptions create;
-  create.own_update_ops = {seen};
+  create.own_update_ops = {average, seen};
   const TrainOp op = *MakeOp(kBatchNorm, create);
   const auto model = ModelOf(op);
   ASSERT_TRUE(model.ok()) << model.status();
   EXPECT_EQ(model->variables(model->variables_size() - 1).name(), "examples_seen");
   ASSERT_TRUE(Run(op, 3).ok());
   EXPECT_THAT(ValueOf("examples_seen", 3), ElementsAre(3 * 2 * 16));
+  EXPECT_THAT(ValueOf("mean_size", 3), ElementsAre(16)) << "the mean of a constant, without the 0 at which it starts";
+  EXPECT_THAT(ValueOf("mean_size/local_step", 3), ElementsAre(3 * 2));
   EvaluateOptions options;
   options.fs = &fs_;
   options.op = op;
@@ -1073,12 +1080,12 @@ TEST_F(SlimRunTest, OwnUpdateOpsRunBesideTheModels) {
   EXPECT_EQ(ValueOf("bn/moving_mean", 3), ValueOf("bn/moving_mean", 3, "without"));
   EXPECT_EQ(ValueOf("logits/kernel", 3), ValueOf("logits/kernel", 3, "without"));
 
-  create.own_update_ops[0].value = [](VariableValues, const Batch&, const SlotKey&) {
+  create.own_update_ops[1].value = [](VariableValues, const Batch&, const SlotKey&) {
     return absl::StatusOr<std::vector<float>>(std::vector<float>(2));
   };
   EXPECT_THAT(std::string(Run(*MakeOp(kBatchNorm, create), 3, "wrong").status().message()),
               HasSubstr("own_update_ops: examples_seen: the value has 2 elements, the variable 1"));
-  create.own_update_ops[0].variable.set_name("bn/moving_mean");
+  create.own_update_ops[1].variable.set_name("bn/moving_mean");
   EXPECT_THAT(std::string(Run(*MakeOp(kBatchNorm, create), 3, "twice").status().message()),
               HasSubstr("the model has such a variable already"));
 }

@@ -188,6 +188,7 @@ absl::Status TransformedModel::AddOwnUpdateOps() {
     update->set_variable(name);
     update->set_kind(op.kind);
     update->set_decay(op.decay);
+    update->set_zero_debias(op.zero_debias);
     unused_.emplace_back();
   }
   return absl::OkStatus();

@@ -95,7 +95,11 @@ void CheckLayerKind(const std::string& field, const config::v1::Layer& layer, Co
     case config::v1::Layer::kAveragePool:
       return CheckPool(field + ".average_pool", layer.average_pool(), problems);
     case config::v1::Layer::kBatchNorm:
-      problems->RequireFractionOrOne(field + ".batch_norm.decay", layer.batch_norm().decay());
+      if (layer.batch_norm().zero_debias_moving_mean()) {
+        problems->RequireFraction(field + ".batch_norm.decay", layer.batch_norm().decay());
+      } else {
+        problems->RequireFractionOrOne(field + ".batch_norm.decay", layer.batch_norm().decay());
+      }
       if (!layer.batch_norm().has_epsilon()) return;
       return problems->RequirePositive(field + ".batch_norm.epsilon", layer.batch_norm().epsilon());
     case config::v1::Layer::kLayerNorm:

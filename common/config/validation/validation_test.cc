@@ -199,6 +199,7 @@ TEST(ValidationTest, EachProblemOfALayerIsOneLine) {
       {"name: 'x' max_pool {}", "max_pool.window has 0 numbers"},
       {"name: 'x' average_pool { window: 2 strides: 0 }", "average_pool.strides[0] is 0"},
       {"name: 'x' batch_norm { decay: 1.5 }", "batch_norm.decay is 1.5"},
+      {"name: 'x' batch_norm { decay: 1 zero_debias_moving_mean: true }", "batch_norm.decay is 1, must be in [0, 1)"},
       {"name: 'x' batch_norm { epsilon: 0 }", "batch_norm.epsilon is 0"},
       {"name: 'x' layer_norm { epsilon: -1 }", "layer_norm.epsilon is -1"},
       {"name: 'x' dropout { rate: 1 }", "dropout.rate is 1, must be in [0, 1)"},

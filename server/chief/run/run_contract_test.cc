@@ -49,6 +49,13 @@ TEST(RunContractTest, NamesWorkerAndWhatDiffers) {
   v1::OpenSessionRequest more = Request(absl::StrCat("worker: 'b' ", kModel, kData));
   more.mutable_model()->add_variables()->set_name("v");
   EXPECT_THAT(Refusal(contract, more), HasSubstr("variable 2 is \"v\" () in b, none in a on x"));
+
+  constexpr char kAverage[] = "update_ops { variable: 'v' kind: MOVING_AVERAGE decay: 0.5 ";
+  const auto with = [&](const char* zero_debias) {
+    return Request(absl::StrCat("worker: 'b' ", kData, "model { variables { name: 'v' dtype: DT_FLOAT } ", kAverage,
+                                zero_debias, "} }"));
+  };
+  EXPECT_THAT(Refusal(RunContract(with("")), with("zero_debias: true")), HasSubstr("zero_debias"));
 }
 
 TEST(RunContractTest, ADifferenceIsShortHoweverLongTheNamesAre) {

@@ -62,6 +62,9 @@ std::vector<SnapshotEntry> EntriesOf(const VariableSnapshot& snapshot) {
           EntryOf(GradientEstimateKey(name, static_cast<int64_t>(slot)), variable, Source::kEstimates, slot));
     }
   }
+  for (const ParameterLayout::Variable& state : snapshot.layout->update_state()) {
+    entries.push_back(EntryOf(state.spec.name(), state, Source::kValues, 0));
+  }
   for (size_t i = 0; i < snapshot.scalars.size(); ++i) {
     entries.push_back(ScalarOf(snapshot.scalars[i].name, v1::DT_FLOAT, Source::kScalar, i));
   }

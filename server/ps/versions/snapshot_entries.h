@@ -30,8 +30,9 @@ struct SnapshotEntry {
 };
 
 // Returns all entries in the order in which they are written: each variable with its optimizer state
-// ("<variable>/<state>") and estimates ("<variable>/GradientEstimate_<slot>"), then the optimizer's scalars and
-// global_step (int64). Every snapshot of a VariableStore has the same entries.
+// ("<variable>/<state>") and estimates ("<variable>/GradientEstimate_<slot>"), then the state of update ops
+// ("<variable>/biased"), the optimizer's scalars and global_step (int64). Every snapshot of a VariableStore has the
+// same entries.
 std::vector<SnapshotEntry> EntriesOf(const VariableSnapshot& snapshot);
 
 // Returns the entry's elements, little-endian, in the snapshot's memory.

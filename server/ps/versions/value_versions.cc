@@ -6,6 +6,7 @@
 
 #include "glog/logging.h"
 #include "lockstep/common/tensor/rounding.h"
+#include "lockstep/kernels/portable_math.h"
 
 namespace lockstep {
 namespace {
@@ -25,6 +26,18 @@ void Fold(const v1::UpdateOpSpec& op, absl::Span<const float> value, float* vari
       default:  // MOVING_AVERAGE; ParameterLayout::Create accepts no other
         variable[i] -= (variable[i] - value[i]) * (1 - op.decay());
     }
+  }
+}
+
+// Folds a moving average with zero_debias, in float32 as TensorFlow's assign_moving_average does
+// (python/training/moving_averages.py, _zero_debias).
+void FoldUnbiased(float decay, absl::Span<const float> value, float* variable, float* biased, float* local_step) {
+  const float share = 1 - decay;
+  *local_step += 1;
+  const float weight = 1 - portable::Pow(1 - share, *local_step);
+  for (size_t i = 0; i < value.size(); ++i) {
+    biased[i] -= (biased[i] - value[i]) * share;
+    variable[i] = biased[i] / weight;
   }
 }
 
@@ -105,6 +118,9 @@ void ValueVersions::Renew(ThreadPool* pool) {
     std::fill_n(Current(variable.flat_offset) + variable.elements,
                 ParameterLayout::Padded(variable.elements) - variable.elements, 0.0f);
   }
+  for (const auto& state : layout_->update_state()) {
+    std::fill_n(Current(state.flat_offset), ParameterLayout::Padded(state.elements), 0.0f);
+  }
 }
 
 void ValueVersions::PublishCurrent() {
@@ -144,17 +160,25 @@ void ValueVersions::EncodeNext(const ParameterLayout::Segment& segment) {
   Encode16(type_, segment.elements, Next(segment.flat_offset), next_encoded_->as<uint16_t>() + segment.flat_offset);
 }
 
+void ValueVersions::FoldUpdate(const ParameterLayout::UpdateOp& op, absl::Span<const float> value) {
+  float* const variable = Next(layout_->variables()[op.variable].flat_offset);
+  if (!op.spec.zero_debias()) return Fold(op.spec, value, variable);
+  const auto& state = layout_->update_state();
+  FoldUnbiased(op.spec.decay(), value, variable, Next(state[op.state].flat_offset),
+               Next(state[op.state + 1].flat_offset));
+}
+
 void ValueVersions::FoldUpdates(absl::Span<const std::vector<std::vector<float>>> updates) {
-  for (const auto& variable : layout_->variables()) {
-    if (variable.spec.trainable() || variable.constant) continue;
+  const auto copy = [this](const ParameterLayout::Variable& variable) {
     std::memcpy(Next(variable.flat_offset), Current(variable.flat_offset),
                 static_cast<size_t>(variable.elements) * sizeof(float));
+  };
+  for (const auto& variable : layout_->variables()) {
+    if (!variable.spec.trainable() && !variable.constant) copy(variable);
   }
+  for (const auto& state : layout_->update_state()) copy(state);
   for (const std::vector<std::vector<float>>& slot : updates) {
-    for (size_t op = 0; op < layout_->update_ops().size(); ++op) {
-      const auto& update_op = layout_->update_ops()[op];
-      Fold(update_op.spec, slot[op], Next(layout_->variables()[update_op.variable].flat_offset));
-    }
+    for (size_t op = 0; op < layout_->update_ops().size(); ++op) FoldUpdate(layout_->update_ops()[op], slot[op]);
   }
 }
 

@@ -25,7 +25,8 @@ struct ConstantValues {
 
 // A version of all values, as sent to workers. Shared by all readers; immutable once the version is current.
 struct PublishedValues {
-  // Flat float32 values of all variables except the constant ones. The chief updates and saves these.
+  // Flat float32 values of all variables except the constant ones, and the state of update ops. The chief updates and
+  // saves these.
   std::shared_ptr<const AlignedBuffer> flat;
   std::shared_ptr<const ConstantValues> constants;
   // The trainable variables rounded to `type`, a 16-bit type, at the same element offsets. Null if workers get float32.
@@ -49,8 +50,9 @@ class ValueVersions {
   // versions. With `shared`, other processes may map the memory of the values.
   ValueVersions(std::shared_ptr<const ParameterLayout> layout, v1::DataType type, size_t spare_versions, bool shared);
 
-  // Allocates a current version without initializing it. The caller must write every variable and then call
-  // PublishCurrent. The pool's threads pre-fault large memory; if `pool` is null, this thread does.
+  // Allocates a current version without initializing it, except that the state of update ops is zero. The caller must
+  // write every variable and then call PublishCurrent. The pool's threads pre-fault large memory; if `pool` is null,
+  // this thread does.
   void Renew(ThreadPool* pool);
   // Returns the elements of the current version from `flat_offset` on. Only values that do not come from an update may
   // be written here. Call PublishCurrent afterwards.
@@ -69,8 +71,8 @@ class ValueVersions {
   float* Next(int64_t flat_offset) { return next_values_->as<float>() + flat_offset; }
   // Rounds a final trainable segment of the next version for the workers.
   void EncodeNext(const ParameterLayout::Segment& segment);
-  // Writes the next version of the variables that update ops name: the current values with `updates` folded in (one
-  // value for each update op, for each slot in slot order).
+  // Writes the next version of the variables that update ops name, and of the state of update ops: the current values
+  // with `updates` folded in (one value for each update op, for each slot in slot order).
   void FoldUpdates(absl::Span<const std::vector<std::vector<float>>> updates);
   // Makes the next version the current one.
   void Commit();
@@ -89,6 +91,8 @@ class ValueVersions {
   std::shared_ptr<const PublishedValues> next_published() const { return next_published_; }
 
  private:
+  // Folds the value of one slot into the next version.
+  void FoldUpdate(const ParameterLayout::UpdateOp& op, absl::Span<const float> value);
   // Allocates constant variables of these editions without initializing them.
   std::shared_ptr<ConstantValues> NewConstants(std::vector<int64_t> editions);
   // Publishes `flat`, with uninitialized memory for the encoded values.

@@ -1,6 +1,8 @@
 #include "lockstep/server/ps/versions/value_versions.h"
 
 #include <algorithm>
+#include <map>
+#include <memory>
 #include <set>
 #include <vector>
 
@@ -103,6 +105,50 @@ TEST_F(ValueVersionsTest, FoldsUpdateOpsInSlotOrder) {
   EXPECT_EQ(values.Current(OffsetOf(1))[0], 3);
   EXPECT_EQ(values.Current(OffsetOf(1))[1], 3);
   EXPECT_EQ(values.Current(OffsetOf(2))[0], 3);
+}
+
+// TensorFlow 2.21 computed the numbers, with assign_moving_average(mean, value, decay, zero_debias=True) in a graph:
+// "mean", "mean/biased" and "mean/local_step" after each of four calls. It was given the decay 0.9 as a float32.
+TEST_F(ValueVersionsTest, ZeroDebiasHasTensorFlowsBits) {
+  struct Call {
+    std::vector<float> value, mean, biased;
+  };
+  const std::map<float, std::vector<Call>> cases = {
+      {0.75f,
+       {{{1, 2}, {1, 2}, {0.25f, 0.5f}},
+        {{0.3f, -4}, {0x1.333332p-1f, -0x1.6db6dcp+0f}, {0x1.0cccccp-2f, -0.625f}},
+        {{0.1f, 7}, {0x1.88fe9cp-2f, 0x1.1bacfap+1f}, {0x1.c66664p-3f, 1.28125f}},
+        {{8, 1e-3f}, {0x1.95a678p+1f, 0x1.67f4dcp+0f}, {0x1.154cccp+1f, 0x1.ec20c4p-1f}}}},
+      {0.9f,
+       {{{1, 2}, {1, 2}, {0x1.9999ap-4f, 0x1.9999ap-3f}},
+        {{0.3f, -4}, {0x1.435e5p-1f, -0x1.286bc6p+0f}, {0x1.eb8526p-4f, -0x1.c28f6p-3f}},
+        {{0.1f, 7}, {0x1.bddfdep-2f, 0x1.da36cap+0f}, {0x1.e353fep-4f, 0x1.01062ap-1f}},
+        {{8, 1e-3f}, {0x1.5149ecp+1f, 0x1.50653ep+0f}, {0x1.cff97ap-1f, 0x1.cebee8p-2f}}}}};
+  for (const auto& [decay, calls] : cases) {
+    v1::ModelSpec model;
+    for (const auto& variable : layout_->variables()) *model.add_variables() = variable.spec;
+    for (const auto& op : layout_->update_ops()) *model.add_update_ops() = op.spec;
+    model.mutable_update_ops(0)->set_decay(decay);
+    model.mutable_update_ops(0)->set_zero_debias(true);
+    const auto layout = std::make_shared<ParameterLayout>(ParameterLayout::Create(model).value());
+    ValueVersions values(layout, v1::DT_FLOAT, kSpare, false);
+    Start(&values);
+    const auto elements = [&](const ParameterLayout::Variable& variable) {
+      const float* const first = values.Current(variable.flat_offset);
+      return std::vector<float>(first, first + variable.elements);
+    };
+    // The first update has the values of two slots.
+    for (size_t i = 1; i < calls.size(); ++i) {
+      std::vector<std::vector<std::vector<float>>> updates = {{calls[i].value, {1}}};
+      if (i == 1) updates.insert(updates.begin(), {calls[0].value, {1}});
+      values.BeginUpdate();
+      values.FoldUpdates(updates);
+      values.Commit();
+      EXPECT_EQ(elements(layout->variables()[1]), calls[i].mean) << decay << " " << i;
+      EXPECT_EQ(elements(layout->update_state()[0]), calls[i].biased) << decay << " " << i;
+      EXPECT_EQ(elements(layout->update_state()[1]), std::vector<float>{static_cast<float>(i + 1)});
+    }
+  }
 }
 
 TEST_F(ValueVersionsTest, WorkersGetTrainableSegmentsRounded) {

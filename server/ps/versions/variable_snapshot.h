@@ -16,7 +16,8 @@ namespace lockstep {
 // The gradient estimates of top-k compression: one flat array for each slot of a step.
 using GradientEstimates = std::vector<std::shared_ptr<const AlignedBuffer>>;
 
-// A value to set outside of an update, with its key in a checkpoint. The key names a variable or its optimizer state.
+// A value to set outside of an update, with its key in a checkpoint. The key names a variable, its optimizer state, or
+// the state of an update op.
 struct AssignedValue {
   std::string key;
   Tensor value;
@@ -29,7 +30,8 @@ struct VariableSnapshot {
   // The names of each variable's states. State k of any variable is in optimizer_state[k], in the layout of the values.
   std::shared_ptr<const std::vector<std::vector<std::string>>> state_names;
   std::vector<OptimizerScalar> scalars;
-  // The values of all variables except the constant ones, and the constant variables (ConstantValues).
+  // The values of all variables except the constant ones, with the state of update ops, and the constant variables
+  // (ConstantValues).
   std::shared_ptr<const AlignedBuffer> values;
   std::shared_ptr<const AlignedBuffer> constants;
   std::vector<std::shared_ptr<const AlignedBuffer>> optimizer_state;

@@ -43,7 +43,7 @@ std::vector<train::NamedTensor> DrawAssignment(const config::v1::RunSpec& config
     case 0:
       return {Assigned("a"), Assigned("a" + state)};
     case 1:
-      return {Assigned("b"), Assigned("counter")};
+      return {Assigned("counter"), Assigned("average/biased")};
     case 2:
       return {Assigned("fixed")};
     case 3:
@@ -136,7 +136,7 @@ class AssigningHook : public train::Hook {
   bool GatesAt(int64_t step) const override { return role_.rules.AssignsAfter(step); }
   absl::Status BeforeRun(train::RunContext& context) override {
     for (const std::string& name :
-         {std::string("a"), "a" + StateNames(role_.chief.config.optimizer())[0], std::string("counter")}) {
+         {std::string("a"), "a" + StateNames(role_.chief.config.optimizer())[0], std::string("average/biased")}) {
       if (GatesAt(context.global_step() + 1)) context.Fetch(name);
     }
     return absl::OkStatus();

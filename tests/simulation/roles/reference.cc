@@ -26,14 +26,21 @@ namespace {
 
 constexpr int kTrainable = 3;
 constexpr int kCounter = 3;
+// An average of what slots add to the counter, with zero_debias. Its decay is 0.5, so that its powers are exact.
+constexpr int kAverage = 4;
 // The index of the first of two constant variables. All gradients depend on both, and only assignments change them.
-constexpr int kConstant = 4;
-constexpr int kVariables = 6;
+constexpr int kConstant = 5;
+constexpr int kVariables = 7;
+// The state of kAverage, which workers do not get.
+constexpr int kBiased = 7;
+constexpr int kLocalStep = 8;
+constexpr int kValues = 9;
 // The second variable and the first constant are too large to be copied into a message, so they are sent without a
 // copy.
-constexpr int kElements[] = {5, 140, 2, 2, 130, 1};
-constexpr const char* kNames[] = {"a", "b", "c", "counter", "fixed", "scale"};
-constexpr float kInitial[] = {0.5f, 0, -0.25f, 0, 0.125f, 1};
+constexpr int kElements[kValues] = {5, 140, 2, 2, 2, 130, 1, 2, 1};
+constexpr const char* kNames[kValues] = {
+    "a", "b", "c", "counter", "average", "fixed", "scale", "average/biased", "average/local_step"};
+constexpr float kInitial[kValues] = {0.5f, 0, -0.25f, 0, 4, 0.125f, 1, 0, 0};
 constexpr const char* kPowers[] = {"beta1_power", "beta2_power"};
 // The size of the configured data, which the workers never read.
 constexpr int64_t kExamples = 4096;
@@ -74,6 +81,7 @@ class TinyModel : public Model {
     float counts[2];
     for (int i = 0; i < kElements[kCounter]; ++i) counts[i] = CountAt(key, i);
     sink->OnUpdate(0, counts);
+    sink->OnUpdate(1, counts);
     for (int variable = kTrainable - 1; variable >= 0; --variable) {
       if (hooks_.before_gradient) hooks_.before_gradient();
       float* const gradient = sink->GradientBuffer(variable);
@@ -141,15 +149,20 @@ const v1::ModelSpec& TinyModelSpec() {
       variable->set_trainable(i < kTrainable);
       variable->mutable_initializer()->mutable_constant()->set_value(kInitial[i]);
     }
-    v1::UpdateOpSpec* const op = model->add_update_ops();
-    op->set_variable(kNames[kCounter]);
-    op->set_kind(v1::UpdateOpSpec::ASSIGN_ADD);
+    v1::UpdateOpSpec* const count = model->add_update_ops();
+    count->set_variable(kNames[kCounter]);
+    count->set_kind(v1::UpdateOpSpec::ASSIGN_ADD);
+    v1::UpdateOpSpec* const average = model->add_update_ops();
+    average->set_variable(kNames[kAverage]);
+    average->set_kind(v1::UpdateOpSpec::MOVING_AVERAGE);
+    average->set_decay(0.5f);
+    average->set_zero_debias(true);
     return model;
   }();
   return *spec;
 }
 
-bool IsConstant(int64_t variable) { return variable >= kConstant; }
+bool IsConstant(int64_t variable) { return variable >= kConstant && variable < kVariables; }
 
 std::string RunRules::Describe() const {
   std::string text;
@@ -265,7 +278,7 @@ Reference::Reference(const config::v1::RunSpec& config, const RunRules& rules, R
 
 Reference::State Reference::First() const {
   State first;
-  for (int i = 0; i < kVariables; ++i) first.values.emplace_back(kElements[i], kInitial[i]);
+  for (int i = 0; i < kValues; ++i) first.values.emplace_back(kElements[i], kInitial[i]);
   first.slots.resize(state_names_.size());
   for (Values& slot : first.slots) {
     for (int i = 0; i < kTrainable; ++i) slot.emplace_back(kElements[i], 0.0f);
@@ -318,7 +331,7 @@ void Reference::Assign(int64_t step, State* state) const {
   for (const RunChanges::Assignment& assignment : changes_.assignments) {
     if (assignment.step != step) continue;
     for (const std::string& name : assignment.variables) {
-      for (int v = 0; v < kVariables; ++v) {
+      for (int v = 0; v < kValues; ++v) {
         if (name == kNames[v]) state->values[v] = AssignedValues(name);
         for (size_t k = 0; k < state_names_.size() && v < kTrainable; ++k) {
           if (name == absl::StrCat(kNames[v], state_names_[k])) state->slots[k][v] = AssignedValues(name);
@@ -398,9 +411,21 @@ Reference::State Reference::After(const State& state, const RunChanges::Settings
   for (const Gradient* const gradient : gradients) {
     next.mean_loss += gradient->loss;
     for (int i = 0; i < kElements[kCounter]; ++i) next.values[kCounter][i] += gradient->counts[i];
+    AddToAverage(*gradient, &next);
   }
   next.mean_loss /= static_cast<double>(gradients.size());
   return next;
+}
+
+void Reference::AddToAverage(const Gradient& gradient, State* next) const {
+  float& local_step = next->values[kLocalStep][0];
+  local_step += 1;
+  const float weight = 1 - std::ldexp(1.0f, -static_cast<int>(local_step));
+  for (int i = 0; i < kElements[kAverage]; ++i) {
+    float& biased = next->values[kBiased][i];
+    biased -= (biased - gradient.counts[i]) * 0.5f;
+    next->values[kAverage][i] = biased / weight;
+  }
 }
 
 void Reference::Update(const State& state, float rate, float gradient, int variable, int element, State* next) const {
@@ -448,6 +473,10 @@ absl::Status Reference::CheckNamed(const State& state, int64_t step,
                                               ", in the undisturbed run ", state.powers[i]));
     }
     const size_t slash = named.name.find('/');
+    for (int v = kVariables; v < kValues; ++v) {
+      if (named.name != kNames[v]) continue;
+      RETURN_IF_ERROR(Compare(step, named.name, named.value.flat<float>().data(), state.values[v]));
+    }
     for (int v = 0; v < kVariables; ++v) {
       if (absl::string_view(named.name).substr(0, slash) != kNames[v]) continue;
       const Values* wanted = slash == std::string::npos ? &state.values : nullptr;
@@ -491,7 +520,7 @@ absl::Status Reference::CheckSessionState(int64_t step, const v1::SessionState& 
 absl::StatusOr<std::vector<train::NamedTensor>> Reference::ReadNamed(const BundleReader& reader) const {
   RETURN_IF_ERROR(reader.Verify());
   std::vector<train::NamedTensor> values;
-  for (int v = -1; v < kVariables; ++v) {
+  for (int v = -1; v < kValues; ++v) {
     const std::string name = v < 0 ? "global_step" : kNames[v];
     ASSIGN_OR_RETURN(Tensor value, reader.Read(name));
     values.push_back({name, std::move(value)});

@@ -89,9 +89,9 @@ RunChanges::Settings SettingsOf(const config::v1::RunSpec& config);
 RunChanges ChangesOf(const config::v1::RunSpec& config);
 RunChanges ChangesOf(const v1::RunRecord& record);
 
-// The model of a life. It has a counter to which every slot adds, constant variables, and a few numbers whose gradients
-// depend on the step, the slot, each other and chance. A contribution that is lost, doubled or mixed up therefore
-// changes these numbers.
+// The model of a life. It has a counter to which every slot adds, an average of what they add, constant variables, and
+// a few numbers whose gradients depend on the step, the slot, each other and chance. A contribution that is lost,
+// doubled or mixed up therefore changes these numbers.
 const v1::ModelSpec& TinyModelSpec();
 // Returns true if the variable is constant.
 bool IsConstant(int64_t variable);
@@ -144,7 +144,7 @@ class Reference {
 
   using Values = std::vector<std::vector<float>>;  // by variable
   struct State {
-    Values values;
+    Values values;              // then the state of update ops
     std::vector<Values> slots;  // by state, for trainable variables
     float powers[2] = {0, 0};   // for Adam
     double mean_loss = 0;       // of the step that led to this state
@@ -178,6 +178,8 @@ class Reference {
   State Next(const State& state, int64_t step) const;
   // Updates an element of a variable and its states with a gradient.
   void Update(const State& state, float rate, float gradient, int variable, int element, State* next) const;
+  // Folds what a slot adds to the counter into the average.
+  void AddToAverage(const Gradient& gradient, State* next) const;
   void Assign(int64_t step, State* state) const;
   // Returns OK if the step's checkpoint holds this state for the program.
   absl::Status CheckSessionState(int64_t step, const v1::SessionState& state) const;

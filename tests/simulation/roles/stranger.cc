@@ -76,7 +76,9 @@ StepFrame Noise(StepFrame frame, const SlotBlock& block) {
     v1::SlotReport& report = frame.reports.emplace_back();
     report.set_slot(slot);
     report.set_loss(1);
-    report.add_update(reinterpret_cast<const char*>(noise.data()), 2 * sizeof(float));
+    for (int i = 0; i < TinyModelSpec().update_ops_size(); ++i) {
+      report.add_update(reinterpret_cast<const char*>(noise.data()), 2 * sizeof(float));
+    }
   }
   int64_t variable = 0;
   for (const v1::VariableSpec& spec : TinyModelSpec().variables()) {

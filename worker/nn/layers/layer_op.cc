@@ -51,11 +51,12 @@ absl::StatusOr<int> LayerBuilder::AddVariable(absl::string_view name, std::initi
   return spec_->variables_size() - 1;
 }
 
-int LayerBuilder::AddMovingAverage(int variable, float decay) {
+int LayerBuilder::AddMovingAverage(int variable, float decay, bool zero_debias) {
   v1::UpdateOpSpec* update = spec_->add_update_ops();
   update->set_variable(spec_->variables(variable).name());
   update->set_kind(v1::UpdateOpSpec::MOVING_AVERAGE);
   update->set_decay(decay);
+  update->set_zero_debias(zero_debias);
   return spec_->update_ops_size() - 1;
 }
 

@@ -106,7 +106,7 @@ class LayerBuilder {
   absl::StatusOr<int> AddVariable(absl::string_view name, std::initializer_list<int64_t> dims,
                                   const v1::Initializer& initializer, bool trainable = true);
   // Declares a moving average of non-trainable variable `variable`; returns its index in ModelSpec.update_ops.
-  int AddMovingAverage(int variable, float decay);
+  int AddMovingAverage(int variable, float decay, bool zero_debias = false);
 
   // Returns InvalidArgument for a number that is not an activation.
   absl::Status CheckActivation(config::v1::Activation activation) const;

@@ -169,6 +169,9 @@ absl::StatusOr<std::unique_ptr<LayerOp>> MakeBatchNorm(LayerBuilder* builder) {
   const float decay = config.decay();
   const float epsilon = config.epsilon();
   if (!(decay >= 0 && decay <= 1)) return builder->Error("decay is ", decay, ", but must be in [0, 1]");
+  if (config.zero_debias_moving_mean() && decay == 1) {
+    return builder->Error("decay is 1, but must be below 1 with zero_debias_moving_mean");
+  }
   if (!(epsilon > 0 && epsilon <= 1)) return builder->Error("epsilon is ", epsilon, ", but must be in (0, 1]");
   RETURN_IF_ERROR(builder->CheckActivation(config.activation()));
   BatchNormOptions options;
@@ -186,7 +189,7 @@ absl::StatusOr<std::unique_ptr<LayerOp>> MakeBatchNorm(LayerBuilder* builder) {
   }
   ASSIGN_OR_RETURN(options.moving_mean, builder->AddVariable("moving_mean", {channels}, zeros, false));
   ASSIGN_OR_RETURN(options.moving_variance, builder->AddVariable("moving_variance", {channels}, ones, false));
-  options.mean_update = builder->AddMovingAverage(options.moving_mean, decay);
+  options.mean_update = builder->AddMovingAverage(options.moving_mean, decay, config.zero_debias_moving_mean());
   options.variance_update = builder->AddMovingAverage(options.moving_variance, decay);
   return std::make_unique<BatchNormOp>(input, options);
 }

@@ -208,6 +208,13 @@ TEST(BatchNormTest, DeclaresItsVariablesAndAverages) {
   EXPECT_EQ(spec.update_ops(1).variable(), "x/moving_variance");
   EXPECT_EQ(spec.update_ops(0).decay(), 0.75f);
   EXPECT_EQ(spec.update_ops(1).decay(), 0.75f);
+  EXPECT_FALSE(spec.update_ops(0).zero_debias() || spec.update_ops(1).zero_debias());
+}
+
+TEST(BatchNormTest, DebiasesTheMeanAlone) {
+  LayerRunner runner(MakeBatchNorm, "name: 'x' batch_norm { zero_debias_moving_mean: true }", {Shape{2, 4}}, {});
+  EXPECT_TRUE(runner.spec().update_ops(0).zero_debias());
+  EXPECT_FALSE(runner.spec().update_ops(1).zero_debias());
 }
 
 TEST(BatchNormTest, RefusesNumbersOutOfRange) {
@@ -223,6 +230,7 @@ TEST(BatchNormTest, RefusesNumbersOutOfRange) {
   EXPECT_THAT(message("activation: 99", {3}), HasSubstr("no activation 99"));
   EXPECT_EQ(message("decay: 0 epsilon: 1", {3}), "");
   EXPECT_EQ(message("decay: 1", {3}), "");
+  EXPECT_THAT(message("decay: 1 zero_debias_moving_mean: true", {3}), HasSubstr("decay is 1, but must be below 1"));
 }
 
 }  // namespace
