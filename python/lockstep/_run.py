@@ -244,6 +244,14 @@ class EMA:
   decay: float
   # If true, the decay is min(decay, (1 + step) / (10 + step)).
   num_updates: bool = False
+  # If there are any, only trained variables of which these regular expressions (RE2) match any part of the name.
+  variables: Sequence[str] = ()
+
+  @property
+  def text(self) -> str:
+    """config.v1.OptimizerConfig.MovingAverage in text format."""
+    return (fields(decay=float(self.decay), num_updates=self.num_updates) +
+            "".join(field("variables", expression) for expression in self.variables))
 
 
 Initial = Union[None, str, "os.PathLike[str]", Mapping[str, npt.NDArray[np.float32]]]
@@ -304,8 +312,7 @@ class Run:
                   by_global_norm=_limit("clip_slot_norm", clip_slot_norm),
                   by_value=_limit("clip_slot_value", clip_slot_value))
     text += message("optimizer", optimizer.text + (message("clip", clip) if clip else "") +
-                    (message("moving_average", fields(decay=float(average.decay), num_updates=average.num_updates))
-                     if average else ""))
+                    (message("moving_average", average.text) if average else ""))
     start = None if initial is None or isinstance(initial, Mapping) else os.path.abspath(os.fspath(initial))
     text += message("checkpoint", fields(every_steps=checkpoint_every, keep=keep, warm_start=start) + (
         message("warm_start_variables", IN_ORDER)

@@ -521,7 +521,7 @@ class DeclarationTest(unittest.TestCase):
 
   def test_a_run_equals_its_text(self):
     run = softmax.declare("/runs/x", epochs=3, clip_norm=2.0, clip_slot_norm=1.0, compression="bf16",
-                          average=lockstep.EMA(0.99, num_updates=True))
+                          average=lockstep.EMA(0.99, num_updates=True, variables=["kernel", "b.*s$"]))
     with tempfile.NamedTemporaryFile("w", suffix=".textproto") as file:
       file.write(run.to_text())
       file.flush()

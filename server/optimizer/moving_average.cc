@@ -1,9 +1,10 @@
-// Moving averages of the trained variables, added to any rule. TensorFlow's assign_moving_average
+// Moving averages of trained variables, added to any rule. TensorFlow's assign_moving_average
 // (python/training/moving_averages.py, ExponentialMovingAverage):
 //   average -= (average - value) * (1 - d)
 //   d = decay, or with num_updates min(decay, (1 + n) / (10 + n))
 // `value` is the value after the update, and n is the global step after it. The average starts at the variable's first
-// value and is the last slot, "ExponentialMovingAverage".
+// value and is the last slot, "ExponentialMovingAverage". A variable that optimizer.moving_average.variables does not
+// select lacks this slot.
 #include <algorithm>
 #include <utility>
 
@@ -38,7 +39,7 @@ class MovingAverage : public Optimizer {
              absl::Span<const float* const> state_in, absl::Span<float* const> state_out) const override {
     const size_t own = state_.size() - 1;
     rule_->Apply(n, gradient, gradient_divisor, value_in, value_out, state_in.first(own), state_out.first(own));
-    UpdateMovingAverage(n, share_, value_out, state_in[own], state_out[own]);
+    if (state_in.size() > own) UpdateMovingAverage(n, share_, value_out, state_in[own], state_out[own]);
   }
 
   std::vector<OptimizerScalar> scalars() const override { return rule_->scalars(); }

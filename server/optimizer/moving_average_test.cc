@@ -95,6 +95,17 @@ TEST_F(MovingAverageTest, ChangesNoWeight) {
   }
 }
 
+TEST_F(MovingAverageTest, SkipsAVariableWithoutAverage) {
+  const auto optimizer = Make("momentum { momentum: 0.5 } moving_average { decay: 0.9 }");
+  std::vector<float> value = {1, 2}, momentum = {0, 0};
+  const std::vector<float> gradient = {1, 1};
+  optimizer->BeginStep(1);
+  const float* in[] = {momentum.data()};
+  float* out[] = {momentum.data()};
+  optimizer->Apply(2, gradient.data(), 1, value.data(), value.data(), in, out);
+  EXPECT_THAT(value, ElementsAre(0, 1));
+}
+
 TEST_F(MovingAverageTest, ADecayThatIsNoneIsRefused) {
   for (const float decay : {0.0f, 1.0f, -0.5f}) {
     config::v1::OptimizerConfig config;

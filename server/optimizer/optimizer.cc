@@ -11,10 +11,9 @@
 namespace lockstep {
 namespace {
 
-std::string StateNames(const Optimizer& optimizer) {
+std::string StateNames(absl::Span<const Optimizer::State> states) {
   std::string names;
-  for (const Optimizer::State& state : optimizer.state())
-    absl::StrAppend(&names, names.empty() ? "" : ", ", state.name);
+  for (const Optimizer::State& state : states) absl::StrAppend(&names, names.empty() ? "" : ", ", state.name);
   return names.empty() ? "nothing" : names;
 }
 
@@ -62,7 +61,7 @@ absl::StatusOr<std::unique_ptr<Optimizer>> Optimizer::Create(const config::v1::O
   return config.has_moving_average() ? CreateMovingAverage(config.moving_average(), std::move(rule)) : std::move(rule);
 }
 
-absl::Status CheckSameState(const Optimizer& before, const Optimizer& after) {
+absl::Status CheckSameState(absl::Span<const Optimizer::State> before, absl::Span<const Optimizer::State> after) {
   const std::string had = StateNames(before), has = StateNames(after);
   if (had == has) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(

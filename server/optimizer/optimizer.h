@@ -51,7 +51,7 @@ class Optimizer {
   // Updates n elements. The rule's gradient is gradient[i] / gradient_divisor (a sum over slots divided by their
   // number), one float division. Pointers need no alignment. `*_out` may equal the input of the same kind, and
   // `value_out` may equal the gradient, but they must not overlap otherwise. state_in[k] and state_out[k] are the
-  // arrays of state()[k].
+  // arrays of state()[k]. They lack the last one, the moving average, if the variable has none.
   virtual void Apply(int64_t n, const float* gradient, float gradient_divisor, const float* value_in, float* value_out,
                      absl::Span<const float* const> state_in, absl::Span<float* const> state_out) const = 0;
 
@@ -60,9 +60,9 @@ class Optimizer {
   virtual void RestoreScalars(absl::Span<const OptimizerScalar> scalars) {}
 };
 
-// Returns InvalidArgument if the second optimizer keeps different state than the first, because it is of a different
-// kind or has a different setting that affects the state.
-absl::Status CheckSameState(const Optimizer& before, const Optimizer& after);
+// Returns InvalidArgument if the states of a variable after a change of its optimizer are different than before,
+// because the optimizer is of a different kind or has a different setting that affects the state.
+absl::Status CheckSameState(absl::Span<const Optimizer::State> before, absl::Span<const Optimizer::State> after);
 
 }  // namespace lockstep
 

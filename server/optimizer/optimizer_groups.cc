@@ -5,8 +5,10 @@
 #include <map>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/config_source.h"
 #include "lockstep/common/config/validation/optimizer_group.h"
@@ -49,6 +51,7 @@ absl::StatusOr<std::unique_ptr<OptimizerGroups>> OptimizerGroups::Create(const c
   groups->group_of_.assign(layout.variables().size(), 0);
   for (const auto& variable : layout.variables()) groups->trained_.push_back(variable.spec.trainable());
   for (int i = 0; i < config.group_size(); ++i) RETURN_IF_ERROR(groups->AddVariables(config, i, layout));
+  RETURN_IF_ERROR(groups->SelectAveraged(config, layout));
   for (size_t i = 0; i < groups->group_of_.size(); ++i) {
     if (groups->trained_[i]) groups->groups_[groups->group_of_[i]].has_variables = true;
   }
@@ -65,6 +68,7 @@ absl::Status OptimizerGroups::AddGroup(const config::v1::OptimizerConfig& config
   }
   group.has_clip = own.has_clip();
   group.mean_limit = own.clip().mean_by_global_norm();
+  group.averages_selected = !own.moving_average().variables().empty();
   if (index >= 0) {
     if (config.group(index).has_rate_factor()) group.rate_factor = config.group(index).rate_factor();
     if (HasKind(config.group(index).optimizer())) group.scalars_of = groups_.size();
@@ -91,11 +95,25 @@ absl::Status OptimizerGroups::AddVariables(const config::v1::OptimizerConfig& co
   return absl::OkStatus();
 }
 
+absl::Status OptimizerGroups::SelectAveraged(const config::v1::OptimizerConfig& config, const ParameterLayout& layout) {
+  selected_.assign(layout.variables().size(), config.moving_average().variables().empty());
+  const v1::ModelSpec model = ModelOf(layout);
+  for (const std::string& expression : config.moving_average().variables()) {
+    const absl::StatusOr<std::vector<int>> matched = FindTrainableVariables(expression, model);
+    if (!matched.ok()) return InField("optimizer.moving_average", matched.status());
+    for (const int variable : *matched) selected_[variable] = true;
+  }
+  return absl::OkStatus();
+}
+
 std::vector<std::vector<Optimizer::State>> OptimizerGroups::StatesOfVariables() const {
   std::vector<std::vector<Optimizer::State>> states(group_of_.size());
   for (size_t i = 0; i < states.size(); ++i) {
-    const absl::Span<const Optimizer::State> of_rule = groups_[group_of_[i]].rule->state();
-    if (trained_[i]) states[i].assign(of_rule.begin(), of_rule.end());
+    if (!trained_[i]) continue;
+    const Group& group = groups_[group_of_[i]];
+    const absl::Span<const Optimizer::State> of_rule = group.rule->state();
+    states[i].assign(of_rule.begin(), of_rule.end());
+    if (group.averages_selected && !selected_[i]) states[i].pop_back();  // the average is the last
   }
   return states;
 }
@@ -159,12 +177,7 @@ void OptimizerGroups::RestoreScalars(absl::Span<const OptimizerScalar> scalars) 
 
 absl::Status CheckSameState(const OptimizerGroups& before, const OptimizerGroups& after) {
   const auto had = before.StatesOfVariables(), has = after.StatesOfVariables();
-  for (size_t i = 0; i < had.size(); ++i) {
-    if (!had[i].empty() || !has[i].empty()) {
-      const int variable = static_cast<int>(i);
-      RETURN_IF_ERROR(CheckSameState(before.RuleOf(variable), after.RuleOf(variable)));
-    }
-  }
+  for (size_t i = 0; i < had.size(); ++i) RETURN_IF_ERROR(CheckSameState(had[i], has[i]));
   return absl::OkStatus();
 }
 
@@ -174,7 +187,13 @@ absl::Status CheckSameState(const config::v1::OptimizerConfig& before, const con
   }
   ASSIGN_OR_RETURN(const auto old_rule, Optimizer::Create(before));
   ASSIGN_OR_RETURN(const auto new_rule, Optimizer::Create(after));
-  RETURN_IF_ERROR(CheckSameState(*old_rule, *new_rule));
+  RETURN_IF_ERROR(CheckSameState(old_rule->state(), new_rule->state()));
+  if (!absl::c_equal(before.moving_average().variables(), after.moving_average().variables())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("optimizer.moving_average.variables would be \"",
+                     absl::StrJoin(after.moving_average().variables(), "\", \""), "\", but the run has \"",
+                     absl::StrJoin(before.moving_average().variables(), "\", \""), "\", which cannot change"));
+  }
   if (before.group_size() != after.group_size()) {
     return absl::InvalidArgumentError(absl::StrCat("optimizer.group: there would be ", after.group_size(),
                                                    " groups, but the run has ", before.group_size(),

@@ -31,7 +31,8 @@ class OptimizerGroups {
   // The group of a trained variable.
   size_t GroupOf(int variable) const { return group_of_[variable]; }
   const Optimizer& RuleOf(int variable) const { return *groups_[group_of_[variable]].rule; }
-  // The states of each variable in the layout. An untrained variable has none.
+  // The states of each variable in the layout: those of its rule, but without the moving average if the variable has
+  // none. An untrained variable has no states.
   std::vector<std::vector<Optimizer::State>> StatesOfVariables() const;
 
   // Returns clip.mean_by_global_norm for the variables of a group that has a clip. The variables of all other groups
@@ -65,6 +66,8 @@ class OptimizerGroups {
     // The group whose scalars the rule uses: this group or 0.
     size_t scalars_of = 0;
     bool has_variables = false;
+    // True if only selected variables of the group have moving averages.
+    bool averages_selected = false;
     float rate = 0;  // of the latest update
   };
 
@@ -72,12 +75,16 @@ class OptimizerGroups {
   absl::Status AddGroup(const config::v1::OptimizerConfig& config, int index);
   // Assigns the variables of group[index]. They must not be in a group yet.
   absl::Status AddVariables(const config::v1::OptimizerConfig& config, int index, const ParameterLayout& layout);
+  // Finds the variables that optimizer.moving_average selects.
+  absl::Status SelectAveraged(const config::v1::OptimizerConfig& config, const ParameterLayout& layout);
   // Returns true if a variable's rule uses the scalars of `group`.
   bool HasScalars(size_t group) const;
 
   std::vector<Group> groups_;
   std::vector<size_t> group_of_;  // by variable
   std::vector<bool> trained_;     // by variable
+  // True for the variables that match optimizer.moving_average.variables, or for all if there are none.
+  std::vector<bool> selected_;
 };
 
 // Returns InvalidArgument if the optimizers after a change keep different state for a variable than before.

@@ -84,6 +84,29 @@ TEST(OptimizerGroupsTest, VariablesHaveTheRuleOfTheirGroup) {
                   ElementsAre("Adagrad", "ExponentialMovingAverage"), ElementsAre("Adam", "Adam_1")));
 }
 
+TEST(OptimizerGroupsTest, ExpressionsSelectTheAveraged) {
+  const auto groups = Make(
+      "momentum {} learning_rate { initial: 0.5 } moving_average { decay: 0.9 variables: 'a/' variables: '^b/bias$' } "
+      "group { variables: 'a/bias' moving_average: false } "
+      "group { variables: 'b/kernel' optimizer { adagrad {} moving_average { decay: 0.5 } } }");
+  EXPECT_THAT(StateNames(*groups),
+              ElementsAre(ElementsAre("Momentum", "ExponentialMovingAverage"), ElementsAre("Momentum"), IsEmpty(),
+                          ElementsAre("Adagrad", "ExponentialMovingAverage"),
+                          ElementsAre("Momentum", "ExponentialMovingAverage")));
+  EXPECT_THAT(StateNames(*Make("sgd {} moving_average { decay: 0.9 variables: 'bias' } group { variables: '^a/' "
+                               "rate_factor: 2 }")),
+              ElementsAre(IsEmpty(), ElementsAre("ExponentialMovingAverage"), IsEmpty(), IsEmpty(),
+                          ElementsAre("ExponentialMovingAverage")))
+      << "a group without its own averages has those of the selection";
+}
+
+TEST(OptimizerGroupsTest, AverageOfNothingIsRefused) {
+  EXPECT_EQ(ErrorOf("sgd {} moving_average { decay: 0.9 variables: 'bias' variables: 'mean' }"),
+            "optimizer.moving_average: variables is \"mean\", which matches no trainable variable");
+  EXPECT_THAT(ErrorOf("sgd {} moving_average { decay: 0.9 variables: '(' }"),
+              HasSubstr("optimizer.moving_average.variables[0] is \"(\""));
+}
+
 TEST(OptimizerGroupsTest, RatesAreMultipliedByTheFactor) {
   const auto groups = Make(
       "sgd { weight_decay: 0.5 } learning_rate { piecewise { boundaries: 0 values: [0.5, 0.25] } } "
@@ -166,6 +189,8 @@ TEST(OptimizerGroupsTest, NamesTheFieldOfAGroup) {
       {"variables: 'a' moving_average: true", "optimizer.group[0].moving_average is set, but optimizer.moving_average"},
       {"variables: 'a' moving_average: false optimizer { moving_average { decay: 0.9 } }",
        "optimizer.group[0].moving_average is set, and so is moving_average in the group's optimizer"},
+      {"variables: 'a' optimizer { moving_average { decay: 0.9 variables: 'a' } }",
+       "optimizer.group[0].optimizer.moving_average.variables is set in a group"},
       {"variables: 'a' optimizer { adam { beta1: 1 } }", "optimizer.group[0].optimizer.adam.beta1 is 1"},
       {"variables: 'a' optimizer { learning_rate {} }", "optimizer.group[0].optimizer.learning_rate.initial is 0"},
       {"variables: 'a' optimizer { clip { by_norm: 1 } }", "optimizer.group[0].optimizer.clip has by_value, by_norm"},
@@ -183,6 +208,12 @@ TEST(OptimizerGroupsTest, AChangeMustKeepTheState) {
     return std::string(CheckSameState(Config(whole + before), Config(whole + after)).message());
   };
   EXPECT_EQ(change("rate_factor: 2 }", "rate_factor: 3 weight_decay: 0.5 }"), "");
+  EXPECT_EQ(change("rate_factor: 2 } moving_average { decay: 0.9 variables: 'a' variables: 'b' }",
+                   "rate_factor: 2 } moving_average { decay: 0.9 variables: 'a' }"),
+            "optimizer.moving_average.variables would be \"a\", but the run has \"a\", \"b\", which cannot change");
+  EXPECT_EQ(change("rate_factor: 2 } moving_average { decay: 0.9 variables: 'a' }",
+                   "rate_factor: 2 } moving_average { decay: 0.8 variables: 'a' }"),
+            "");
   EXPECT_EQ(change("rate_factor: 2 }", "rate_factor: 2 } group { variables: '^a/k' rate_factor: 2 }"),
             "optimizer.group: there would be 2 groups, but the run has 1, which cannot change");
   EXPECT_THAT(change("rate_factor: 2 }", "optimizer { adam {} } }"),
@@ -195,6 +226,9 @@ TEST(OptimizerGroupsTest, AChangeMustKeepTheState) {
             "optimizer.group[0].variables would be \"b\", but the run has \"bias$\", which cannot change");
   EXPECT_FALSE(CheckSameState(*Make("adam {} group { variables: 'bias$' optimizer { sgd {} } }"),
                               *Make("adam {} group { variables: '^a' optimizer { sgd {} } }"))
+                   .ok());
+  EXPECT_FALSE(CheckSameState(*Make("sgd {} moving_average { decay: 0.9 variables: '^a' }"),
+                              *Make("sgd {} moving_average { decay: 0.9 variables: '^b' }"))
                    .ok());
 }
 

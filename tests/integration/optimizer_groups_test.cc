@@ -39,7 +39,7 @@ class OptimizerGroupsTest : public ::testing::Test {
       nadam { weight_decay: 0.1 }
       learning_rate { table { steps: [0, 5, 30] rates: [0, 0.05, 0.01] } }
       clip { mean_by_global_norm: 0.01 }
-      moving_average { decay: 0.9 }
+      moving_average { decay: 0.9 variables: "kernel" variables: "bias" }
       group { variables: "bias$" weight_decay: 0 rate_factor: 2 moving_average: false }
     )",
                                                               options_.config.mutable_optimizer()));

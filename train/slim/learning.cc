@@ -11,15 +11,24 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/checkpoint/run_record.h"
+#include "lockstep/common/config/validation/validation.h"
 #include "lockstep/train/hooks/base/hooked_session.h"
 #include "lockstep/train/session/held_session.h"
 #include "lockstep/train/session/init/default_policy.h"
 #include "lockstep/train/session/open_session.h"
 #include "lockstep/train/session/session.h"
 #include "lockstep/train/slim/loop_session.h"
+#include "re2/re2.h"
 
 namespace lockstep::train::slim {
 namespace {
+
+bool HaveSameAverages(const SyncReplicas& a, const SyncReplicas& b) {
+  const auto text = [](const SyncReplicas& sync) {
+    return sync.variable_averages ? absl::make_optional(sync.variable_averages->SerializeAsString()) : absl::nullopt;
+  };
+  return text(a) == text(b) && a.variables_to_average == b.variables_to_average;
+}
 
 // Checks the arguments in tf_slim's order.
 absl::Status CheckArguments(const TrainOp& train_op, const std::string& logdir, const TrainOptions& options) {
@@ -59,6 +68,10 @@ absl::Status CheckArguments(const TrainOp& train_op, const std::string& logdir, 
           "sync_optimizer",
           absl::StrCat("one averages ", options.sync_optimizer[0].replicas_to_aggregate, " gradients and another ",
                        sync.replicas_to_aggregate, "; a step of a run averages one number of them"));
+    }
+    if (!HaveSameAverages(sync, options.sync_optimizer[0])) {
+      return WrongOption("sync_optimizer",
+                         "has different variable_averages or variables_to_average; a run has one of each");
     }
   }
   if (options.trace_every_n_steps && *options.trace_every_n_steps <= 0) {
@@ -132,6 +145,29 @@ absl::Status SetPolicy(const std::vector<SyncReplicas>& sync_optimizer, TrainOp*
   return absl::OkStatus();
 }
 
+absl::Status SetAverages(const std::vector<SyncReplicas>& sync_optimizer, config::v1::OptimizerConfig* optimizer) {
+  if (sync_optimizer.empty()) return absl::OkStatus();
+  const SyncReplicas& sync = sync_optimizer[0];
+  if (!sync.variable_averages && !sync.variables_to_average) return absl::OkStatus();
+  if (sync.variable_averages) *optimizer->mutable_moving_average() = *sync.variable_averages;
+  if (sync.variables_to_average) {
+    if (!optimizer->has_moving_average()) {
+      return WrongOption("sync_optimizer",
+                         "has variables_to_average, but no averages are kept; give it variable_averages");
+    }
+    if (sync.variables_to_average->empty()) {
+      return WrongOption("sync_optimizer", "has an empty variables_to_average; leave it out to average all");
+    }
+    auto* const variables = optimizer->mutable_moving_average()->mutable_variables();
+    variables->Clear();
+    for (const std::string& name : *sync.variables_to_average) {
+      *variables->Add() = absl::StrCat("^", RE2::QuoteMeta(name), "$");
+    }
+  }
+  const absl::Status valid = ValidateOptimizerRule(*optimizer);
+  return valid.ok() ? valid : WrongOption("sync_optimizer", valid.message());
+}
+
 absl::StatusOr<SupervisorOptions> SupervisorOptionsOf(const TrainOp& train_op, const std::string& logdir,
                                                       const TrainOptions& options) {
   SupervisorOptions supervisor;
@@ -147,6 +183,7 @@ absl::StatusOr<SupervisorOptions> SupervisorOptionsOf(const TrainOp& train_op, c
         std::min(options.startup_delay_steps, options.number_of_steps.value_or(options.startup_delay_steps));
   }
   RETURN_IF_ERROR(SetPolicy(options.sync_optimizer, &session.op));
+  RETURN_IF_ERROR(SetAverages(options.sync_optimizer, session.op.spec.mutable_optimizer()));
   if (options.number_of_steps) {
     RETURN_IF_ERROR(SetSteps(*options.number_of_steps, options, logdir, session.op.spec.mutable_training()));
   }

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "lockstep/config/v1/optimizer.pb.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/train/hooks/base/hook.h"
 #include "lockstep/train/saver/assign_from.h"
@@ -29,12 +30,16 @@ using train::InitOp;
 // Returns the session that replaces `session` in the loop. `session` outlives it. Returning null is an error.
 using SessionWrapper = std::function<std::unique_ptr<Session>(Session* session)>;
 
-// The number of gradients that are averaged in one update: SyncReplicasOptimizer's arguments. total_num_replicas is the
-// configuration's training.first_arrivals.total_replicas. Without first_arrivals, it is logged and has no effect, since
-// workers may come and go.
+// The number of gradients that are averaged in one update, and moving averages: SyncReplicasOptimizer's arguments.
+// total_num_replicas is the configuration's training.first_arrivals.total_replicas. Without first_arrivals, it is
+// logged and has no effect, since workers may come and go.
 struct SyncReplicas {
   int64_t replicas_to_aggregate = 1;
   absl::optional<int64_t> total_num_replicas;
+  // The moving averages that the chief keeps (optimizer.moving_average). If absent, those of the configuration.
+  absl::optional<config::v1::OptimizerConfig::MovingAverage> variable_averages;
+  // The names of the trained variables that have averages. If absent, variable_averages or the configuration decides.
+  absl::optional<std::vector<std::string>> variables_to_average;
 };
 
 // The arguments of tf_slim.learning.train, with the same names and order. docs/library.md describes the effect of each.

@@ -527,6 +527,31 @@ TEST_F(LearningTest, FirstArrivalsFollowTheSyncOptimizer) {
   }
 }
 
+TEST_F(LearningTest, SyncOptimizersChooseAverages) {
+  op_.spec.mutable_optimizer()->mutable_sgd();
+  SyncReplicas sync;
+  sync.variables_to_average = std::vector<std::string>{"logits/bias", "a.b"};
+  options_.sync_optimizer = {sync};
+  EXPECT_THAT(ErrorOf(), HasSubstr("sync_optimizer: has variables_to_average, but no averages are kept"));
+  sync.variable_averages.emplace();
+  sync.variable_averages->set_decay(1.5f);
+  options_.sync_optimizer = {sync, SyncReplicas()};
+  EXPECT_THAT(ErrorOf(), HasSubstr("sync_optimizer: has different variable_averages or variables_to_average"));
+  options_.sync_optimizer = {sync};
+  EXPECT_THAT(ErrorOf(), HasSubstr("sync_optimizer: optimizer.moving_average.decay is 1.5"));
+  sync.variable_averages->set_decay(0.75f);
+  SyncReplicas empty = sync;
+  empty.variables_to_average->clear();
+  options_.sync_optimizer = {empty};
+  EXPECT_THAT(ErrorOf(), HasSubstr("sync_optimizer: has an empty variables_to_average"));
+  options_.sync_optimizer = {sync, sync};
+  opener_.Add(RunOf(0, 3));
+  ASSERT_TRUE(Run().ok());
+  const auto& average = opener_.asked(opener_.attempts() - 1).op.spec.optimizer().moving_average();
+  EXPECT_EQ(average.decay(), 0.75f);
+  EXPECT_THAT(average.variables(), ElementsAre("^logits\\/bias$", "^a\\.b$"));
+}
+
 TEST_F(LearningTest, TheSessionConfigReplacesClusterFields) {
   op_ = CreateTrainOp(R"(
     model { layer { name: "logits" dense { units: 3 } } loss { softmax_cross_entropy {} } }

@@ -1090,6 +1090,25 @@ TEST_F(SlimRunTest, OwnUpdateOpsRunBesideTheModels) {
               HasSubstr("the model has such a variable already"));
 }
 
+TEST_F(SlimRunTest, OnlyVariablesToAverageAreAveraged) {
+  SyncReplicas sync;
+  sync.variable_averages.emplace().set_decay(0.5f);
+  sync.variables_to_average = {{"logits/bias"}};
+  options_.sync_optimizer = {sync};
+  ASSERT_TRUE(Run(*MakeOp(kLogistic), 1).ok());
+  const std::vector<float> first = ValueOf("logits/bias", 0), value = ValueOf("logits/bias", 1);
+  std::vector<float> average;
+  for (size_t i = 0; i < value.size(); ++i) average.push_back(first[i] - (first[i] - value[i]) * 0.5f);
+  EXPECT_EQ(ValueOf("logits/bias/ExponentialMovingAverage", 1), average);
+  const auto reader = BundleReader::Open(&fs_, "run/model.ckpt-1");
+  ASSERT_TRUE(reader.ok()) << reader.status();
+  EXPECT_FALSE((*reader)->Contains("logits/kernel/ExponentialMovingAverage"));
+  sync.variables_to_average = {{"logits/weights"}};
+  options_.sync_optimizer = {sync};
+  EXPECT_THAT(std::string(Run(*MakeOp(kLogistic), 1, "wrong").status().message()),
+              HasSubstr("matches no trainable variable"));
+}
+
 TEST_F(SlimRunTest, EvaluatesCheckpointsAsTheyCome) {
   const TrainOp op = *MakeOp(kLogistic);
   ASSERT_TRUE(Run(op, 5).ok());

@@ -27,7 +27,7 @@ ModelValues::ModelValues(std::vector<Tensor> tensors) : tensors_(std::move(tenso
 
 absl::StatusOr<ModelValues> LoadModelValues(const BundleReader& checkpoint, const v1::ModelSpec& spec,
                                             ValueSource source) {
-  // A run that keeps averages may keep none for some groups' variables.
+  // A run that keeps averages may keep none of some variables.
   const bool keeps_averages =
       absl::c_any_of(spec.variables(), [&](const auto& variable) { return HasAverage(checkpoint, variable); });
   std::vector<Tensor> tensors;

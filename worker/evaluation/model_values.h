@@ -29,7 +29,7 @@ class ModelValues {
 enum class ValueSource {
   kVariables,
   // The moving averages of trained variables (optimizer.moving_average), and the plain values of variables that have no
-  // average, including those in groups without averages.
+  // average, because they are in a group without averages or moving_average.variables does not select them.
   kMovingAverages,
 };
 

@@ -164,6 +164,10 @@ void CheckMovingAverage(const config::v1::OptimizerConfig& optimizer, ConfigProb
   if (!optimizer.has_moving_average()) return;
   const float decay = optimizer.moving_average().decay();
   problems->Require("optimizer.moving_average.decay", decay, decay > 0 && decay < 1, "in (0, 1), such as 0.999");
+  for (int i = 0; i < optimizer.moving_average().variables_size(); ++i) {
+    problems->RequireExpression(absl::StrCat("optimizer.moving_average.variables[", i, "]"),
+                                optimizer.moving_average().variables(i));
+  }
 }
 
 void CheckKind(const config::v1::OptimizerConfig& optimizer, ConfigProblems* problems) {
@@ -205,6 +209,10 @@ void CheckKind(const config::v1::OptimizerConfig& optimizer, ConfigProblems* pro
 // Checks the optimizer of a group. Its paths begin with "optimizer", like those of the whole optimizer.
 void CheckOwnOptimizer(const config::v1::OptimizerConfig& own, ConfigProblems* problems) {
   CheckMovingAverage(own, problems);
+  if (own.moving_average().variables_size() > 0) {
+    problems->Add("optimizer.moving_average.variables",
+                  "is set in a group, whose own averages are of all its variables; set it in optimizer.moving_average");
+  }
   if (HasKind(own)) CheckKind(own, problems);
   if (own.has_learning_rate()) CheckLearningRate(own.learning_rate(), problems);
   if (own.multipliers_size() > 0) {
