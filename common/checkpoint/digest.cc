@@ -1,13 +1,6 @@
 #include "lockstep/common/checkpoint/digest.h"
 
-#include <openssl/evp.h>
-
-#include <cstdint>
-#include <memory>
-
 #include "absl/strings/escaping.h"
-#include "absl/strings/string_view.h"
-#include "absl/types/span.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/bundle/stored_variable.h"
@@ -15,54 +8,53 @@
 #include "lockstep/common/tensor/dtype.h"
 
 namespace lockstep {
-namespace {
 
-// Hashes length-prefixed fields into one SHA-256.
-class FieldHash {
- public:
-  FieldHash() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
-    CHECK(context_ != nullptr && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
-  }
+VariablesDigest::VariablesDigest() : context_(EVP_MD_CTX_new(), EVP_MD_CTX_free) {
+  CHECK(context_ != nullptr && EVP_DigestInit_ex(context_.get(), EVP_sha256(), nullptr) == 1);
+}
 
-  void Add(absl::string_view field) {
-    std::string length;
-    AppendLittleEndian<uint64_t>(&length, field.size());
-    Update(length);
-    Update(field);
-  }
+void VariablesDigest::Begin(absl::string_view name, v1::DataType dtype, absl::Span<const int64_t> dims,
+                            uint64_t bytes) {
+  std::string shape, length;
+  for (const int64_t dim : dims) AppendLittleEndian<uint64_t>(&shape, dim);
+  AddField(name);
+  AddField(NameOf(dtype));
+  AddField(shape);
+  AppendLittleEndian<uint64_t>(&length, bytes);
+  AddContent(length);
+}
 
-  std::string Hex() {
-    unsigned char digest[EVP_MAX_MD_SIZE];
-    unsigned int size = 0;
-    CHECK_EQ(EVP_DigestFinal_ex(context_.get(), digest, &size), 1);
-    return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(digest), size));
-  }
+void VariablesDigest::AddContent(absl::string_view content) {
+  CHECK_EQ(EVP_DigestUpdate(context_.get(), content.data(), content.size()), 1);
+}
 
- private:
-  void Update(absl::string_view data) { CHECK_EQ(EVP_DigestUpdate(context_.get(), data.data(), data.size()), 1); }
+void VariablesDigest::AddField(absl::string_view field) {
+  std::string length;
+  AppendLittleEndian<uint64_t>(&length, field.size());
+  AddContent(length);
+  AddContent(field);
+}
 
-  const std::unique_ptr<EVP_MD_CTX, void (*)(EVP_MD_CTX*)> context_;
-};
-
-}  // namespace
+std::string VariablesDigest::Hex() {
+  unsigned char digest[EVP_MAX_MD_SIZE];
+  unsigned int size = 0;
+  CHECK_EQ(EVP_DigestFinal_ex(context_.get(), digest, &size), 1);
+  return absl::BytesToHexString(absl::string_view(reinterpret_cast<const char*>(digest), size));
+}
 
 absl::StatusOr<std::string> CheckpointDigest(const TensorReader& reader) {
-  FieldHash hash;
+  VariablesDigest digest;
   std::string content;
   for (const std::string& name : reader.names()) {
     // These are the state of the run and of the programs that follow it, not of its variables.
     if (name == kSessionStateKey || name == kStreamPositionsKey) continue;
     ASSIGN_OR_RETURN(const TensorReader::Entry entry, reader.Describe(name));
-    std::string dims;
-    for (const int64_t dim : entry.shape.dims()) AppendLittleEndian<uint64_t>(&dims, dim);
     content.resize(entry.bytes);
     RETURN_IF_ERROR(reader.ReadInto(name, absl::MakeSpan(content)));
-    hash.Add(name);
-    hash.Add(NameOf(entry.dtype));
-    hash.Add(dims);
-    hash.Add(content);
+    digest.Begin(name, entry.dtype, entry.shape.dims(), content.size());
+    digest.AddContent(content);
   }
-  return hash.Hex();
+  return digest.Hex();
 }
 
 }  // namespace lockstep
