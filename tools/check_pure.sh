@@ -16,6 +16,7 @@ pure=(
   server/chief/run/finish_request
   server/chief/journal/idle_log
   server/chief/journal/step_history
+  server/chief/checkpoint/brought_values
   server/chief/reads/read_table
   server/chief/run/run_life
   server/chief/run/run_target

@@ -14,6 +14,9 @@ class CountingChief : public ChiefClient {
   absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest&) override {
     return absl::UnimplementedError("");
   }
+  absl::StatusOr<v1::SetInitialValuesReply> SetInitialValues(const v1::SetInitialValuesRequest&) override {
+    return absl::UnimplementedError("");
+  }
   absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest&) override {
     return absl::UnimplementedError("");
   }

@@ -94,6 +94,7 @@ class ChiefClient {
 
   virtual absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() = 0;
   virtual absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request) = 0;
+  virtual absl::StatusOr<v1::SetInitialValuesReply> SetInitialValues(const v1::SetInitialValuesRequest& request) = 0;
   virtual absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request) = 0;
   virtual absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) = 0;
   virtual absl::StatusOr<v1::RunStatus> GetStatus() = 0;
@@ -121,8 +122,8 @@ class ChiefClient {
   virtual absl::StatusOr<std::unique_ptr<StepChannel>> OpenStepChannel(const StepOptions& options,
                                                                        const v1::ModelSpec& model) = 0;
 
-  // Stops the search for a chief. Current and later calls to GetRunSpec, OpenSession and GetCanaryValues return
-  // Cancelled. Other calls and streams continue.
+  // Stops the search for a chief. Current and later calls to GetRunSpec, OpenSession, SetInitialValues and
+  // GetCanaryValues return Cancelled. Other calls and streams continue.
   virtual void CancelConnecting() = 0;
 };
 

@@ -97,6 +97,12 @@ absl::StatusOr<v1::OpenSessionReply> LocatedChiefClient::OpenSession(const v1::O
   return chief->OpenSession(request);
 }
 
+absl::StatusOr<v1::SetInitialValuesReply> LocatedChiefClient::SetInitialValues(
+    const v1::SetInitialValuesRequest& request) {
+  ASSIGN_OR_RETURN(const std::shared_ptr<ChiefClient> chief, Found());
+  return chief->SetInitialValues(request);
+}
+
 absl::StatusOr<v1::GetCanaryValuesReply> LocatedChiefClient::GetCanaryValues(
     const v1::GetCanaryValuesRequest& request) {
   ASSIGN_OR_RETURN(const std::shared_ptr<ChiefClient> chief, Found());

@@ -23,18 +23,19 @@ struct Row {
 };
 
 constexpr Row kRows[] = {
-    //                                                anonymous viewer reader worker operator local
-    {"/grpc.health.v1.Health/Check", /*             */ {true, true, true, true, true, true}},
-    {"/lockstep.v1.ChiefService/GetStatus", /*      */ {false, true, true, true, true, true}},
-    {"/lockstep.v1.ChiefService/WatchRun", /*       */ {false, true, true, true, true, true}},
-    {"/lockstep.v1.ChiefService/ReadVariables", /*  */ {false, false, true, true, true, true}},
-    {"/lockstep.v1.ChiefService/GetRunSpec", /*     */ {false, false, false, true, false, true}},
-    {"/lockstep.v1.ChiefService/OpenSession", /*    */ {false, false, false, true, false, true}},
-    {"/lockstep.v1.ChiefService/GetCanaryValues", /**/ {false, false, false, true, false, true}},
-    {"/lockstep.v1.ChiefService/Heartbeat", /*      */ {false, false, false, true, false, true}},
-    {"/lockstep.v1.ChiefService/Step", /*           */ {false, false, false, true, false, true}},
-    {"/lockstep.v1.ChiefService/AddSummary", /*     */ {false, false, false, true, false, true}},
-    {"/lockstep.v1.ChiefService/RequestEnd", /*     */ {false, false, false, true, true, true}},
+    //                                                 anonymous viewer reader worker operator local
+    {"/grpc.health.v1.Health/Check", /*              */ {true, true, true, true, true, true}},
+    {"/lockstep.v1.ChiefService/GetStatus", /*       */ {false, true, true, true, true, true}},
+    {"/lockstep.v1.ChiefService/WatchRun", /*        */ {false, true, true, true, true, true}},
+    {"/lockstep.v1.ChiefService/ReadVariables", /*   */ {false, false, true, true, true, true}},
+    {"/lockstep.v1.ChiefService/GetRunSpec", /*      */ {false, false, false, true, false, true}},
+    {"/lockstep.v1.ChiefService/OpenSession", /*     */ {false, false, false, true, false, true}},
+    {"/lockstep.v1.ChiefService/SetInitialValues", /**/ {false, false, false, true, false, true}},
+    {"/lockstep.v1.ChiefService/GetCanaryValues", /* */ {false, false, false, true, false, true}},
+    {"/lockstep.v1.ChiefService/Heartbeat", /*       */ {false, false, false, true, false, true}},
+    {"/lockstep.v1.ChiefService/Step", /*            */ {false, false, false, true, false, true}},
+    {"/lockstep.v1.ChiefService/AddSummary", /*      */ {false, false, false, true, false, true}},
+    {"/lockstep.v1.ChiefService/RequestEnd", /*      */ {false, false, false, true, true, true}},
 };
 
 size_t ColumnOf(PeerRole role) {
@@ -72,11 +73,11 @@ absl::Status CheckAccess(PeerRole role, absl::string_view name, absl::string_vie
 }
 
 std::string AccessTableText() {
-  std::string text = absl::StrFormat("%-28s", "");
+  std::string text = absl::StrFormat("%-29s", "");
   for (const PeerRole role : kColumns) absl::StrAppendFormat(&text, " %9s", std::string(PeerRoleName(role)));
   text += "\n";
   for (const Row& row : kRows) {
-    absl::StrAppendFormat(&text, "%-28s", std::string(ShortName(row.method)));
+    absl::StrAppendFormat(&text, "%-29s", std::string(ShortName(row.method)));
     for (const bool allowed : row.allowed) absl::StrAppendFormat(&text, " %9s", allowed ? "yes" : "-");
     text += "\n";
   }

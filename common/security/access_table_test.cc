@@ -12,18 +12,19 @@ constexpr char kEnd[] = "/lockstep.v1.ChiefService/RequestEnd";
 
 TEST(AccessTableTest, TextShowsEachRoleAndCall) {
   EXPECT_EQ(AccessTableText(),
-            "                             anonymous    viewer    reader    worker  operator     local\n"
-            "Health/Check                       yes       yes       yes       yes       yes       yes\n"
-            "ChiefService/GetStatus               -       yes       yes       yes       yes       yes\n"
-            "ChiefService/WatchRun                -       yes       yes       yes       yes       yes\n"
-            "ChiefService/ReadVariables           -         -       yes       yes       yes       yes\n"
-            "ChiefService/GetRunSpec              -         -         -       yes         -       yes\n"
-            "ChiefService/OpenSession             -         -         -       yes         -       yes\n"
-            "ChiefService/GetCanaryValues         -         -         -       yes         -       yes\n"
-            "ChiefService/Heartbeat               -         -         -       yes         -       yes\n"
-            "ChiefService/Step                    -         -         -       yes         -       yes\n"
-            "ChiefService/AddSummary              -         -         -       yes         -       yes\n"
-            "ChiefService/RequestEnd              -         -         -       yes       yes       yes\n");
+            "                              anonymous    viewer    reader    worker  operator     local\n"
+            "Health/Check                        yes       yes       yes       yes       yes       yes\n"
+            "ChiefService/GetStatus                -       yes       yes       yes       yes       yes\n"
+            "ChiefService/WatchRun                 -       yes       yes       yes       yes       yes\n"
+            "ChiefService/ReadVariables            -         -       yes       yes       yes       yes\n"
+            "ChiefService/GetRunSpec               -         -         -       yes         -       yes\n"
+            "ChiefService/OpenSession              -         -         -       yes         -       yes\n"
+            "ChiefService/SetInitialValues         -         -         -       yes         -       yes\n"
+            "ChiefService/GetCanaryValues          -         -         -       yes         -       yes\n"
+            "ChiefService/Heartbeat                -         -         -       yes         -       yes\n"
+            "ChiefService/Step                     -         -         -       yes         -       yes\n"
+            "ChiefService/AddSummary               -         -         -       yes         -       yes\n"
+            "ChiefService/RequestEnd               -         -         -       yes       yes       yes\n");
 }
 
 TEST(AccessTableTest, UnknownCallsAreForLocalPeersAlone) {

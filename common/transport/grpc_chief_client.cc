@@ -82,6 +82,11 @@ class GrpcChiefClient : public ChiefClient {
     return InSession(Connect<v1::OpenSessionReply>(*connection_.link(), &v1::ChiefService::Stub::OpenSession, request,
                                                    &context, options_.call_timeout));
   }
+  absl::StatusOr<v1::SetInitialValuesReply> SetInitialValues(const v1::SetInitialValuesRequest& request) override {
+    grpc::ClientContext context;
+    return InSession(Connect<v1::SetInitialValuesReply>(*connection_.link(), &v1::ChiefService::Stub::SetInitialValues,
+                                                        request, &context, options_.call_timeout));
+  }
   absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request) override {
     grpc::ClientContext context;
     return InSession(Connect<v1::GetCanaryValuesReply>(*connection_.link(), &v1::ChiefService::Stub::GetCanaryValues,

@@ -196,6 +196,7 @@ void Chief::Housekeep() {
     MutexLock lock(&run_.mutex);
     const absl::Time now = run_.options.clock->Now();
     run_.ExpireSessions(now);
+    run_.brought.Expire(now);
     trains = run_.life.phase() == v1::RunStatus::TRAINING;
     says_idle = idle_log_.Take(now, idle && (trains || run_.life.phase() == v1::RunStatus::WAITING_FOR_MODEL));
   }

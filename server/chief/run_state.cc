@@ -6,9 +6,7 @@
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/step/compression.h"
-#include "lockstep/server/chief/checkpoint/restore.h"
 #include "lockstep/server/chief/run/program_change.h"
-#include "lockstep/v1/run_record.pb.h"
 
 namespace lockstep {
 namespace {
@@ -41,8 +39,7 @@ RunState::RunState(ChiefOptions chief_options, std::unique_ptr<RunDirectory> dir
       shared_memory(NewSharedMemory(options)),
       sessions(history.generation()) {}
 
-absl::StatusOr<std::unique_ptr<Training>> RunState::CreateTraining(std::shared_ptr<const RunContract>* declared,
-                                                                   bool changes_settings) {
+RestoreOptions RunState::NewRestoreOptions() const {
   RestoreOptions restore;
   restore.fs = options.fs;
   restore.executor = options.machine.executor;
@@ -52,6 +49,22 @@ absl::StatusOr<std::unique_ptr<Training>> RunState::CreateTraining(std::shared_p
   restore.share_memory = shared_memory != nullptr;
   restore.initialize = options.initialize;
   restore.may_lack_state_at = history.good_end();
+  return restore;
+}
+
+bool RunState::takes_initial_values() const {
+  return history.found_nothing() && options.config.checkpoint().warm_start().empty() && options.initialize == nullptr;
+}
+
+absl::Status RunState::CheckBroughtValuesFit(const v1::ModelSpec& model) const {
+  return lockstep::CheckBroughtValuesFit(NewRestoreOptions(), model);
+}
+
+absl::StatusOr<std::unique_ptr<Training>> RunState::CreateTraining(std::shared_ptr<const RunContract>* declared,
+                                                                   bool changes_settings,
+                                                                   absl::optional<BroughtValues::Whole> values) {
+  RestoreOptions restore = NewRestoreOptions();
+  if (values) restore.initialize = [&values](const v1::ModelSpec&) { return std::move(values->values); };
   ASSIGN_OR_RETURN(RestoredVariables restored, RestoreOrInitialize(restore, (*declared)->model()));
   RETURN_IF_ERROR(history.OnRestored(restored.store->step()));
   journal.OnRestored(restored.store->step(), restored.checkpoint.value_or(""));
@@ -68,22 +81,31 @@ absl::StatusOr<std::unique_ptr<Training>> RunState::CreateTraining(std::shared_p
   RETURN_IF_ERROR(history.Update([&](v1::RunRecord* record) {
     *record->mutable_config() = spec;
     if (!record->has_model()) record->set_initialized_by_program(initializes);
+    if (!restored.checkpoint) record->clear_initial_values();
+    if (values) {
+      record->mutable_initial_values()->set_digest(values->digest);
+      record->mutable_initial_values()->set_brought_by(values->worker);
+    }
     FillRecord(**declared, record);
   }));
+  LOG_IF(INFO, values.has_value()) << "the run starts from the initial values " << values->digest << ", which "
+                                   << values->worker << " brought";
   Training::Options parts;
   parts.chief = &options;
   parts.config = spec;
   parts.history = &history;
   parts.events = this;
+  parts.awaits_first_save = values.has_value();
   return Training::Create(std::move(parts), std::move(restored));
 }
 
-absl::Status RunState::StartModel(std::shared_ptr<const RunContract> declared, bool changes_settings) {
+absl::Status RunState::StartModel(std::shared_ptr<const RunContract> declared, bool changes_settings,
+                                  absl::optional<BroughtValues::Whole> values) {
   {
     MutexLock lock(&mutex);
     life.BeginStart();
   }
-  absl::StatusOr<std::unique_ptr<Training>> created = CreateTraining(&declared, changes_settings);
+  absl::StatusOr<std::unique_ptr<Training>> created = CreateTraining(&declared, changes_settings, std::move(values));
   if (!created.ok()) {
     MutexLock lock(&mutex);
     life.AbandonStart();
@@ -129,6 +151,7 @@ void RunState::FillRecord(const RunContract& declared, v1::RunRecord* record) co
   filled.mutable_program_change()->Swap(record->mutable_program_change());
   filled.set_initialized_by_program(record->initialized_by_program());
   filled.set_run_id(record->run_id());
+  if (record->has_initial_values()) filled.mutable_initial_values()->Swap(record->mutable_initial_values());
   if (record->has_other_run() && !options.new_run) filled.mutable_other_run()->Swap(record->mutable_other_run());
   *record = std::move(filled);
 }

@@ -10,6 +10,8 @@
 #include "absl/types/optional.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/memory/shared_memory.h"
+#include "lockstep/server/chief/checkpoint/brought_values.h"
+#include "lockstep/server/chief/checkpoint/restore.h"
 #include "lockstep/server/chief/chief_options.h"
 #include "lockstep/server/chief/journal/run_journal.h"
 #include "lockstep/server/chief/run/run_contract.h"
@@ -20,6 +22,8 @@
 #include "lockstep/server/chief/session_table.h"
 #include "lockstep/server/chief/training.h"
 #include "lockstep/server/sync/run_events.h"
+#include "lockstep/v1/run_record.pb.h"
+#include "lockstep/v1/variable.pb.h"
 
 namespace lockstep {
 
@@ -30,12 +34,17 @@ struct RunState : public RunEvents {
   // `directory` is null without a logdir.
   RunState(ChiefOptions chief_options, std::unique_ptr<RunDirectory> directory);
 
-  // Creates `training` for a model, from the newest checkpoint or from the seed, and writes the record. After an error,
-  // another worker may declare a different model.
-  absl::Status StartModel(std::shared_ptr<const RunContract> contract, bool changes_settings = false)
-      ABSL_LOCKS_EXCLUDED(mutex);
+  // Creates `training` for a model, from the newest checkpoint, from the values that its first worker brought or from
+  // the seed, and writes the record. Brought values are saved before it returns. After an error, another worker may
+  // declare a different model.
+  absl::Status StartModel(std::shared_ptr<const RunContract> contract, bool changes_settings = false,
+                          absl::optional<BroughtValues::Whole> values = absl::nullopt) ABSL_LOCKS_EXCLUDED(mutex);
   // Records the workers' declarations. The record keeps its configuration.
   absl::Status WriteRecord(const RunContract& contract) ABSL_LOCKS_EXCLUDED(mutex);
+  // Returns true if the run is new and starts from the values that its first worker brings, if it brings any.
+  bool takes_initial_values() const;
+  // Calls CheckBroughtValuesFit.
+  absl::Status CheckBroughtValuesFit(const v1::ModelSpec& model) const;
   // Null before the model is known; afterwards it never changes.
   Training* FindTraining() const ABSL_LOCKS_EXCLUDED(mutex);
   // Called before a change of settings that workers compute with, because their declarations hold only for the old
@@ -62,6 +71,7 @@ struct RunState : public RunEvents {
   CondVar changed;
   RunLife life ABSL_GUARDED_BY(mutex);
   SessionTable sessions ABSL_GUARDED_BY(mutex);
+  BroughtValues brought ABSL_GUARDED_BY(mutex);
   // After the run has finished, the program may use different functions: the first worker that names the parts of its
   // model, and the first that computes the canary, may replace the run's declarations.
   bool parts_may_change ABSL_GUARDED_BY(mutex) = false;
@@ -82,9 +92,12 @@ struct RunState : public RunEvents {
   std::unique_ptr<Training> training ABSL_GUARDED_BY(mutex);
 
  private:
+  RestoreOptions NewRestoreOptions() const;
   // Replaces `*contract` if the workers' declarations in it no longer apply.
   absl::StatusOr<std::unique_ptr<Training>> CreateTraining(std::shared_ptr<const RunContract>* contract,
-                                                           bool changes_settings) ABSL_LOCKS_EXCLUDED(mutex);
+                                                           bool changes_settings,
+                                                           absl::optional<BroughtValues::Whole> values)
+      ABSL_LOCKS_EXCLUDED(mutex);
   // Replaces all fields except the configuration, the changes and the assignments.
   void FillRecord(const RunContract& declared, v1::RunRecord* record) const;
 };

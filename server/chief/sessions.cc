@@ -21,6 +21,7 @@ namespace {
 
 // Maximum length of each string that a session keeps, in bytes.
 constexpr size_t kMaxName = 256;
+constexpr size_t kDigestDigits = 64;
 // Limits of a reply with values for the canary.
 constexpr int64_t kMaxCanaryElements = (1 << 20) / sizeof(float);
 constexpr int kMaxCanaryPieces = 4096;
@@ -40,10 +41,22 @@ absl::Status CheckName(const char* what, const std::string& name) {
   return absl::InvalidArgumentError(absl::StrCat("the worker's ", what, " has a control character"));
 }
 
+// Returns InvalidArgument unless the text is empty or the digest of initial values.
+absl::Status CheckDigest(const std::string& digest) {
+  const auto is_digit = [](char c) {
+    return absl::ascii_isxdigit(static_cast<unsigned char>(c)) && !absl::ascii_isupper(static_cast<unsigned char>(c));
+  };
+  if (digest.empty() || (digest.size() == kDigestDigits && std::all_of(digest.begin(), digest.end(), is_digit)))
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat("initial_values_digest has ", digest.size(), " bytes; must be ",
+                                                 kDigestDigits, " hexadecimal digits in lower case"));
+}
+
 absl::Status CheckNames(const v1::OpenSessionRequest& request) {
   RETURN_IF_ERROR(CheckName("name", request.worker()));
   RETURN_IF_ERROR(CheckName("host", request.host()));
   RETURN_IF_ERROR(CheckName("run_id", request.run_id()));
+  RETURN_IF_ERROR(CheckDigest(request.initial_values_digest()));
   const v1::BuildInfo& build = request.build();
   RETURN_IF_ERROR(CheckName("version", build.version()));
   RETURN_IF_ERROR(CheckName("revision", build.revision()));
@@ -87,17 +100,35 @@ absl::StatusOr<std::shared_ptr<const RunContract>> Sessions::AdoptFunctions(std:
   return agreed;
 }
 
-absl::Status Sessions::Declare(std::shared_ptr<const RunContract> known, const v1::OpenSessionRequest& request) {
-  if (known == nullptr) {
-    auto contract = std::make_shared<const RunContract>(request);
-    RETURN_IF_ERROR(contract->Check(request));  // checks the number of canary digests
-    RETURN_IF_ERROR(CheckOwnedForWorker());
-    RETURN_IF_ERROR(run_->StartModel(std::move(contract)));
-    RunEvent declared{RunEvent::kDeclared, 0, IdentityOf(request).ToString()};
-    declared.count = request.model().variables_size();
-    run_->OnEvent(declared);
-    return absl::OkStatus();
+absl::StatusOr<uint64_t> Sessions::TakeInitialValues(const v1::OpenSessionRequest& request, const std::string& peer,
+                                                     absl::optional<BroughtValues::Whole>* values) {
+  if (!run_->takes_initial_values()) return 0;
+  uint64_t fresh_id = 0;
+  if (!request.initial_values_digest().empty()) {
+    RETURN_IF_ERROR(run_->CheckBroughtValuesFit(request.model()));
+    fresh_id = std::max<uint64_t>(run_->options.machine.draw_session_id(), 1);
   }
+  MutexLock lock(&run_->mutex);
+  ASSIGN_OR_RETURN(const uint64_t id, run_->brought.Begin(request, peer, fresh_id, run_->options.clock->Now()));
+  if (id == 0) *values = run_->brought.Take();
+  return id;
+}
+
+absl::StatusOr<uint64_t> Sessions::DeclareFirst(const v1::OpenSessionRequest& request, const std::string& peer) {
+  auto contract = std::make_shared<const RunContract>(request);
+  RETURN_IF_ERROR(contract->Check(request));  // checks the number of canary digests
+  RETURN_IF_ERROR(CheckOwnedForWorker());
+  absl::optional<BroughtValues::Whole> values;
+  ASSIGN_OR_RETURN(const uint64_t bringing, TakeInitialValues(request, peer, &values));
+  if (bringing != 0) return bringing;
+  RETURN_IF_ERROR(run_->StartModel(std::move(contract), /*changes_settings=*/false, std::move(values)));
+  RunEvent declared{RunEvent::kDeclared, 0, IdentityOf(request).ToString()};
+  declared.count = request.model().variables_size();
+  run_->OnEvent(declared);
+  return 0;
+}
+
+absl::Status Sessions::Declare(std::shared_ptr<const RunContract> known, const v1::OpenSessionRequest& request) {
   ASSIGN_OR_RETURN(known, AdoptFunctions(std::move(known), request));
   auto contract = std::make_shared<const RunContract>(*known, request);
   RETURN_IF_ERROR(CheckOwnedForWorker());
@@ -109,7 +140,8 @@ absl::Status Sessions::Declare(std::shared_ptr<const RunContract> known, const v
   return absl::OkStatus();
 }
 
-absl::Status Sessions::Agree(const v1::OpenSessionRequest& request, int64_t changes) {
+absl::StatusOr<uint64_t> Sessions::Agree(const v1::OpenSessionRequest& request, int64_t changes,
+                                         const std::string& peer) {
   std::shared_ptr<const RunContract> contract;
   bool declares = false;
   {
@@ -125,12 +157,33 @@ absl::Status Sessions::Agree(const v1::OpenSessionRequest& request, int64_t chan
                                      (run_->canary_may_change && request.canary_digest_size() > 0));
     RETURN_IF_ERROR(declares ? run_->life.BeginDeclaration() : run_->life.CheckOpen());
   }
-  if (!declares) return contract->Check(request);
-  const absl::Status status = Declare(std::move(contract), request);
+  absl::StatusOr<uint64_t> bringing = 0;
+  if (!declares) {
+    RETURN_IF_ERROR(contract->Check(request));
+    return bringing;
+  }
+  if (contract == nullptr) {
+    bringing = DeclareFirst(request, peer);
+  } else {
+    const absl::Status declared = Declare(std::move(contract), request);
+    if (!declared.ok()) bringing = declared;
+  }
   MutexLock lock(&run_->mutex);
   run_->life.EndDeclaration();
   run_->changed.SignalAll();
-  return status;
+  return bringing;
+}
+
+void Sessions::NoteInitialValues(const v1::OpenSessionRequest& request) const {
+  const v1::RunRecord::InitialValues of_run = run_->history.initial_values();
+  if (request.initial_values_digest().empty() || request.initial_values_digest() == of_run.digest()) return;
+  // The worker can read in the configuration what the run began from.
+  if (!run_->options.config.checkpoint().warm_start().empty()) return;
+  LOG(INFO) << IdentityOf(request).ToString() << " brings the initial values " << request.initial_values_digest()
+            << ", which are not used: the run began "
+            << (of_run.digest().empty()
+                    ? "without values of a worker"
+                    : absl::StrCat("from ", of_run.digest(), ", which ", of_run.brought_by(), " brought"));
 }
 
 absl::Status Sessions::CheckRun(const v1::OpenSessionRequest& request) {
@@ -213,17 +266,27 @@ absl::StatusOr<v1::OpenSessionReply> Sessions::OpenSession(const v1::OpenSession
   absl::Status agreed = CheckVersions(request, run_->options.machine.host);
   if (agreed.ok()) agreed = CheckTransforms(request, run_->settings.spec()->optimizer());
   if (agreed.ok()) agreed = CheckRun(request);
-  if (agreed.ok()) agreed = Agree(request, changes);
+  absl::StatusOr<uint64_t> bringing = 0;
+  if (agreed.ok()) bringing = Agree(request, changes, peer);
+  if (!bringing.ok()) agreed = bringing.status();
   if (absl::IsFailedPrecondition(agreed)) Refuse(request, agreed, peer);
   RETURN_IF_ERROR(agreed);
-  ASSIGN_OR_RETURN(const uint64_t id, FindOrAddSession(request, changes, peer));
   v1::OpenSessionReply reply;
+  if (*bringing != 0) {
+    reply.set_session_id(*bringing);
+    reply.set_generation(run_->history.generation());
+    reply.set_initial_values_wanted(true);
+    return reply;
+  }
+  ASSIGN_OR_RETURN(const uint64_t id, FindOrAddSession(request, changes, peer));
   {
     MutexLock lock(&run_->mutex);
     // A worker that joins after the end does not compute anything.
     if (request.canary_digest_size() > 0 || run_->life.over()) run_->sessions.MarkChecked(id);
     reply.set_canary_wanted(!run_->sessions.IsChecked(id));
   }
+  if (reply.canary_wanted()) NoteInitialValues(request);
+  reply.set_initial_values_digest(run_->history.initial_values().digest());
   reply.set_session_id(id);
   reply.set_generation(run_->history.generation());
   reply.set_run_id(run_->history.run_id());
@@ -232,6 +295,17 @@ absl::StatusOr<v1::OpenSessionReply> Sessions::OpenSession(const v1::OpenSession
   reply.set_lease_seconds(run_->options.config.cluster().lease_seconds());
   if (run_->shared_memory != nullptr) *reply.mutable_shared_memory() = run_->shared_memory->handle();
   return reply;
+}
+
+absl::StatusOr<v1::SetInitialValuesReply> Sessions::SetInitialValues(const v1::SetInitialValuesRequest& request,
+                                                                     const std::string& peer) {
+  if (request.generation() != run_->history.generation()) {
+    return absl::AbortedError(
+        absl::StrCat("generation ", request.generation(), " is unknown; the chief's is ", run_->history.generation()));
+  }
+  MutexLock lock(&run_->mutex);
+  RETURN_IF_ERROR(run_->brought.Add(request, peer, run_->options.clock->Now()));
+  return v1::SetInitialValuesReply();
 }
 
 absl::StatusOr<v1::GetCanaryValuesReply> Sessions::GetCanaryValues(const v1::GetCanaryValuesRequest& request,

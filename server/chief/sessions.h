@@ -7,7 +7,9 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/optional.h"
 #include "lockstep/common/base/mutex.h"
+#include "lockstep/server/chief/checkpoint/brought_values.h"
 #include "lockstep/server/chief/run/run_contract.h"
 #include "lockstep/server/chief/run_state.h"
 #include "lockstep/server/sync/step_connection.h"
@@ -26,6 +28,9 @@ class Sessions {
   v1::GetRunSpecReply GetRunSpec() const;
   // The first call may take long (initial values, restore); concurrent callers get Unavailable meanwhile.
   absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request, const std::string& peer = {})
+      ABSL_LOCKS_EXCLUDED(run_->mutex);
+  absl::StatusOr<v1::SetInitialValuesReply> SetInitialValues(const v1::SetInitialValuesRequest& request,
+                                                             const std::string& peer = {})
       ABSL_LOCKS_EXCLUDED(run_->mutex);
   absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request,
                                                            const std::string& peer = {})
@@ -55,15 +60,28 @@ class Sessions {
       ABSL_LOCKS_EXCLUDED(run_->mutex);
 
  private:
-  // Returns OK if the caller's model and data match the run's; the first caller declares them for the run. A caller
+  // Returns 0 if the caller's model and data match the run's; the first caller declares them for the run. If the run is
+  // new and takes the caller's initial values, declares nothing and returns the id for SetInitialValues. A caller
   // with older settings (`changes`) is compared with the declarations for those settings, and gets the newest settings
   // with its first token. Otherwise no worker could join a run whose program changes settings at every step. Returns
   // Aborted if this incarnation does not know those declarations. Compares without a lock, because a model may be
   // large.
-  absl::Status Agree(const v1::OpenSessionRequest& request, int64_t changes) ABSL_LOCKS_EXCLUDED(run_->mutex);
+  absl::StatusOr<uint64_t> Agree(const v1::OpenSessionRequest& request, int64_t changes, const std::string& peer)
+      ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Records what the run does not yet know from the request.
   absl::Status Declare(std::shared_ptr<const RunContract> known, const v1::OpenSessionRequest& request)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // Makes the request the run's first declaration. Returns as Agree does.
+  absl::StatusOr<uint64_t> DeclareFirst(const v1::OpenSessionRequest& request, const std::string& peer)
+      ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // Returns the id with which the caller brings initial values. Returns 0 if it may declare the run, after it has moved
+  // the values that the caller brought, if any, to `values`. Errors: Unavailable while another worker is bringing some;
+  // those of CheckBroughtValuesFit.
+  absl::StatusOr<uint64_t> TakeInitialValues(const v1::OpenSessionRequest& request, const std::string& peer,
+                                             absl::optional<BroughtValues::Whole>* values)
+      ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // Logs that the worker's initial values are not the run's, if it has some.
+  void NoteInitialValues(const v1::OpenSessionRequest& request) const;
   // If the request's program may use different functions and does not agree with `known`, records that and returns what
   // remains of `known`. Otherwise returns `known`, or the error of RunContract::Check.
   absl::StatusOr<std::shared_ptr<const RunContract>> AdoptFunctions(std::shared_ptr<const RunContract> known,

@@ -1,13 +1,17 @@
 #include "lockstep/server/chief/sessions.h"
 
+#include <limits>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "glog/logging.h"
 #include "gmock/gmock.h"
 #include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/mutex.h"
+#include "lockstep/common/checkpoint/digest.h"
 #include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/common/config/settings_change.h"
 #include "lockstep/common/contract/testing/declaration.h"
@@ -529,6 +533,154 @@ TEST_F(SessionsTest, AGiantNameIsRefused) {
   const auto status = OpenSession(std::string(1 << 20, 'x')).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("1048576 bytes; at most 256"));
+}
+
+// The lines that are logged.
+class LogLines : public google::LogSink {
+ public:
+  LogLines() { google::AddLogSink(this); }
+  ~LogLines() override { google::RemoveLogSink(this); }
+  void send(google::LogSeverity, const char*, const char*, int, const struct ::tm*, const char* message,
+            size_t size) override {
+    MutexLock lock(&mutex_);
+    text_ += std::string(message, size) + "\n";
+  }
+  std::string text() const {
+    MutexLock lock(&mutex_);
+    return text_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::string text_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Calls of workers that bring a value of FrameModel's "w".
+class InitialValuesTest : public ChiefFixture {
+ protected:
+  static std::string Bytes(const std::vector<float>& w) {
+    return std::string(reinterpret_cast<const char*>(w.data()), w.size() * sizeof(float));
+  }
+  static std::string DigestOf(const std::vector<float>& w) {
+    VariablesDigest digest;
+    digest.Begin("w", v1::DT_FLOAT, {3}, 12);
+    digest.AddContent(Bytes(w));
+    return digest.Hex();
+  }
+  // Without values, if `digest` is empty.
+  absl::StatusOr<v1::OpenSessionReply> Open(const std::string& worker, const std::string& digest) {
+    v1::OpenSessionRequest request;
+    request.set_worker(worker);
+    request.set_incarnation(1);
+    *request.mutable_model() = FrameModel();
+    request.set_initial_values_digest(digest);
+    CompleteDeclaration(&request);
+    if (!knows_canary_) request.clear_canary_digest();
+    return chief_->sessions()->OpenSession(request);
+  }
+  // Sends the value, after `session` has asked for it.
+  absl::Status Send(const v1::OpenSessionReply& session, const std::vector<float>& w) {
+    v1::SetInitialValuesRequest request;
+    request.set_session_id(session.session_id());
+    request.set_generation(session.generation());
+    request.add_value()->set_content(Bytes(w));
+    request.set_end(true);
+    return chief_->sessions()->SetInitialValues(request).status();
+  }
+  // Opens the first session of the run, with values.
+  absl::StatusOr<v1::OpenSessionReply> Bring(const std::string& worker, const std::vector<float>& w) {
+    const auto wanted = Open(worker, DigestOf(w));
+    if (!wanted.ok()) return wanted;
+    EXPECT_TRUE(wanted->initial_values_wanted());
+    const absl::Status sent = Send(*wanted, w);
+    if (!sent.ok()) return sent;
+    return Open(worker, DigestOf(w));
+  }
+  std::string ValueOfW() {
+    v1::ReadVariablesRequest request;
+    request.add_name("w");
+    return chief_->ReadVariables(request)->part(0).content();
+  }
+
+  bool knows_canary_ = true;
+};
+
+TEST_F(InitialValuesTest, NewRunStartsFromItsFirstWorkersValues) {
+  ASSERT_TRUE(Start().ok());
+  const std::string digest = DigestOf({1, 2, 3});
+  const auto wanted = Open("a", digest);
+  ASSERT_TRUE(wanted.ok()) << wanted.status();
+  EXPECT_TRUE(wanted->initial_values_wanted());
+  EXPECT_TRUE(absl::IsUnavailable(Open("b", "").status())) << "it would declare the run";
+  ASSERT_TRUE(Send(*wanted, {1, 2, 3}).ok());
+  LogLines log;
+  const auto session = Open("a", digest);
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_THAT(log.text(), HasSubstr("starts from the initial values " + digest + ", which a brought"));
+  EXPECT_FALSE(session->initial_values_wanted());
+  EXPECT_EQ(session->initial_values_digest(), digest);
+  EXPECT_EQ(ValueOfW(), Bytes({1, 2, 3}));
+  EXPECT_EQ(Record().initial_values().digest(), digest);
+  EXPECT_EQ(Record().initial_values().brought_by(), "a");
+  EXPECT_TRUE(HasCheckpoint(0)) << "only the worker could make the values again";
+  EXPECT_TRUE(absl::IsAborted(Send(*wanted, {1, 2, 3}))) << "the run has begun";
+
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_EQ(ValueOfW(), Bytes({1, 2, 3}));
+  EXPECT_EQ(Open("b", "")->initial_values_digest(), digest);
+  EXPECT_EQ(Record().initial_values().digest(), digest);
+}
+
+TEST_F(InitialValuesTest, WorkerWithOthersIsTold) {
+  ASSERT_TRUE(Start().ok());
+  ASSERT_TRUE(Bring("a", {1, 2, 3}).ok());
+  knows_canary_ = false;
+  LogLines log;
+  const auto session = Open("b", DigestOf({4, 5, 6}));
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_FALSE(session->initial_values_wanted());
+  EXPECT_EQ(session->initial_values_digest(), DigestOf({1, 2, 3}));
+  EXPECT_THAT(log.text(),
+              HasSubstr("b brings the initial values " + DigestOf({4, 5, 6}) +
+                        ", which are not used: the run began from " + DigestOf({1, 2, 3}) + ", which a brought"));
+  EXPECT_EQ(ValueOfW(), Bytes({1, 2, 3}));
+}
+
+TEST_F(InitialValuesTest, RunThatBeganWithoutTakesNone) {
+  ASSERT_TRUE(Start().ok());
+  ASSERT_TRUE(Open("a", "").ok());
+  EXPECT_EQ(Open("b", DigestOf({1, 2, 3}))->initial_values_digest(), "");
+  ASSERT_TRUE(Restart().ok());
+  EXPECT_FALSE(Open("b", DigestOf({1, 2, 3}))->initial_values_wanted());
+  EXPECT_FALSE(Record().has_initial_values());
+}
+
+TEST_F(InitialValuesTest, UnsavedValuesLeaveNoRun) {
+  fs_.FailMatching(FaultyFileSystem::Operation::kCreate, "model.ckpt-0", absl::ResourceExhaustedError("full"));
+  ASSERT_TRUE(Start().ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Bring("a", {1, 2, 3}).status()));
+  EXPECT_EQ(Record().initial_values().digest(), DigestOf({1, 2, 3}));
+  fs_.Heal();
+  ASSERT_TRUE(Restart().ok());
+  ASSERT_TRUE(Bring("b", {4, 5, 6}).ok()) << "no worker had a session";
+  EXPECT_EQ(Record().initial_values().brought_by(), "b");
+  EXPECT_EQ(ValueOfW(), Bytes({4, 5, 6}));
+}
+
+TEST_F(InitialValuesTest, RefusesValuesThatCannotBe) {
+  ASSERT_TRUE(Start().ok());
+  const auto digest = Open("a", "12").status();
+  EXPECT_TRUE(absl::IsInvalidArgument(digest));
+  EXPECT_THAT(std::string(digest.message()), HasSubstr("has 2 bytes; must be 64 hexadecimal digits"));
+  EXPECT_TRUE(absl::IsInvalidArgument(Open("a", std::string(64, 'A')).status()));
+  const float infinity = std::numeric_limits<float>::infinity();
+  const auto infinite = Bring("a", {1, infinity, 3}).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(infinite)) << infinite;
+  EXPECT_THAT(std::string(infinite.message()), HasSubstr("w"));
+  v1::SetInitialValuesRequest request;
+  request.set_generation(chief_->generation() + 1);
+  EXPECT_TRUE(absl::IsAborted(chief_->sessions()->SetInitialValues(request).status()));
+  EXPECT_TRUE(Bring("a", {1, 2, 3}).ok()) << "another attempt";
 }
 
 }  // namespace

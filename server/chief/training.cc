@@ -113,7 +113,11 @@ absl::StatusOr<std::unique_ptr<Training>> Training::Create(Options options, Rest
       training->SyncOptions(), std::make_unique<LocalShard>(training->store_.get(), slots, shard),
       NewStepPolicy(training->options_.config, training->store_->layout(), training->store_->step(),
                     std::move(stream_positions)));
-  if (training->checkpoint_writer_ != nullptr && !checkpoint) training->SaveIfRoom();
+  if (training->options_.awaits_first_save) {
+    RETURN_IF_ERROR(training->Save());
+  } else if (training->checkpoint_writer_ != nullptr && !checkpoint) {
+    training->SaveIfRoom();
+  }
   training->CreateReads(read_memory);
   if (training->finished()) training->EndLog(absl::OkStatus());
   return training;

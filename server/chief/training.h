@@ -41,6 +41,8 @@ class Training : private RunEvents {
     RunHistory* history = nullptr;
     // Receives all events except kRoom, and every committed step.
     RunEvents* events = nullptr;
+    // If true, Create returns only when a checkpoint holds the state, because nothing else can make it again.
+    bool awaits_first_save = false;
   };
 
   // Immediately saves a state that no checkpoint holds. Errors: those of the file system, in which case nothing has

@@ -191,6 +191,10 @@ class LocalChiefClient : public ChiefClient {
     RETURN_IF_ERROR(CheckConnecting());
     return chief_->sessions()->OpenSession(request);
   }
+  absl::StatusOr<v1::SetInitialValuesReply> SetInitialValues(const v1::SetInitialValuesRequest& request) override {
+    RETURN_IF_ERROR(CheckConnecting());
+    return chief_->sessions()->SetInitialValues(request);
+  }
   absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request) override {
     RETURN_IF_ERROR(CheckConnecting());
     return chief_->sessions()->GetCanaryValues(request);

@@ -99,6 +99,7 @@ uint64_t VariableStore::MemoryNeeded(const MemoryUse& use) const {
   const auto sums = static_cast<uint64_t>(max_partial_sums_ - 1);  // the first is in the next values' memory
   uint64_t trained_bytes = (versions * arrays + sums) * sizeof(float);
   if (compression_.values != v1::DT_FLOAT) trained_bytes += versions * sizeof(uint16_t);
+  const auto brought = use.brought_values ? static_cast<uint64_t>(layout_->flat_elements()) * sizeof(float) : 0;
   uint64_t needed = 0, constant = 0, trained = 0, staged = 0;
   const bool too_many =
       __builtin_mul_overflow(static_cast<uint64_t>(layout_->constants_offset()), value_bytes, &needed) ||
@@ -107,7 +108,7 @@ uint64_t VariableStore::MemoryNeeded(const MemoryUse& use) const {
       __builtin_mul_overflow(static_cast<uint64_t>(layout_->trained_elements()), trained_bytes, &trained) ||
       __builtin_mul_overflow(static_cast<uint64_t>(use.staged_contributions), gradient_bytes(), &staged) ||
       __builtin_add_overflow(needed, constant, &needed) || __builtin_add_overflow(needed, trained, &needed) ||
-      __builtin_add_overflow(needed, staged, &needed);
+      __builtin_add_overflow(needed, staged, &needed) || __builtin_add_overflow(needed, brought, &needed);
   return too_many ? std::numeric_limits<uint64_t>::max() : needed;
 }
 

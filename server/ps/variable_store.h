@@ -54,6 +54,7 @@ class VariableStore {
     bool saves = false;                // snapshots are taken for saving, one at a time
     bool reads = false;                // one more is taken for reading at the same time
     int64_t staged_contributions = 0;  // each takes gradient_bytes()
+    bool brought_values = false;       // initial values of a worker exist next to the store's until they are assigned
   };
   // Returns the maximum memory of the store and of staged contributions in bytes. The store's memory is all versions of
   // variables, optimizer state and estimates, and all partial sums except the first, which is in the next values'

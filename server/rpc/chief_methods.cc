@@ -83,8 +83,11 @@ ChiefMethods::ChiefMethods(Chief* chief, PeerAuthority* authority, Executor* exe
         unauthenticated_calls_.Sweep();
         authority_->Sweep();
       }) {
-  // Most methods only read the chief's state. ReadVariables also copies 1 MiB, and AddSummary parses as much.
+  // Most methods only read the chief's state. ReadVariables also copies 1 MiB, AddSummary parses as much, and
+  // SetInitialValues hashes as much.
   unary_[ChiefMethod("GetRunSpec")] = Serve<v1::GetRunSpecRequest>(chief->sessions(), &Sessions::GetRunSpec);
+  unary_[ChiefMethod("SetInitialValues")] =
+      Serve(chief->sessions(), &Sessions::SetInitialValues, kMaxInitialValuesBytes);
   unary_[ChiefMethod("GetCanaryValues")] =
       OnPool(Serve(chief->sessions(), &Sessions::GetCanaryValues), &canaries_, kMaxCanaryCalls);
   unary_[ChiefMethod("Heartbeat")] = Serve(chief->sessions(), &Sessions::Heartbeat);

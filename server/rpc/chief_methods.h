@@ -28,6 +28,8 @@ class ChiefMethods {
   static constexpr size_t kMaxMessageBytes = 8 << 20;
   // Maximum size of a ReadVariables request.
   static constexpr size_t kMaxReadBytes = 64 << 10;
+  // Maximum size of a SetInitialValues request.
+  static constexpr size_t kMaxInitialValuesBytes = 1 << 20;
   static constexpr size_t kMaxUnauthenticatedCalls = 64;
   // Maximum number of waiting GetCanaryValues calls. A worker that joins makes one call at a time.
   static constexpr size_t kMaxCanaryCalls = 2048;

@@ -80,6 +80,9 @@ class CountingClient : public ChiefClient {
     ++tally_->open_session_calls;
     return client_->OpenSession(request);
   }
+  absl::StatusOr<v1::SetInitialValuesReply> SetInitialValues(const v1::SetInitialValuesRequest& request) override {
+    return client_->SetInitialValues(request);
+  }
   absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request) override {
     return client_->GetCanaryValues(request);
   }

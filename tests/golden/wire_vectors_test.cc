@@ -13,7 +13,9 @@
 #include "absl/strings/strip.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/base/philox.h"
+#include "lockstep/common/checkpoint/digest.h"
 #include "lockstep/common/contract/gradient_digest.h"
+#include "lockstep/common/io/little_endian.h"
 #include "lockstep/worker/data/permutation.h"
 
 namespace lockstep {
@@ -78,6 +80,18 @@ std::string Digest(const Words& elements) {
   return Hex64(GradientDigest(values));
 }
 
+// Returns the digest of one variable with one dimension.
+std::string InitialValuesDigest(const std::string& name, const Words& arguments) {
+  std::string content;
+  for (size_t i = 2; i < arguments.size(); ++i) {
+    AppendLittleEndian<uint32_t>(&content, static_cast<uint32_t>(Hex(arguments[i])));
+  }
+  VariablesDigest digest;
+  digest.Begin(name, v1::DT_FLOAT, {Integer(arguments.at(1))}, content.size());
+  digest.AddContent(content);
+  return digest.Hex();
+}
+
 std::string Compute(const Row& row) {
   const Words& a = row.arguments;
   const auto unquoted = [](const std::string& text) { return text.substr(1, text.size() - 2); };
@@ -88,6 +102,7 @@ std::string Compute(const Row& row) {
   }
   if (row.function == "`order`") return Order(Permutation(Integer(a.at(0)), Hex(a.at(1)), Integer(a.at(2))));
   if (row.function == "`digest`") return Digest(a);
+  if (row.function == "`initial_values`") return InitialValuesDigest(unquoted(a.at(0)), a);
   return "not a function of this test";
 }
 
@@ -97,7 +112,7 @@ TEST(WireVectorsTest, PageStatesComputedValues) {
     EXPECT_EQ(row.result, Compute(row)) << row.function << " " << absl::StrJoin(row.arguments, ", ");
     if (functions.empty() || functions.back() != row.function) functions.push_back(row.function);
   }
-  EXPECT_EQ(absl::StrJoin(functions, " "), "`hash` `philox` `of_slot` `order` `digest`");
+  EXPECT_EQ(absl::StrJoin(functions, " "), "`hash` `philox` `of_slot` `order` `digest` `initial_values`");
 }
 
 }  // namespace

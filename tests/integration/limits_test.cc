@@ -133,6 +133,36 @@ void ExceedSummaryRequest(Target* target) {
   EXPECT_EQ(target->Call(&v1::ChiefService::Stub::AddSummary, request), kExhausted);
 }
 
+void ExceedInitialValuesRequest(Target* target) {
+  v1::SetInitialValuesRequest request;
+  request.add_value()->set_content(std::string(1 << 20, 'x'));
+  EXPECT_EQ(target->Call(&v1::ChiefService::Stub::SetInitialValues, request), kExhausted);
+}
+
+// Uses a separate run, because the run must be new.
+void ExceedInitialValues(Target* target) {
+  TestCluster::Options options;
+  options.config = SmallRunSpec(/*steps=*/1000, /*slots=*/1);
+  TestCluster cluster(options);
+  ASSERT_TRUE(cluster.StartChief().ok());
+  const auto client = cluster.NewClient();
+  v1::OpenSessionRequest open = target->stranger()->open_request();
+  open.set_initial_values_digest(std::string(64, '0'));
+  const auto first = client->OpenSession(open);
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_TRUE(first->initial_values_wanted());
+  open.set_incarnation(2);
+  EXPECT_TRUE(absl::IsUnavailable(client->OpenSession(open).status())) << "one worker at a time";
+  v1::SetInitialValuesRequest more;
+  more.set_session_id(first->session_id());
+  more.set_generation(first->generation());
+  more.add_value()->set_content(std::string(1 << 19, 'x'));
+  more.mutable_value(0)->set_offset(1 << 30);
+  const absl::Status status = client->SetInitialValues(more).status();
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("does not fit into the initial value"));
+}
+
 void ExceedReads(Target* target) {
   v1::ReadVariablesReply reply;
   for (int i = 0; i < 64; ++i) {
@@ -439,6 +469,8 @@ const Probe kProbes[] = {
     {"a request of OpenSession", 500, ExceedOpenSession},
     {"a request of ReadVariables", 8, ExceedReadRequest},
     {"a request of AddSummary", 8, ExceedSummaryRequest},
+    {"a request of SetInitialValues", 8, ExceedInitialValuesRequest},
+    {"initial values that a worker brings", 64, ExceedInitialValues},
     {"reads of variables under way", 16, ExceedReads},
     {"a name: of a worker, of its host, of its run, in its build, or the reason of RequestEnd", 128, ExceedNames},
     {"the first frame of a Step stream", 8, ExceedFirstFrame},

@@ -131,11 +131,17 @@ TEST_F(TlsTest, EachRoleMakesItsCallsAlone) {
       {PeerRole::kChief, kits_.Path("chief")},
   };
   const std::vector<std::string> methods = {
-      "/grpc.health.v1.Health/Check",          absl::StrCat(kService, "GetStatus"),
-      absl::StrCat(kService, "ReadVariables"), absl::StrCat(kService, "GetRunSpec"),
-      absl::StrCat(kService, "OpenSession"),   absl::StrCat(kService, "GetCanaryValues"),
-      absl::StrCat(kService, "Heartbeat"),     absl::StrCat(kService, "Step"),
-      absl::StrCat(kService, "AddSummary"),    absl::StrCat(kService, "WatchRun"),
+      "/grpc.health.v1.Health/Check",
+      absl::StrCat(kService, "GetStatus"),
+      absl::StrCat(kService, "ReadVariables"),
+      absl::StrCat(kService, "GetRunSpec"),
+      absl::StrCat(kService, "OpenSession"),
+      absl::StrCat(kService, "GetCanaryValues"),
+      absl::StrCat(kService, "Heartbeat"),
+      absl::StrCat(kService, "Step"),
+      absl::StrCat(kService, "AddSummary"),
+      absl::StrCat(kService, "WatchRun"),
+      absl::StrCat(kService, "SetInitialValues"),
       absl::StrCat(kService, "Unknown"),
   };
   for (const auto& [role, kit] : peers) {

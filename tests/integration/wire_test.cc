@@ -1,8 +1,10 @@
 // A foreign client, written only from proto/lockstep/v1/chief.proto.
 #include <unistd.h>
 
+#include <cstring>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
@@ -75,6 +77,43 @@ TEST(WireTest, AForeignClientsDigestsMatchOurs) {
   Train(&cluster, &stranger);
   watch.join();
   EXPECT_EQ(cluster.chief()->GetStatus().audit().differences(), 0);
+}
+
+// The chief is killed before the first step, and the worker that brought the values does not come back.
+TEST(WireTest, AForeignClientBringsInitialValues) {
+  TestCluster::Options options;
+  options.config = SmallRunSpec(/*steps=*/25, /*slots=*/2);
+  TestCluster undisturbed(options), cluster(options);
+  ASSERT_TRUE(undisturbed.StartChief().ok());
+  ProtoOnlyWorker alone(undisturbed.address(), "alone", 1);
+  alone.BringValues(0.01f);
+  ASSERT_NO_FATAL_FAILURE(alone.Open());
+  const std::string brought = alone.session().initial_values_digest();
+  EXPECT_EQ(brought, alone.open_request().initial_values_digest());
+  v1::ReadVariablesRequest read;
+  read.add_name(alone.model().variables(0).name());
+  const auto values = undisturbed.chief()->ReadVariables(read);
+  ASSERT_TRUE(values.ok()) << values.status();
+  const std::string& content = values->part(0).content();
+  std::vector<float> expected(content.size() / sizeof(float));
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] = 0.01f * static_cast<float>(1 + i % 5);
+  EXPECT_EQ(std::memcmp(content.data(), expected.data(), content.size()), 0);
+  ASSERT_NO_FATAL_FAILURE(Train(&undisturbed, &alone));
+  EXPECT_NE(undisturbed.Digest().value(), TrainAndDigest(options, 1).value()) << "the values count";
+
+  ASSERT_TRUE(cluster.StartChief().ok());
+  ProtoOnlyWorker first(cluster.address(), "first", 1);
+  first.BringValues(0.01f);
+  ASSERT_NO_FATAL_FAILURE(first.Open());
+  cluster.KillChief();
+  ASSERT_TRUE(cluster.StartChief().ok());
+  ProtoOnlyWorker other(cluster.address(), "other", 2);
+  other.BringValues(0.02f);
+  ASSERT_NO_FATAL_FAILURE(other.Open());
+  EXPECT_EQ(other.session().initial_values_digest(), brought) << "its own are not the run's";
+  cluster.StartWorker();
+  ASSERT_TRUE(cluster.Wait().ok());
+  EXPECT_EQ(cluster.Digest().value(), undisturbed.Digest().value());
 }
 
 TEST(WireTest, AChiefListensOnSeveralAddresses) {

@@ -1,10 +1,14 @@
 #include "lockstep/tests/testing/proto_only_worker.h"
 
+#include <openssl/evp.h>
+
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/escaping.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
@@ -143,7 +147,13 @@ void ProtoOnlyWorker::Open() {
   *open_.mutable_model() = workload_.model->spec();
   if (workload_.data) *open_.mutable_data() = *workload_.data;
   for (v1::NamedDigest& part : ModelParts(config_, *workload_.model)) *open_.add_model_part() = std::move(part);
+  if (scale_ != 0) open_.set_initial_values_digest(InitialDigest());
   ASSERT_NO_FATAL_FAILURE(CallOpenSession());
+  if (session_.initial_values_wanted()) {
+    ASSERT_NO_FATAL_FAILURE(SendInitialValues());
+    ASSERT_NO_FATAL_FAILURE(CallOpenSession());
+    ASSERT_FALSE(session_.initial_values_wanted());
+  }
   EXPECT_EQ(session_.generation(), run.generation());
   if (!session_.canary_wanted()) return;
   ASSERT_NO_FATAL_FAILURE(ComputeCanary());
@@ -158,6 +168,65 @@ void ProtoOnlyWorker::CallOpenSession() {
     status = stub_->OpenSession(&context, open_, &session_);
   } while (status.error_code() == grpc::StatusCode::UNAVAILABLE);
   ASSERT_TRUE(status.ok()) << status.error_message();
+}
+
+std::vector<float> ProtoOnlyWorker::InitialValue(const v1::VariableSpec& variable) const {
+  size_t elements = 1;
+  for (const int64_t size : variable.shape()) elements *= static_cast<size_t>(size);
+  std::vector<float> value(elements);
+  for (size_t i = 0; i < elements; ++i) value[i] = scale_ * static_cast<float>(1 + i % 5);
+  return value;
+}
+
+std::vector<int> ProtoOnlyWorker::OrderOfNames() const {
+  std::vector<int> order(model().variables_size());
+  std::iota(order.begin(), order.end(), 0);
+  absl::c_sort(order, [this](int a, int b) { return model().variables(a).name() < model().variables(b).name(); });
+  return order;
+}
+
+std::string ProtoOnlyWorker::InitialDigest() const {
+  std::string hashed;
+  const auto add = [&hashed](const void* data, uint64_t size) {
+    hashed.append(reinterpret_cast<const char*>(&size), sizeof(size));
+    hashed.append(static_cast<const char*>(data), size);
+  };
+  for (const int i : OrderOfNames()) {
+    const v1::VariableSpec& variable = model().variables(i);
+    const std::vector<float> value = InitialValue(variable);
+    add(variable.name().data(), variable.name().size());
+    add("float32", 7);
+    add(variable.shape().data(), variable.shape_size() * sizeof(int64_t));
+    add(value.data(), value.size() * sizeof(float));
+  }
+  unsigned char digest[32];
+  EXPECT_EQ(EVP_Digest(hashed.data(), hashed.size(), digest, nullptr, EVP_sha256(), nullptr), 1);
+  return absl::BytesToHexString(std::string(reinterpret_cast<const char*>(digest), sizeof(digest)));
+}
+
+// Sends each variable in a call of its own, and repeats that call. The last call has no values.
+void ProtoOnlyWorker::SendInitialValues() {
+  const auto send = [this](const v1::SetInitialValuesRequest& request) {
+    grpc::ClientContext context;
+    v1::SetInitialValuesReply reply;
+    const grpc::Status status = stub_->SetInitialValues(&context, request, &reply);
+    ASSERT_TRUE(status.ok()) << status.error_message();
+  };
+  v1::SetInitialValuesRequest request;
+  request.set_session_id(session_.session_id());
+  request.set_generation(session_.generation());
+  for (const int i : OrderOfNames()) {
+    const std::vector<float> value = InitialValue(model().variables(i));
+    request.clear_value();
+    v1::TensorPiece* const piece = request.add_value();
+    piece->set_variable(static_cast<uint32_t>(i));
+    piece->set_content(value.data(), value.size() * sizeof(float));
+    ASSERT_NO_FATAL_FAILURE(send(request));
+    ASSERT_NO_FATAL_FAILURE(send(request));
+  }
+  request.clear_value();
+  request.set_end(true);
+  ASSERT_NO_FATAL_FAILURE(send(request));
 }
 
 void ProtoOnlyWorker::ComputeCanary() {

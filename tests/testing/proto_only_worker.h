@@ -24,6 +24,8 @@ class ProtoOnlyWorker {
 
   ProtoOnlyWorker(const std::string& address, std::string name, uint64_t incarnation);
 
+  // Makes Open bring initial values for all variables: element i of each is `scale` * (1 + i % 5).
+  void BringValues(float scale) { scale_ = scale; }
   // Gets the configuration, creates the model and opens a session.
   void Open();
   // Opens a stream, requests tokens and computes them until the run is over.
@@ -53,6 +55,12 @@ class ProtoOnlyWorker {
  private:
   // Calls OpenSession until the chief knows the model that another worker has declared.
   void CallOpenSession();
+  // Returns the initial value that this worker brings for a variable.
+  std::vector<float> InitialValue(const v1::VariableSpec& variable) const;
+  // Returns the indexes of the model's variables in the byte order of their names.
+  std::vector<int> OrderOfNames() const;
+  std::string InitialDigest() const;
+  void SendInitialValues();
   // Computes the canary, which is the batch of (0, 0) with the chief's values for it.
   void ComputeCanary();
   void TakeValues(const v1::StepReply& reply);
@@ -76,6 +84,8 @@ class ProtoOnlyWorker {
   std::vector<AlignedBuffer> constants_;
   std::map<v1::ContributionResult, int> results_;
   bool alone_ = true;
+  // 0 if the worker brings no values.
+  float scale_ = 0;
 };
 
 }  // namespace lockstep

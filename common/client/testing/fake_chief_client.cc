@@ -125,12 +125,27 @@ absl::StatusOr<v1::OpenSessionReply> FakeChiefClient::OpenSession(const v1::Open
   v1::OpenSessionReply reply;
   reply.set_session_id(calls_.open_session.size());
   reply.set_generation(1);
+  if (wants_initial_values && !request.initial_values_digest().empty()) {
+    reply.set_initial_values_wanted(true);
+    return reply;
+  }
+  reply.set_initial_values_digest(initial_values_digest);
   reply.set_run_id(run_id);
   reply.set_global_step(global_step);
   reply.set_piece_elements(ParameterLayout::kSegmentElements);
   reply.set_lease_seconds(3);
   reply.set_canary_wanted(wants_canary && request.canary_digest().empty());
   return reply;
+}
+
+absl::StatusOr<v1::SetInitialValuesReply> FakeChiefClient::SetInitialValues(
+    const v1::SetInitialValuesRequest& request) {
+  MutexLock lock(&mutex_);
+  if (stopped_) return absl::CancelledError("stopped");
+  calls_.initial_values.push_back(request);
+  RETURN_IF_ERROR(Answer(set_initial_values, calls_.initial_values.size() - 1));
+  if (request.end()) wants_initial_values = false;
+  return v1::SetInitialValuesReply();
 }
 
 absl::StatusOr<v1::GetCanaryValuesReply> FakeChiefClient::GetCanaryValues(const v1::GetCanaryValuesRequest& request) {

@@ -39,6 +39,13 @@ class FakeChiefClient : public ChiefClient {
   std::string run_id = "run";
   // Returned in replies to OpenSession.
   int64_t global_step = 0;
+  // If true, requests the initial values of a worker that has some. A successful SetInitialValues with `end` makes it
+  // false.
+  bool wants_initial_values = false;
+  // The answers to SetInitialValues.
+  std::vector<absl::Status> set_initial_values;  // empty: OK
+  // Returned in replies to OpenSession.
+  std::string initial_values_digest;
   // If true, requests a canary from sessions that offer none. All its values are canary_value.
   bool wants_canary = false;
   float canary_value = 0.25f;
@@ -48,6 +55,8 @@ class FakeChiefClient : public ChiefClient {
 
   absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request) override
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::SetInitialValuesReply> SetInitialValues(const v1::SetInitialValuesRequest& request) override
       ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request) override
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -70,6 +79,7 @@ class FakeChiefClient : public ChiefClient {
     int get_run = 0;
     int heartbeat = 0;
     int canary_values = 0;
+    std::vector<v1::SetInitialValuesRequest> initial_values;
     std::vector<v1::ReadVariablesRequest> reads;
     std::vector<v1::RequestEndRequest> ends;
     std::vector<v1::AddSummaryRequest> summaries;

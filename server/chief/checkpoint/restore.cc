@@ -29,7 +29,9 @@ constexpr int64_t kParallelElements = 4 << 20;
 // Maximum size of a protobuf message.
 constexpr uint64_t kMostStateBytes = std::numeric_limits<int32_t>::max();
 
-absl::Status CreateStore(const RestoreOptions& options, const v1::ModelSpec& model, RestoredVariables* restored) {
+// Creates the store of a model that fits into memory with `brought_values` (VariableStore::MemoryUse).
+absl::Status CreateStore(const RestoreOptions& options, const v1::ModelSpec& model, bool brought_values,
+                         RestoredVariables* restored) {
   const config::v1::RunSpec& config = options.config;
   ASSIGN_OR_RETURN(auto store, VariableStore::Create(model, config.optimizer(), CompressionOf(config.compression()),
                                                      config.training().replicas_to_aggregate(), options.share_memory,
@@ -39,7 +41,9 @@ absl::Status CreateStore(const RestoreOptions& options, const v1::ModelSpec& mod
   VariableStore::MemoryUse use;
   use.saves = !options.logdir.empty();
   use.staged_contributions = StagedContributions(config, store->gradient_bytes());
+  use.brought_values = brought_values;
   RETURN_IF_ERROR(store->CheckMemory(use, limit));
+  use.brought_values = false;
   use.reads = true;
   const absl::Status reads = store->CheckMemory(use, limit);
   if (!reads.ok()) {
@@ -134,7 +138,7 @@ absl::StatusOr<v1::SessionState> ReadSessionState(const BundleReader& reader) {
 
 absl::StatusOr<RestoredVariables> RestoreOrInitialize(const RestoreOptions& options, const v1::ModelSpec& model) {
   RestoredVariables restored;
-  RETURN_IF_ERROR(CreateStore(options, model, &restored));
+  RETURN_IF_ERROR(CreateStore(options, model, /*brought_values=*/false, &restored));
   if (!options.logdir.empty()) {
     RETURN_IF_ERROR(Restore(options, &restored));
     if (restored.checkpoint) return restored;
@@ -152,6 +156,11 @@ absl::StatusOr<RestoredVariables> RestoreOrInitialize(const RestoreOptions& opti
   }
   restored.store->StartStateAtValues();
   return restored;
+}
+
+absl::Status CheckBroughtValuesFit(const RestoreOptions& options, const v1::ModelSpec& model) {
+  RestoredVariables unused;
+  return CreateStore(options, model, /*brought_values=*/true, &unused);
 }
 
 }  // namespace lockstep

@@ -62,6 +62,10 @@ struct RestoredVariables {
 // checkpoint lacks their positions; file system errors.
 absl::StatusOr<RestoredVariables> RestoreOrInitialize(const RestoreOptions& options, const v1::ModelSpec& model);
 
+// Returns OK if RestoreOrInitialize can create the model's variables while a worker's initial values for them are in
+// memory, too. Allocates nothing. Errors: InvalidArgument and ResourceExhausted as above.
+absl::Status CheckBroughtValuesFit(const RestoreOptions& options, const v1::ModelSpec& model);
+
 // Returns the state of the programs that follow the run, as stored in its checkpoint. Errors: DataLoss.
 absl::StatusOr<v1::SessionState> ReadSessionState(const BundleReader& reader);
 

@@ -83,6 +83,25 @@ TEST_F(RestoreTest, KnowsWhetherAVersionToBeReadFits) {
   EXPECT_TRUE(absl::IsFailedPrecondition(limited->read_memory)) << limited->read_memory;
 }
 
+TEST_F(RestoreTest, BroughtValuesNeedMemoryOfTheirOwn) {
+  VariableStore::MemoryUse use;
+  use.saves = true;
+  const RestoredVariables restored = Restore().value();
+  const uint64_t without = restored.store->MemoryNeeded(use);
+  use.brought_values = true;
+  const uint64_t needed = restored.store->MemoryNeeded(use) + VariableStore::kProcessBytes;
+  EXPECT_EQ(needed - without - VariableStore::kProcessBytes, 64u) << "four floats, padded";
+  for (const char* directory : {"/proc", "/proc/self", "/sys", "/sys/fs", "/sys/fs/cgroup"}) {
+    ASSERT_TRUE(fs_.CreateDirectory(directory).ok());
+  }
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "/proc/self/cgroup", "0::/\n").ok());
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "/sys/fs/cgroup/memory.max", absl::StrCat(needed, "\n")).ok());
+  EXPECT_TRUE(CheckBroughtValuesFit(options_, model_).ok());
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "/sys/fs/cgroup/memory.max", absl::StrCat(needed - 1, "\n")).ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(CheckBroughtValuesFit(options_, model_)));
+  EXPECT_TRUE(Restore().ok()) << "without them, the model fits";
+}
+
 TEST_F(RestoreTest, ANewRunIsAFunctionOfItsSeed) {
   const RestoredVariables first = Restore().value();
   EXPECT_EQ(first.checkpoint, absl::nullopt);

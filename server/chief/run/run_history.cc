@@ -34,8 +34,9 @@ absl::StatusOr<bool> RunHistory::Read(uint64_t drawn_run_id) {
   bool has_checkpoint = false, at_good_end = false;
   if (directory_ != nullptr) {
     ASSIGN_OR_RETURN(record, directory_->ReadRecord());
-    if (!record) {
+    if (!record || record->has_initial_values()) {
       ASSIGN_OR_RETURN(has_checkpoint, directory_->HasCheckpoint());
+      if (!has_checkpoint) record.reset();
     }
   }
   if (record && record->has_finished_step()) {
@@ -53,6 +54,11 @@ absl::StatusOr<bool> RunHistory::Read(uint64_t drawn_run_id) {
 std::string RunHistory::run_id() const {
   MutexLock lock(&mutex_);
   return record_.run_id();
+}
+
+v1::RunRecord::InitialValues RunHistory::initial_values() const {
+  MutexLock lock(&mutex_);
+  return record_.initial_values();
 }
 
 bool RunHistory::found_nothing() const {

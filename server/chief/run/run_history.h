@@ -37,7 +37,8 @@ class RunHistory {
   int64_t generation() const { return generation_; }
 
   // Reads the logdir's record. Returns false if there is none. A record without a run id gets the id of `drawn_run_id`,
-  // which the next Update writes. Must be called before all other methods.
+  // which the next Update writes. Ignores the record of a run whose initial values a worker brought if there is no
+  // checkpoint: no worker ever had a session (RunState::StartModel). Must be called before all other methods.
   absl::StatusOr<bool> Read(uint64_t drawn_run_id) ABSL_LOCKS_EXCLUDED(mutex_);
   v1::RunRecord record() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The number of recorded changes of settings.
@@ -46,6 +47,8 @@ class RunHistory {
   absl::optional<int64_t> examples() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Available after Read. Never changes after that.
   std::string run_id() const ABSL_LOCKS_EXCLUDED(mutex_);
+  // The initial values that a worker brought when the run was new; empty if none did.
+  v1::RunRecord::InitialValues initial_values() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns true if Read found neither a record nor a checkpoint, or there is no logdir.
   bool found_nothing() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the latest recorded step at which the run finished, if any.

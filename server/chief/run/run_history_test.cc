@@ -73,6 +73,23 @@ TEST_F(RunHistoryTest, ADamagedGoodEndBelongsToItsProgram) {
   }
 }
 
+TEST_F(RunHistoryTest, IgnoresRunWhoseBroughtValuesAreLost) {
+  auto history = Begin();
+  ASSERT_TRUE(history->Update([](v1::RunRecord* record) { record->mutable_initial_values()->set_digest("12"); }).ok());
+  EXPECT_EQ(history->initial_values().digest(), "12");
+  history.reset();
+  history = Open();
+  EXPECT_FALSE(history->Read(8).value());
+  EXPECT_TRUE(history->found_nothing());
+  EXPECT_EQ(history->run_id(), "0000000000000008");
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "d/model.ckpt-0.index", "").ok());
+  history.reset();
+  history = Open();
+  EXPECT_TRUE(history->Read(8).value());
+  EXPECT_EQ(history->run_id(), "0000000000000007");
+  EXPECT_EQ(history->initial_values().digest(), "12");
+}
+
 TEST_F(RunHistoryTest, AnOtherRunIsWrittenWithTheFirstRecord) {
   v1::RunRecord::OtherRun other;
   other.set_run_id("x");

@@ -31,6 +31,9 @@ class SimulatedChiefClient : public ChiefClient {
   absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request) override {
     return CallOnce<v1::OpenSessionReply>("OpenSession", request, kCallTimeout, &stopped_, /*patient=*/false);
   }
+  absl::StatusOr<v1::SetInitialValuesReply> SetInitialValues(const v1::SetInitialValuesRequest& request) override {
+    return CallOnce<v1::SetInitialValuesReply>("SetInitialValues", request, kCallTimeout, &stopped_, /*patient=*/false);
+  }
   absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request) override {
     return CallOnce<v1::GetCanaryValuesReply>("GetCanaryValues", request, kCallTimeout, &stopped_, /*patient=*/false);
   }

@@ -355,6 +355,12 @@ void SimulatedChiefServer::Answer(const std::shared_ptr<Call>& call) {
       return chief_->sessions()->GetRunSpec().SerializeAsString();
     }));
   }
+  if (call->method() == "SetInitialValues") {
+    return done(Reply<v1::SetInitialValuesRequest>(request, [this](const auto& values) -> absl::StatusOr<std::string> {
+      ASSIGN_OR_RETURN(const v1::SetInitialValuesReply reply, chief_->sessions()->SetInitialValues(values));
+      return reply.SerializeAsString();
+    }));
+  }
   if (call->method() == "GetCanaryValues") {
     return done(Reply<v1::GetCanaryValuesRequest>(request, [this](const auto& values) -> absl::StatusOr<std::string> {
       ASSIGN_OR_RETURN(const v1::GetCanaryValuesReply reply, chief_->sessions()->GetCanaryValues(values));

@@ -39,6 +39,9 @@ class RunEndClient : public ChiefClient {
   absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request) override
       ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::StatusOr<v1::SetInitialValuesReply> SetInitialValues(const v1::SetInitialValuesRequest& request) override {
+    return chief_->SetInitialValues(request);
+  }
   absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request) override {
     return chief_->GetCanaryValues(request);
   }
