@@ -23,7 +23,11 @@ constexpr absl::Duration kMaxHeartbeatPeriod = absl::Seconds(1);
 }  // namespace
 
 WorkerSession::WorkerSession(Options options, ChiefClient* client)
-    : options_(std::move(options)), client_(client), incarnation_(options_.draw_incarnation()) {}
+    : initial_values_(std::exchange(options.initial_values, nullptr)),
+      initial_values_digest_(initial_values_ == nullptr ? "" : initial_values_->digest()),
+      options_(std::move(options)),
+      client_(client),
+      incarnation_(options_.draw_incarnation()) {}
 
 absl::Duration WorkerSession::chief_wait() const {
   if (options_.chief_wait) return *options_.chief_wait;
@@ -51,6 +55,7 @@ v1::OpenSessionRequest WorkerSession::DeclarationOf(const Workload& workload) co
   request.set_incarnation(incarnation_);
   request.set_changes(run_->changes());
   request.set_transforms_gradients(true);
+  request.set_initial_values_digest(initial_values_digest_);
   *request.mutable_model() = workload.model->spec();
   for (v1::NamedDigest& part : ModelParts(config(), *workload.model)) *request.add_model_part() = std::move(part);
   if (workload.data) *request.mutable_data() = *workload.data;
@@ -62,7 +67,7 @@ absl::StatusOr<v1::OpenSessionReply> WorkerSession::OpenChecked(const Workload& 
   v1::OpenSessionRequest request = DeclarationOf(workload);
   *request.mutable_canary_digest() = checked_.canary_digest();
   if (!google::protobuf::util::MessageDifferencer::Equals(request, checked_)) request.clear_canary_digest();
-  ASSIGN_OR_RETURN(v1::OpenSessionReply session, CallOpenSession(request));
+  ASSIGN_OR_RETURN(v1::OpenSessionReply session, OpenWithValues(request));
   if (!session.canary_wanted()) return session;
   ASSIGN_OR_RETURN(const std::vector<uint64_t> canary,
                    ComputeCanary(config(), workload, session, stop_requested_, client_));
@@ -71,13 +76,41 @@ absl::StatusOr<v1::OpenSessionReply> WorkerSession::OpenChecked(const Workload& 
   return CallOpenSession(checked_);
 }
 
+absl::StatusOr<v1::OpenSessionReply> WorkerSession::OpenWithValues(const v1::OpenSessionRequest& declaration) {
+  ASSIGN_OR_RETURN(v1::OpenSessionReply session, CallOpenSession(declaration));
+  if (!session.initial_values_wanted()) return session;
+  if (initial_values_ == nullptr) {
+    return absl::FailedPreconditionError(
+        "the chief wants the initial values of a run that this worker has already served");
+  }
+  LOG(INFO) << options_.name << ": sending the initial values " << initial_values_digest_;
+  RETURN_IF_ERROR(initial_values_->Send(declaration.model(), session, stop_requested_, client_));
+  ASSIGN_OR_RETURN(session, CallOpenSession(declaration));
+  if (session.initial_values_wanted()) return absl::UnavailableError("the chief has forgotten the initial values");
+  return session;
+}
+
+void WorkerSession::EndInitialValues() {
+  if (initial_values_ == nullptr) return;
+  initial_values_.reset();
+  // A run with a warm start never takes a worker's values.
+  if (!config().checkpoint().warm_start().empty()) return;
+  const std::string& of_run = opened_.initial_values_digest();
+  LOG_IF(INFO, of_run != initial_values_digest_) << options_.name << ": the initial values " << initial_values_digest_
+                                                 << " of this worker are not used: the run began "
+                                                 << (of_run.empty() ? "without values of a worker" : "from " + of_run);
+}
+
 absl::StatusOr<v1::OpenSessionReply> WorkerSession::CallOpenSession(v1::OpenSessionRequest declaration) {
   {
     MutexLock lock(&mutex_);
     declaration.set_run_id(run_id_);
     declaration.set_last_step(last_step_);
   }
-  return client_->OpenSession(declaration);
+  ASSIGN_OR_RETURN(v1::OpenSessionReply session, client_->OpenSession(declaration));
+  MutexLock lock(&mutex_);
+  digest_of_run_ = session.initial_values_digest();
+  return session;
 }
 
 absl::Status WorkerSession::Open(const Workload& workload) {
@@ -95,6 +128,7 @@ absl::Status WorkerSession::Open(const Workload& workload) {
   // Shortens the id as the chief does, because the whole id is a secret.
   LOG(INFO) << options_.name << ": session " << (opened_.session_id() & 0xffff) << " of generation "
             << opened_.generation() << " at step " << opened_.global_step();
+  EndInitialValues();
   RETURN_IF_ERROR(OpenStream(workload));
   StartHeartbeats();
   return absl::OkStatus();
@@ -179,6 +213,11 @@ void WorkerSession::OnStep(int64_t step) {
 void WorkerSession::OnProgress() {
   MutexLock lock(&mutex_);
   retries_->OnProgress();
+}
+
+std::string WorkerSession::initial_values_digest() {
+  MutexLock lock(&mutex_);
+  return digest_of_run_;
 }
 
 int64_t WorkerSession::generation() {

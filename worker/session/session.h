@@ -22,6 +22,7 @@
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/v1/event.pb.h"
 #include "lockstep/worker/data/batch_source.h"
+#include "lockstep/worker/session/initial_values.h"
 #include "lockstep/worker/session/session_retries.h"
 #include "lockstep/worker/session/workload/workload.h"
 
@@ -29,7 +30,8 @@ namespace lockstep {
 
 // A worker's membership in a run: a sequence of sessions with its chief under one incarnation. Each session goes
 // through Connect, Open, channel() while heartbeats keep it alive, and Close. If any of these fails, call AwaitRetry
-// and Connect again. For use by one thread, except for OnStep, OnProgress, RequestFinish, AddSummary and RequestStop.
+// and Connect again. For use by one thread, except for OnStep, OnProgress, RequestFinish, AddSummary, RequestStop and
+// initial_values_digest.
 class WorkerSession {
  public:
   struct Options {
@@ -47,6 +49,8 @@ class WorkerSession {
     absl::optional<absl::Duration> chief_wait;
     // The worker gets no token before the global step reaches this. Defaults to the configuration's value.
     absl::optional<int64_t> startup_delay_steps;
+    // Brought to the chief if the run is new. Freed with the first session, unless others have it. May be null.
+    std::shared_ptr<const InitialValues> initial_values;
     // Draws the number that distinguishes this life of the worker from all others.
     std::function<uint64_t()> draw_incarnation = SystemRandom64;
     // Called by the heartbeat thread with each reply. Returns true if the reply shows progress.
@@ -62,9 +66,10 @@ class WorkerSession {
   // Finds the chief and gets the run's configuration, which stays valid until the next Connect. Returns errors from
   // ChiefClient::GetRunSpec.
   absl::StatusOr<const config::v1::RunSpec*> Connect() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Opens a session for a worker with this workload, and its Step stream. Computes the canary if the chief wants it and
-  // it is not known from an earlier session. The calling thread must be the one that computes. Returns
-  // FailedPrecondition if that thread would compute different bits (CheckFloatingPointMode).
+  // Opens a session for a worker with this workload, and its Step stream. Sends the initial values if the chief wants
+  // them. Computes the canary if the chief wants it and it is not known from an earlier session. The calling thread
+  // must be the one that computes. Returns FailedPrecondition if that thread would compute different bits
+  // (CheckFloatingPointMode).
   absl::Status Open(const Workload& workload) ABSL_LOCKS_EXCLUDED(mutex_);
   // Opens a new Step stream in the open session after the previous one has ended. Returns errors from
   // ChiefClient::OpenStepChannel.
@@ -81,6 +86,9 @@ class WorkerSession {
   // Records that the session makes progress: a block was taken, or the worker waits for a token and is known to the
   // chief.
   void OnProgress() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Returns the digest of the initial values that a worker brought for the run. Empty if none did, or before the
+  // chief's first reply. May be called from any thread.
+  std::string initial_values_digest() ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the generation of the chief that the open session is with, or 0 if no session is open.
   int64_t generation() ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until the worker may try again after an attempt that ended with `ended`, or until a stop is requested. If the
@@ -105,11 +113,19 @@ class WorkerSession {
   absl::Duration chief_wait() const;
   v1::OpenSessionRequest DeclarationOf(const Workload& workload) const;
   absl::StatusOr<v1::OpenSessionReply> OpenChecked(const Workload& workload);
+  // Calls OpenSession, after the initial values if the chief wants them.
+  absl::StatusOr<v1::OpenSessionReply> OpenWithValues(const v1::OpenSessionRequest& declaration);
+  // Logs if the run began from others' initial values, and frees the worker's. Called after the first session was
+  // opened.
+  void EndInitialValues();
   // Calls OpenSession with the declaration and the run of the previous session.
   absl::StatusOr<v1::OpenSessionReply> CallOpenSession(v1::OpenSessionRequest declaration) ABSL_LOCKS_EXCLUDED(mutex_);
   ChiefClient::StepOptions NewStepOptions() const;
   void StartHeartbeats();
 
+  // Null if there are none, or after the first session was opened.
+  std::shared_ptr<const InitialValues> initial_values_;
+  const std::string initial_values_digest_;
   const Options options_;
   ChiefClient* const client_;
   const uint64_t incarnation_;
@@ -132,6 +148,7 @@ class WorkerSession {
   absl::optional<SessionRetries> retries_ ABSL_GUARDED_BY(mutex_);
   // The last session's run, which is empty before the first session, and the newest known step of the run.
   std::string run_id_ ABSL_GUARDED_BY(mutex_);
+  std::string digest_of_run_ ABSL_GUARDED_BY(mutex_);
   int64_t last_step_ ABSL_GUARDED_BY(mutex_) = 0;
   // Names the open session. Absent if there is none.
   absl::optional<v1::RequestEndRequest> open_ ABSL_GUARDED_BY(mutex_);

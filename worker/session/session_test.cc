@@ -3,16 +3,20 @@
 #include <xmmintrin.h>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/common/base/version.h"
 #include "lockstep/common/client/testing/fake_chief_client.h"
+#include "lockstep/common/tensor/tensor.h"
 #include "lockstep/worker/data/batch_source.h"
+#include "lockstep/worker/session/initial_values.h"
 #include "lockstep/worker/session/testing/tiny_workload.h"
 
 namespace lockstep {
@@ -132,6 +136,31 @@ TEST_F(WorkerSessionTest, ComputesTheCanaryOnceForAllItsSessions) {
   ASSERT_TRUE(session_.Connect().ok());
   ASSERT_TRUE(session_.Open(workload_).ok());
   EXPECT_EQ(client_.calls().canary_values, 2);
+}
+
+TEST_F(WorkerSessionTest, BringsInitialValuesToNewRun) {
+  std::map<std::string, Tensor> values;
+  values["w"] = Tensor::FromValues<float>({}, {3.0f});
+  WorkerSession::Options options = NewOptions();
+  options.initial_values = std::make_shared<const InitialValues>(values);
+  const std::weak_ptr<const InitialValues> held = options.initial_values;
+  const std::string digest = options.initial_values->digest();
+  WorkerSession session(std::move(options), &client_);
+  client_.wants_initial_values = client_.wants_canary = true;
+  client_.initial_values_digest = digest;
+  client_.set_initial_values = {absl::UnavailableError("stopping"), absl::OkStatus()};
+  ASSERT_TRUE(session.Connect().ok());
+  EXPECT_TRUE(absl::IsUnavailable(session.Open(workload_)));
+  EXPECT_EQ(session.initial_values_digest(), "");
+  ASSERT_TRUE(session.Connect().ok());
+  ASSERT_TRUE(session.Open(workload_).ok());
+  const auto calls = client_.calls();
+  ASSERT_EQ(calls.initial_values.size(), 2u);
+  EXPECT_EQ(calls.initial_values[1].session_id(), 2u) << "the id in the reply";
+  ASSERT_EQ(calls.open_session.size(), 4u) << "values are wanted, twice; the canary is wanted; with the canary";
+  for (const v1::OpenSessionRequest& request : calls.open_session) EXPECT_EQ(request.initial_values_digest(), digest);
+  EXPECT_EQ(session.initial_values_digest(), digest);
+  EXPECT_TRUE(held.expired()) << "the memory is free";
 }
 
 TEST_F(WorkerSessionTest, LaterSessionsNameTheRunAndItsLastStep) {

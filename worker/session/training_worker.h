@@ -46,6 +46,9 @@ class TrainingWorker {
     return session_.AddSummary(summary, global_step);
   }
 
+  // Calls WorkerSession::initial_values_digest.
+  std::string initial_values_digest() { return session_.initial_values_digest(); }
+
   // Makes Run return. Run returns immediately unless the worker is preparing a batch or has begun to send a
   // contribution, which it finishes first. A second call aborts the contribution too.
   void RequestStop();
