@@ -189,6 +189,36 @@ TEST(CApiTest, SlotsCountByTheirWeights) {
   EXPECT_EQ(lockstep_tensors_free(tensors), LOCKSTEP_OK);
 }
 
+TEST(CApiTest, NewRunStartsFromItsFirstWorkersValues) {
+  const auto chief = NewChief("");
+  const std::string master = chief->address();
+  const float values[] = {1, 2, 3}, others[] = {4, 5, 6};
+  lockstep_initial_value value = {"w", values, 3};
+  lockstep_worker_options options = WorkerOptions(master.c_str());
+  options.initial_values = &value;
+  options.initial_value_count = 1;
+  lockstep_id worker = 0, other = 0;
+  ASSERT_EQ(lockstep_worker_new(&options, &worker), LOCKSTEP_OK) << lockstep_error();
+  const lockstep_slot slot = FirstSlot(worker);
+  EXPECT_EQ(std::vector<float>(slot.values[0], slot.values[0] + 3), std::vector<float>({1, 2, 3}));
+  EXPECT_EQ(*slot.values[1], 0) << "its initializer's";
+  const char *own = "", *of_run = "";
+  ASSERT_EQ(lockstep_worker_initial_values(worker, &own, &of_run), LOCKSTEP_OK) << lockstep_error();
+  const std::string digest = own;
+  EXPECT_EQ(digest.size(), 64);
+  EXPECT_EQ(of_run, digest);
+  Compute(worker, slot);
+
+  value.elements = others;
+  ASSERT_EQ(lockstep_worker_new(&options, &other), LOCKSTEP_OK) << lockstep_error();
+  FirstSlot(other);
+  ASSERT_EQ(lockstep_worker_initial_values(other, &own, &of_run), LOCKSTEP_OK) << lockstep_error();
+  EXPECT_NE(own, digest);
+  EXPECT_EQ(of_run, digest) << "the run's are not its own";
+  lockstep_worker_free(other);
+  lockstep_worker_free(worker);
+}
+
 TEST(CApiTest, AWorkerThatIsFreedWhileItHoldsASlotLeaves) {
   const auto chief = NewChief("");
   const lockstep_id leaver = NewWorker(chief->address());
@@ -307,6 +337,7 @@ TEST(CApiTest, EveryWrongArgumentIsAnError) {
       lockstep_worker_indices(kNone, 0, 0, nullptr, 0, &count),
       lockstep_worker_seed(kNone, 0, 0, &seed),
       lockstep_worker_spec(kNone, &text),
+      lockstep_worker_initial_values(kNone, &text, nullptr),
       lockstep_worker_end(kNone, "over"),
       lockstep_worker_stop(kNone),
       lockstep_worker_free(0),
@@ -349,7 +380,15 @@ TEST(CApiTest, WrongCertificatesChangeNothing) {
   EXPECT_EQ(lockstep_worker_free(worker), LOCKSTEP_OK);
 }
 
+void SetValues(const lockstep_initial_value* values, size_t count, lockstep_worker_options* options) {
+  options->initial_values = values;
+  options->initial_value_count = count;
+}
+
 TEST(CApiTest, EachWrongOptionOfAWorkerIsNamed) {
+  static constexpr float kValues[] = {1, 2, 3};
+  static constexpr lockstep_initial_value kOfNone = {"v", kValues, 3}, kShort = {"w", kValues, 2};
+  static constexpr lockstep_initial_value kTwice[] = {{"w", kValues, 3}, {"w", kValues, 3}};
   using Change = void (*)(lockstep_worker_options*);
   const std::pair<Change, const char*> cases[] = {
       {[](lockstep_worker_options* o) { o->master = nullptr; }, "options.master is null"},
@@ -362,6 +401,11 @@ TEST(CApiTest, EachWrongOptionOfAWorkerIsNamed) {
       {[](lockstep_worker_options* o) { o->run = "training { steps: -1 }"; }, "training.steps"},
       {[](lockstep_worker_options* o) { o->examples = -1; }, "options.examples is -1"},
       {[](lockstep_worker_options* o) { o->part_count = 1; }, "options.parts is null"},
+      {[](lockstep_worker_options* o) { SetValues(nullptr, 1, o); }, "options.initial_values is null"},
+      {[](lockstep_worker_options* o) { SetValues(&kOfNone, 1, o); }, "initial value for v, which is no variable"},
+      {[](lockstep_worker_options* o) { SetValues(&kShort, 1, o); },
+       "the initial value of w has 2 elements, the variable has 3"},
+      {[](lockstep_worker_options* o) { SetValues(kTwice, 2, o); }, "two initial values for w"},
       {[](lockstep_worker_options* o) { o->size = 8; }, "options.size is 8"},
   };
   for (const auto& [change, expected] : cases) {

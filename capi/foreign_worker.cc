@@ -14,6 +14,7 @@
 #include "lockstep/common/config/validation/validation.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/common/transport/grpc_connector.h"
+#include "lockstep/worker/session/initial_values.h"
 
 namespace lockstep {
 namespace {
@@ -85,6 +86,7 @@ absl::StatusOr<std::unique_ptr<ForeignWorker>> ForeignWorker::Create(Options opt
     return absl::InvalidArgumentError("framework has no name; it takes what computes, such as name: \"PyTorch\"");
   }
   if (options.name.empty()) options.name = ProcessName("worker");
+  std::map<std::string, Tensor> initial_values = std::exchange(options.initial_values, {});
   std::unique_ptr<ForeignWorker> worker(new ForeignWorker(std::move(options), std::move(layout)));
   GrpcClientOptions client;
   ASSIGN_OR_RETURN(client.credentials, LibraryCredentials());
@@ -94,6 +96,10 @@ absl::StatusOr<std::unique_ptr<ForeignWorker>> ForeignWorker::Create(Options opt
   training.clock = Clock::Real();
   training.chief_address = worker->options_.master;
   training.chief_wait = worker->options_.chief_wait;
+  if (!initial_values.empty()) {
+    training.initial_values = std::make_shared<const InitialValues>(std::move(initial_values));
+    worker->initial_digest_ = training.initial_values->digest();
+  }
   training.observer = worker.get();
   training.make_workload = [worker = worker.get()](const config::v1::RunSpec& config) {
     return worker->MakeWorkload(config);
@@ -159,6 +165,11 @@ absl::StatusOr<config::v1::RunSpec> ForeignWorker::Spec() {
   MutexLock lock(&mutex_);
   if (!config_) return absl::FailedPreconditionError("the worker has not heard from a chief yet");
   return *config_;
+}
+
+absl::StatusOr<ForeignWorker::InitialDigests> ForeignWorker::initial_digests() {
+  RETURN_IF_ERROR(Spec().status());
+  return InitialDigests{initial_digest_, worker_->initial_values_digest()};
 }
 
 absl::StatusOr<std::vector<int64_t>> ForeignWorker::Indices(int64_t step, int64_t slot) {

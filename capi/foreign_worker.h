@@ -2,6 +2,7 @@
 #define LOCKSTEP_CAPI_FOREIGN_WORKER_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,6 +16,7 @@
 #include "lockstep/common/base/threads/executor.h"
 #include "lockstep/common/client/chief_client.h"
 #include "lockstep/common/tensor/parameter_layout.h"
+#include "lockstep/common/tensor/tensor.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/v1/contract.pb.h"
 #include "lockstep/v1/data.pb.h"
@@ -41,6 +43,8 @@ class ForeignWorker : private BlockObserver {
     // If present, slots have the indices of their batches.
     absl::optional<v1::DataDigest> data;
     absl::optional<absl::Duration> chief_wait;
+    // The values that a new run starts from, by variable, with their variables' shapes.
+    std::map<std::string, Tensor> initial_values;
   };
 
   // Returns InvalidArgument for an invalid address, model or framework.
@@ -59,6 +63,14 @@ class ForeignWorker : private BlockObserver {
   // Calls TrainingWorker::RequestFinish.
   absl::Status RequestFinish(const std::string& reason) { return worker_->RequestFinish(reason); }
 
+  // Digests of the initial values. Each is empty if there are none.
+  struct InitialDigests {
+    std::string own;
+    // The digest of the values that a worker brought for the run.
+    std::string of_run;
+  };
+  // Returns errors from Spec.
+  absl::StatusOr<InitialDigests> initial_digests() ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the run's configuration, or FailedPrecondition before the first slot was offered.
   absl::StatusOr<config::v1::RunSpec> Spec() ABSL_LOCKS_EXCLUDED(mutex_);
   // Both return errors from Spec. Indices also returns FailedPrecondition without data, and errors from
@@ -81,8 +93,9 @@ class ForeignWorker : private BlockObserver {
   void OnResult(v1::ContributionResult result) override {}
   void OnRunOver() override {}
 
-  const Options options_;
+  const Options options_;  // without the initial values
   const ParameterLayout layout_;
+  std::string initial_digest_;  // constant after Create
   SlotExchange exchange_;
   std::unique_ptr<ChiefClient> client_;
   std::unique_ptr<TrainingWorker> worker_;

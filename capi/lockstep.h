@@ -96,6 +96,12 @@ typedef struct lockstep_part {
   size_t size;
 } lockstep_part;
 
+typedef struct lockstep_initial_value {
+  const char* variable;
+  const float* elements; /* row-major */
+  size_t count;
+} lockstep_initial_value;
+
 typedef struct lockstep_worker_options {
   size_t size; /* sizeof(lockstep_worker_options) */
   /* "grpc://host:port", "unix:/path", several of these separated by commas, or "file:/path", a file that contains
@@ -121,6 +127,11 @@ typedef struct lockstep_worker_options {
   uint32_t examples_digest;
   /* How long to look for an absent chief, in seconds. If negative, as configured. */
   double chief_wait_seconds;
+  /* The values that a new run starts from, at most one for each variable. The chief takes them from the first worker,
+   * unless its configuration has a checkpoint.warm_start. Variables without a value start from their initializers. The
+   * library frees its copy when the first session is open. */
+  const lockstep_initial_value* initial_values;
+  size_t initial_value_count;
 } lockstep_worker_options;
 
 typedef struct lockstep_slot {
@@ -167,6 +178,11 @@ int lockstep_worker_indices(lockstep_id worker, int64_t step, int64_t index, int
 int lockstep_worker_seed(lockstep_id worker, int64_t step, int64_t index, uint64_t* seed);
 /* Gets the run's configuration in text format. Returns LOCKSTEP_FAILED_PRECONDITION before the first slot. */
 int lockstep_worker_spec(lockstep_id worker, const char** text);
+
+/* Get the digests of this worker's initial values and of the values that a worker brought for the run, as 64
+ * hexadecimal digits, or as empty text if there are none. Both may be null. Returns LOCKSTEP_FAILED_PRECONDITION before
+ * the first slot. */
+int lockstep_worker_initial_values(lockstep_id worker, const char** own, const char** of_run);
 
 /* Asks the chief to end the run, for all workers, when the step in progress is committed. A slot of that step is still
  * wanted and must be finished. Returns LOCKSTEP_UNAVAILABLE if there is no session at the moment. */

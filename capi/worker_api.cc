@@ -3,6 +3,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "lockstep/capi/answer.h"
 #include "lockstep/capi/foreign_worker.h"
@@ -12,6 +13,8 @@
 #include "lockstep/capi/run_text.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/text/text_proto.h"
+#include "lockstep/common/tensor/shape.h"
+#include "lockstep/common/tensor/tensor.h"
 
 namespace lockstep {
 namespace {
@@ -36,6 +39,32 @@ absl::Status ReadParts(const lockstep_worker_options& from, std::vector<Model::P
   return absl::OkStatus();
 }
 
+// Requires `options->model`.
+absl::Status ReadInitialValues(const lockstep_worker_options& from, ForeignWorker::Options* options) {
+  if (from.initial_value_count > 0) RETURN_IF_ERROR(RequirePointer(from.initial_values, "options.initial_values"));
+  const auto& variables = options->model.variables();
+  for (size_t i = 0; i < from.initial_value_count; ++i) {
+    const lockstep_initial_value& value = from.initial_values[i];
+    RETURN_IF_ERROR(RequireText(value.variable, "an initial value's variable"));
+    RETURN_IF_ERROR(RequirePointer(value.elements, "an initial value's elements"));
+    const std::string name = value.variable;
+    const auto variable = absl::c_find_if(variables, [&](const auto& each) { return each.name() == name; });
+    if (variable == variables.end()) {
+      return absl::InvalidArgumentError(absl::StrCat("there is an initial value for ", name, ", which is no variable"));
+    }
+    ASSIGN_OR_RETURN(Shape shape, Shape::Create(variable->shape()));
+    if (static_cast<int64_t>(value.count) != shape.num_elements()) {
+      return absl::InvalidArgumentError(absl::StrCat("the initial value of ", name, " has ", value.count,
+                                                     " elements, the variable has ", shape.num_elements()));
+    }
+    Tensor tensor = Tensor::FromValues<float>(std::move(shape), {value.elements, value.count});
+    if (!options->initial_values.emplace(name, std::move(tensor)).second) {
+      return absl::InvalidArgumentError(absl::StrCat("there are two initial values for ", name));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ForeignWorker::Options> ReadOptions(const lockstep_worker_options& from) {
   ForeignWorker::Options options;
   RETURN_IF_ERROR(RequireText(from.master, "options.master"));
@@ -53,6 +82,7 @@ absl::StatusOr<ForeignWorker::Options> ReadOptions(const lockstep_worker_options
   RETURN_IF_ERROR(RequireText(from.framework, "options.framework"));
   RETURN_IF_ERROR(ParseTextProto(from.framework, "framework", &options.framework));
   RETURN_IF_ERROR(ReadParts(from, &options.parts));
+  RETURN_IF_ERROR(ReadInitialValues(from, &options));
   if (from.examples < 0 || from.examples > kMostExamples) {
     return absl::InvalidArgumentError(
         absl::StrCat("options.examples is ", from.examples, ", must be in [0, ", kMostExamples, "]"));
@@ -145,6 +175,16 @@ int lockstep_worker_spec(lockstep_id worker, const char** text) {
     RETURN_IF_ERROR(RequirePointer(text, "text"));
     ASSIGN_OR_RETURN(const lockstep::config::v1::RunSpec spec, found->Spec());
     *text = lockstep::Keep(lockstep::PrintTextProto(spec));
+    return absl::OkStatus();
+  });
+}
+
+int lockstep_worker_initial_values(lockstep_id worker, const char** own, const char** of_run) {
+  return Answer([&]() -> absl::Status {
+    ASSIGN_OR_RETURN(const auto found, Workers().Find(worker));
+    ASSIGN_OR_RETURN(const ForeignWorker::InitialDigests digests, found->initial_digests());
+    if (own != nullptr) *own = lockstep::Keep(digests.own);
+    if (of_run != nullptr) *of_run = lockstep::Keep(digests.of_run);
     return absl::OkStatus();
   });
 }

@@ -98,12 +98,17 @@ class _Sized(ctypes.Structure):
     super().__init__(size=ctypes.sizeof(type(self)), **values)
 
 
+class InitialValue(ctypes.Structure):
+  _fields_ = [("variable", ctypes.c_char_p), ("elements", ctypes.c_void_p), ("count", ctypes.c_size_t)]
+
+
 class WorkerOptions(_Sized):
   _fields_ = [
       ("size", ctypes.c_size_t), ("master", ctypes.c_char_p), ("name", ctypes.c_char_p), ("run", ctypes.c_char_p),
       ("model", ctypes.c_char_p), ("framework", ctypes.c_char_p), ("parts", ctypes.POINTER(Part)),
       ("part_count", ctypes.c_size_t), ("examples", ctypes.c_int64), ("examples_digest", ctypes.c_uint32),
-      ("chief_wait_seconds", ctypes.c_double),
+      ("chief_wait_seconds", ctypes.c_double), ("initial_values", ctypes.POINTER(InitialValue)),
+      ("initial_value_count", ctypes.c_size_t),
   ]
 
 
@@ -150,6 +155,7 @@ worker_indices = _declare("lockstep_worker_indices", _ID, ctypes.c_int64, ctypes
                           ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t))
 worker_seed = _declare("lockstep_worker_seed", _ID, ctypes.c_int64, ctypes.c_int64, ctypes.POINTER(ctypes.c_uint64))
 worker_spec = _declare("lockstep_worker_spec", _ID, _TEXTS)
+worker_initial_values = _declare("lockstep_worker_initial_values", _ID, _TEXTS, _TEXTS)
 worker_end = _declare("lockstep_worker_end", _ID, _TEXT)
 worker_stop = _declare("lockstep_worker_stop", _ID)
 worker_free = _declare("lockstep_worker_free", _ID)

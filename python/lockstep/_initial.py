@@ -1,4 +1,5 @@
-"""Initial values set by the program: a file that the chief starts a new run from."""
+"""Initial values set by the program: a file that its own chief starts a new run from, or values for a chief
+elsewhere."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from typing import Any, Mapping
 import numpy as np
 import numpy.typing as npt
 
+from lockstep import _core
 from lockstep._errors import ModelError
 
 Array = npt.NDArray[Any]
@@ -21,14 +23,35 @@ IN_ORDER = 'rename {variable: "(.*)" key: "\\\\1" transpose: false}'
 _PREFIX, _SUFFIX = "initial-", ".npz"
 
 
+def _elements(value: Array) -> npt.NDArray[np.float32]:
+  return np.asarray(value, np.float32, order="C")  # ascontiguousarray turns a scalar into a vector.
+
+
 def digest_of(values: Mapping[str, Array]) -> str:
-  """Returns the SHA-256 of the names, shapes and elements, in the order of the names, as 64 hexadecimal digits."""
+  """Returns the digest of docs/wire.md, "Initial values"."""
   hashed = hashlib.sha256()
+
+  def add(content: bytes | memoryview) -> None:
+    hashed.update(len(content).to_bytes(8, "little"))
+    hashed.update(content)
+
   for name in sorted(values):
-    array = np.asarray(values[name], np.float32, order="C")  # ascontiguousarray turns a scalar into a vector.
-    hashed.update(repr((name, array.shape)).encode())
-    hashed.update(array.tobytes())
+    array = _elements(values[name])
+    add(name.encode())
+    add(b"float32")
+    add(b"".join(size.to_bytes(8, "little") for size in array.shape))
+    add(array.reshape(-1).data.cast("B"))
   return hashed.hexdigest()
+
+
+class ForCore:
+  """The values as the core takes them. Holds their memory."""
+
+  def __init__(self, values: Mapping[str, Array] | None) -> None:
+    self._arrays = {name: _elements(value) for name, value in (values or {}).items()}
+    self.count = len(self._arrays)
+    self.array = (_core.InitialValue * self.count)(*[
+        _core.InitialValue(name.encode(), array.ctypes.data, array.size) for name, array in self._arrays.items()])
 
 
 def check(values: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]) -> None:
@@ -64,7 +87,7 @@ def _write(values: Mapping[str, Array], path: str) -> None:
   with zipfile.ZipFile(path, "w") as archive:
     for name in sorted(values):
       with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-        np.lib.format.write_array(member, np.asarray(values[name], np.float32, order="C"), allow_pickle=False)
+        np.lib.format.write_array(member, _elements(values[name]), allow_pickle=False)
 
 
 def digest_in_name(path: str) -> str:

@@ -322,7 +322,8 @@ class Worker:
     framework    {"name": "PyTorch", "version": ..., setting: value, ...}: the framework that computes, and everything
                  that its results depend on. None: NumPy and its version. Workers with a different one are refused
     parts        what else the gradients depend on, compared by digests: {"source of the model": bytes}
-    initial      the values, by name, that a new run starts from, in place of run.initial. Ignored if the run exists
+    initial      the values, by name, that a new run starts from, in place of run.initial. Ignored if the run exists, or
+                 if a chief elsewhere has a checkpoint.warm_start
     chief_wait   seconds to look for an absent chief. None: as configured
     progress     True: a line on stderr shows the run's progress once a second. None: the same, but only if this worker
                  started the chief, and stderr is a terminal or a notebook's
@@ -354,9 +355,12 @@ class Worker:
     values = initial if initial is not None else run.initial if run and isinstance(run.initial, Mapping) else None
     if values is not None:
       _initial.check(values, {variable.name: variable.shape for variable in self.variables})
-    self._initial_digest = "" if values is None else _initial.digest_of(values)
     model = _model_text(self.variables)
     self.master = self._find_master(master, values)
+    # A chief elsewhere takes the values from the worker. This program's chief and the launcher's read them in a file.
+    elsewhere = self._chief is None and (master is not None or not os.environ.get("LOCKSTEP_LAUNCH"))
+    self._initial_digest = "" if values is None or elsewhere else _initial.digest_of(values)
+    brought = _initial.ForCore(values if elsewhere else None)
     named = [(part.encode(), bytes(content)) for part, content in sorted((parts or {}).items())]
     options = _core.WorkerOptions(
         master=self.master.encode(), name=(name or os.environ.get("LOCKSTEP_NAME", "")).encode() or None,
@@ -364,7 +368,8 @@ class Worker:
         framework=_framework_text(framework).encode(),
         parts=(_core.Part * len(named))(*[_core.Part(part, content, len(content)) for part, content in named]),
         part_count=len(named), examples=examples or 0, examples_digest=data_digest,
-        chief_wait_seconds=-1.0 if chief_wait is None else chief_wait)
+        chief_wait_seconds=-1.0 if chief_wait is None else chief_wait, initial_values=brought.array,
+        initial_value_count=brought.count)
     try:
       _core.check(_core.worker_new(ctypes.byref(options), ctypes.byref(self._id)))
     except BaseException:
@@ -442,6 +447,12 @@ class Worker:
   def step(self) -> int:
     """The greatest step of any slot so far, as in Slot.step; -1 before the first."""
     return self._last_step
+
+  @property
+  def initial_digest(self) -> str:
+    """The digest of the initial values that a worker brought to the chief when the run was new, as 64 hexadecimal digits;
+    empty if none did. Raises Error before the first slot."""
+    return self._brought_digests()[1]
 
   @property
   def spec(self) -> str:
@@ -529,15 +540,26 @@ class Worker:
 
   def _report_initial_values(self) -> None:
     """Logs the digest of the initial values, and whether the run began with different values."""
-    if not self._initial_digest:
+    brought, of_run = self._brought_digests()
+    own = self._initial_digest or brought
+    if not own:
       return
     start: str = json.loads(_core.parse(self.spec, None, [])[1]).get("checkpoint", {}).get("warm_start", "")
-    of_run = _initial.digest_in_name(start)
-    if of_run and not self._initial_digest.startswith(of_run):
-      _LOGGER.info("the run began with the initial values %s, which count, not with this program's, %s", of_run,
-                   self._initial_digest[:16])
+    of_run = of_run or _initial.digest_in_name(start)
+    if not of_run:
+      _LOGGER.info("the run began %s, not with this program's initial values, %s",
+                   f"with {start}" if start else "without a worker's values", own[:16])
+    elif not own.startswith(of_run):
+      _LOGGER.info("the run began with the initial values %s, which count, not with this program's, %s", of_run[:16],
+                   own[:16])
     else:
-      _LOGGER.info("the initial values have the digest %s", self._initial_digest)
+      _LOGGER.info("the initial values have the digest %s", own)
+
+  def _brought_digests(self) -> tuple[str, str]:
+    """Returns the digests of the values that the core brings to the chief, and of those that the run began with."""
+    own, of_run = ctypes.c_char_p(), ctypes.c_char_p()
+    _core.check(_core.worker_initial_values(self._id, ctypes.byref(own), ctypes.byref(of_run)), refused=Error)
+    return (own.value or b"").decode(), (of_run.value or b"").decode()
 
   def _raise_end(self, code: int) -> NoReturn:
     """Raises the reason why the worker ended, with the names of variables and the next step to take."""

@@ -212,6 +212,32 @@ class RunTest(unittest.TestCase):
     self.assertEqual(resumed.digest, undisturbed.digest)
     self.assertNotEqual(resumed.digest, self.undisturbed.digest)
 
+  def test_remote_chief_takes_first_worker_values(self):
+    values = {"softmax/kernel": np.full((softmax.FEATURES, softmax.CLASSES), 0.25, np.float32)}
+    logdir = self.logdir("brought")
+    digests = set()
+    with lockstep.Chief(softmax.declare(logdir)) as chief:
+      softmax.train(softmax.declare(logdir), lambda worker, slot: digests.add(worker.initial_digest),
+                    master=chief.master, initial=values)
+      self.assertTrue(chief.wait())
+    self.assertEqual(digests, {_initial.digest_of(values)})
+    own_chief, _ = softmax.train(softmax.declare(self.logdir("not-brought")), initial=values)
+    self.assertEqual(lockstep.digest(logdir), own_chief.digest)
+
+  def test_worker_with_other_values_is_told(self):
+    values, others = ({"softmax/bias": np.full(softmax.CLASSES, value, np.float32)} for value in (1, 2))
+    run = softmax.declare(None)
+    with lockstep.Chief(run) as chief:
+      with lockstep.Worker(softmax.VARIABLES, run, examples=softmax.EXAMPLES, master=chief.master, initial=values,
+                           data_digest=lockstep.data_digest(*softmax.data())) as worker:
+        self.assertTrue(next(worker).canary)
+        self.assertEqual(worker.initial_digest, _initial.digest_of(values))
+      with self.assertLogs("lockstep", "INFO") as log:
+        softmax.train(run, master=chief.master, initial=others)
+    expected = (f"the run began with the initial values {_initial.digest_of(values)[:16]}, which count, not with this "
+                f"program's, {_initial.digest_of(others)[:16]}")
+    self.assertTrue(any(expected in line for line in log.output), log.output)
+
   def test_reads_of_a_running_chief(self):
     reads = []
 

@@ -492,6 +492,22 @@ class OwnChiefTest(unittest.TestCase):
       self.assertIsNone(next(slots, None))
       self.assertTrue(torch.equal(late.weight, before))
 
+  def test_remote_chief_takes_values_of_model(self):
+    with Cluster("mlp") as cluster:
+      cluster.start("alone", self.start_elsewhere)
+      cluster.expect_end("alone")
+
+  def start_elsewhere(self):
+    model = nn.Linear(4, 4)
+    before, seen = model.weight.detach().clone(), []
+    run = lockstep.Run(None, steps=1, optimizer=lockstep.SGD(0.5), overrides=["cluster.linger_seconds=20"])
+    with lockstep.Chief(run) as chief, lockstep.torch.Worker(model, run, examples=1, master=chief.address) as worker:
+      for slot in worker:
+        seen.append(model.weight.detach().clone())
+        model(torch.eye(4)).sum().backward()
+        slot.done(0.0)
+    self.assertEqual([torch.equal(weight, before) for weight in seen], [False, True], "the canary's are random")
+
   def test_chief_may_have_more_steps(self):
     with Cluster("mlp") as cluster:
       cluster.start("alone", self.train_longer, cluster)
