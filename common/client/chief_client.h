@@ -92,10 +92,16 @@ class ChiefClient {
  public:
   virtual ~ChiefClient() = default;
 
+  // Called by a client again and again while a heartbeat has no reply, with the time since it was sent. An error ends
+  // the heartbeat.
+  using OnSilence = std::function<absl::Status(const v1::HeartbeatRequest& heartbeat, absl::Duration silence)>;
+
   virtual absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() = 0;
   virtual absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request) = 0;
   virtual absl::StatusOr<v1::SetInitialValuesReply> SetInitialValues(const v1::SetInitialValuesRequest& request) = 0;
   virtual absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request) = 0;
+  // Additional errors: one that satisfies IsChiefReplaced (common/cluster/replaced_chief.h) if the chief is silent and
+  // another one leads the run; the caller then ends the session's stream.
   virtual absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) = 0;
   virtual absl::StatusOr<v1::RunStatus> GetStatus() = 0;
   virtual absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest& request) = 0;

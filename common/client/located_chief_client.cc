@@ -1,12 +1,14 @@
 #include "lockstep/common/client/located_chief_client.h"
 
+#include <algorithm>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/address_file.h"
+#include "lockstep/common/cluster/end_of_run.h"
+#include "lockstep/common/cluster/replaced_chief.h"
 
 namespace lockstep {
 namespace {
@@ -22,6 +24,12 @@ bool IsNoAnswer(const absl::Status& status) {
 LocatedChiefClient::LocatedChiefClient(FileSystem* fs, MasterAddress address, Factory factory)
     : fs_(fs), address_(std::move(address)), factory_(std::move(factory)) {}
 
+std::unique_ptr<ChiefClient> LocatedChiefClient::NewClient(const std::string& target) {
+  return factory_(target, [this](const v1::HeartbeatRequest& heartbeat, absl::Duration silence) {
+    return OnSilence(heartbeat, silence);
+  });
+}
+
 absl::StatusOr<std::shared_ptr<ChiefClient>> LocatedChiefClient::ClientOf(const std::string& target) {
   const auto stopped = [] { return absl::CancelledError("the client was stopped"); };
   {
@@ -30,39 +38,56 @@ absl::StatusOr<std::shared_ptr<ChiefClient>> LocatedChiefClient::ClientOf(const 
     const auto it = clients_.find(target);
     if (it != clients_.end()) return it->second;
   }
-  std::shared_ptr<ChiefClient> made = factory_(target);
+  std::shared_ptr<ChiefClient> made = NewClient(target);
   MutexLock lock(&mutex_);
   if (stopped_) return stopped();
   return clients_.try_emplace(target, std::move(made)).first->second;  // another thread may have been faster
 }
 
 absl::StatusOr<std::shared_ptr<ChiefClient>> LocatedChiefClient::Found() {
-  MutexLock lock(&mutex_);
-  if (found_ == nullptr) return absl::UnavailableError("no chief was found yet");
-  return found_;
+  {
+    MutexLock lock(&mutex_);
+    if (found_.client != nullptr) return found_.client;
+  }
+  if (address_.targets.size() == 1) return ClientOf(address_.targets[0]);
+  return absl::UnavailableError("no chief was found yet");
 }
 
-absl::StatusOr<std::shared_ptr<ChiefClient>> LocatedChiefClient::Search(const Call& call) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> targets, FindTargets(fs_, address_));
+absl::StatusOr<std::vector<std::string>> LocatedChiefClient::SearchOrder() {
+  ASSIGN_OR_RETURN(std::vector<std::string> targets, FindTargets(fs_, address_));
+  std::string successor;
+  {
+    MutexLock lock(&mutex_);
+    successor = successor_;
+  }
+  std::stable_partition(targets.begin(), targets.end(),
+                        [&successor](const std::string& target) { return target == successor; });
+  return targets;
+}
+
+absl::StatusOr<LocatedChiefClient::Place> LocatedChiefClient::Search(const Call& call) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> targets, SearchOrder());
   std::vector<std::string> failures;
   for (const std::string& target : targets) {
     ASSIGN_OR_RETURN(std::shared_ptr<ChiefClient> client, ClientOf(target));
     const absl::Status status = call(client.get());
-    if (status.ok()) return client;
-    if (!IsNoAnswer(status)) return status;
+    if (status.ok()) return Place{target, std::move(client)};
+    if (!IsNoAnswer(status) || targets.size() == 1) return status;
     failures.push_back(absl::StrCat(target, ": ", status.message()));
+    MutexLock lock(&mutex_);
+    if (target == successor_) successor_.clear();
   }
   return absl::UnavailableError(absl::StrJoin(failures, "; "));
 }
 
 absl::StatusOr<v1::GetRunSpecReply> LocatedChiefClient::GetRunSpec() {
   absl::StatusOr<v1::GetRunSpecReply> reply;
-  ASSIGN_OR_RETURN(std::shared_ptr<ChiefClient> found, Search([&reply](ChiefClient* client) {
+  ASSIGN_OR_RETURN(Place found, Search([&reply](ChiefClient* client) {
                      reply = client->GetRunSpec();
                      return reply.status();
                    }));
   MutexLock lock(&mutex_);
-  found_ = std::move(found);
+  std::swap(found_, found);  // the lock is released before an old client is destroyed
   return reply;
 }
 
@@ -83,18 +108,21 @@ absl::StatusOr<v1::ReadVariablesReply> LocatedChiefClient::ReadVariables(const v
   }
   if (chief != nullptr) return chief->ReadVariables(request);
   absl::StatusOr<v1::ReadVariablesReply> reply;
-  ASSIGN_OR_RETURN(chief, Search([&](ChiefClient* client) {
+  ASSIGN_OR_RETURN(Place place, Search([&](ChiefClient* client) {
                      reply = client->ReadVariables(request);
                      return reply.status();
                    }));
   MutexLock lock(&mutex_);
-  read_from_ = std::move(chief);
+  read_from_ = std::move(place.client);
   return reply;
 }
 
 absl::StatusOr<v1::OpenSessionReply> LocatedChiefClient::OpenSession(const v1::OpenSessionRequest& request) {
   ASSIGN_OR_RETURN(const std::shared_ptr<ChiefClient> chief, Found());
-  return chief->OpenSession(request);
+  ASSIGN_OR_RETURN(v1::OpenSessionReply reply, chief->OpenSession(request));
+  MutexLock lock(&mutex_);
+  lease_ = absl::Seconds(reply.lease_seconds());
+  return reply;
 }
 
 absl::StatusOr<v1::SetInitialValuesReply> LocatedChiefClient::SetInitialValues(
@@ -122,6 +150,36 @@ absl::StatusOr<v1::AddSummaryReply> LocatedChiefClient::AddSummary(const v1::Add
 absl::StatusOr<v1::HeartbeatReply> LocatedChiefClient::Heartbeat(const v1::HeartbeatRequest& request) {
   ASSIGN_OR_RETURN(const std::shared_ptr<ChiefClient> chief, Found());
   return chief->Heartbeat(request);
+}
+
+absl::Status LocatedChiefClient::OnSilence(const v1::HeartbeatRequest& heartbeat, absl::Duration silence) {
+  std::string silent;
+  {
+    MutexLock lock(&mutex_);
+    if (silence < lease_) return absl::OkStatus();
+    if (stopped_) return absl::CancelledError("the client was stopped");
+    silent = found_.target;
+  }
+  const absl::StatusOr<std::vector<std::string>> targets = FindTargets(fs_, address_);
+  if (IsEndOfRun(targets.status())) return ChiefReplaced(targets.status().message());
+  if (!targets.ok()) return absl::OkStatus();
+  for (const std::string& target : *targets) {
+    if (target != silent || targets->size() == 1) {
+      RETURN_IF_ERROR(LookForSuccessor(target, heartbeat.generation()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LocatedChiefClient::LookForSuccessor(const std::string& target, int64_t generation) {
+  std::shared_ptr<ChiefClient> client = NewClient(target);
+  const absl::StatusOr<v1::GetRunSpecReply> reply = client->GetRunSpec();
+  if (!reply.ok() || reply->generation() <= generation) return absl::OkStatus();
+  MutexLock lock(&mutex_);
+  clients_[target].swap(client);  // the lock is released before the old client is destroyed
+  successor_ = target;
+  return ChiefReplaced(absl::StrCat("the chief of generation ", generation, " is silent, and that of generation ",
+                                    reply->generation(), " answers at ", target));
 }
 
 absl::StatusOr<std::unique_ptr<StepChannel>> LocatedChiefClient::OpenStepChannel(const StepOptions& options,

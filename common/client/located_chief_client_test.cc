@@ -1,5 +1,8 @@
 #include "lockstep/common/client/located_chief_client.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -9,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/client/testing/fake_chief_client.h"
 #include "lockstep/common/cluster/address_file.h"
+#include "lockstep/common/cluster/replaced_chief.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 
 namespace lockstep {
@@ -22,14 +26,34 @@ class LocatedChiefClientTest : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(fs_.CreateDirectory("/run").ok()); }
   std::unique_ptr<LocatedChiefClient> New(const std::string& master) {
-    return std::make_unique<LocatedChiefClient>(&fs_, ParseMasterAddress(master).value(),
-                                                [this](const std::string& target) { return NewClient(target); });
+    return std::make_unique<LocatedChiefClient>(
+        &fs_, ParseMasterAddress(master).value(),
+        [this](const std::string& target, const ChiefClient::OnSilence& on_silence) {
+          on_silence_ = on_silence;
+          return NewClient(target);
+        });
+  }
+  // Joins the chief of generation 1, whose lease is 3 s.
+  void Join(LocatedChiefClient* client) {
+    ASSERT_TRUE(client->GetRunSpec().ok());
+    ASSERT_TRUE(client->OpenSession({}).ok());
+    calls_.clear();
+  }
+  // Returns the result of `silence` during a heartbeat to the chief of generation 1.
+  absl::Status Silence(absl::Duration silence) {
+    v1::HeartbeatRequest heartbeat;
+    heartbeat.set_generation(1);
+    return on_silence_(heartbeat, silence);
   }
   void Write(const std::string& contents) { ASSERT_TRUE(WriteFileAtomically(&fs_, "/run/chief", contents).ok()); }
 
   // The targets of the calls, in order.
   std::vector<std::string> calls_;
   std::map<std::string, absl::Status> answers_;
+  // The generations in replies to GetRunSpec; 1 if absent.
+  std::map<std::string, int64_t> generations_;
+  // Passed to the factory.
+  ChiefClient::OnSilence on_silence_;
   MemoryFileSystem fs_;
 
  private:
@@ -39,7 +63,9 @@ class LocatedChiefClientTest : public ::testing::Test {
     absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() override {
       test_->calls_.push_back("GetRunSpec " + target_);
       if (!test_->answers_[target_].ok()) return test_->answers_[target_];
-      return FakeChiefClient::GetRunSpec();
+      auto reply = FakeChiefClient::GetRunSpec();
+      if (reply.ok()) reply->set_generation(std::max<int64_t>(test_->generations_[target_], 1));
+      return reply;
     }
     absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request) override {
       test_->calls_.push_back("OpenSession " + target_);
@@ -69,10 +95,11 @@ class LocatedChiefClientTest : public ::testing::Test {
 
 TEST_F(LocatedChiefClientTest, NoLockIsHeldWhileAClientIsMade) {
   LocatedChiefClient* self = nullptr;
-  LocatedChiefClient client(&fs_, ParseMasterAddress("a:1").value(), [&self](const std::string&) {
-    self->CancelConnecting();  // as another thread may
-    return std::make_unique<FakeChiefClient>();
-  });
+  LocatedChiefClient client(&fs_, ParseMasterAddress("a:1").value(),
+                            [&self](const std::string&, const ChiefClient::OnSilence&) {
+                              self->CancelConnecting();  // as another thread may
+                              return std::make_unique<FakeChiefClient>();
+                            });
   self = &client;
   EXPECT_TRUE(absl::IsCancelled(client.GetRunSpec().status()));
 }
@@ -160,6 +187,77 @@ TEST_F(LocatedChiefClientTest, StatusComesFromTheFirstToAnswer) {
   EXPECT_TRUE(client->GetStatus().ok());
   answers_["b:2"] = absl::UnavailableError("gone");
   EXPECT_THAT(std::string(client->GetStatus().status().message()), HasSubstr("b:2: gone"));
+}
+
+TEST_F(LocatedChiefClientTest, LooksForASuccessorAfterALease) {
+  answers_["b:2"] = absl::UnavailableError("connection refused");
+  const auto client = New("a:1,b:2");
+  Join(client.get());
+  EXPECT_TRUE(Silence(absl::Seconds(2.9)).ok());
+  EXPECT_THAT(calls_, ElementsAre());
+  EXPECT_TRUE(Silence(absl::Seconds(3)).ok());
+  EXPECT_THAT(calls_, ElementsAre("new b:2", "GetRunSpec b:2")) << "it does not ask the silent chief";
+  answers_["b:2"] = absl::OkStatus();
+  EXPECT_TRUE(Silence(absl::Seconds(4)).ok()) << "generation 1 is the chief's own";
+  generations_["b:2"] = 2;
+  const absl::Status replaced = Silence(absl::Seconds(5));
+  EXPECT_TRUE(IsChiefReplaced(replaced));
+  EXPECT_EQ(replaced.message(), "the chief of generation 1 is silent, and that of generation 2 answers at b:2");
+}
+
+TEST_F(LocatedChiefClientTest, TheNextSearchBeginsWithTheSuccessor) {
+  const auto client = New("a:1,b:2");
+  Join(client.get());
+  generations_["b:2"] = 2;
+  EXPECT_TRUE(IsChiefReplaced(Silence(absl::Seconds(3))));
+  calls_.clear();
+  ASSERT_TRUE(client->GetRunSpec().ok());
+  EXPECT_THAT(calls_, ElementsAre("GetRunSpec b:2")) << "over the same connection";
+  answers_["b:2"] = absl::UnavailableError("gone");
+  ASSERT_TRUE(client->GetRunSpec().ok());
+  calls_.clear();
+  ASSERT_TRUE(client->GetRunSpec().ok());
+  EXPECT_THAT(calls_, ElementsAre("GetRunSpec a:1")) << "the successor is gone";
+}
+
+// The standby takes over the chief's address, as behind a service of Kubernetes.
+TEST_F(LocatedChiefClientTest, ASharedAddressGetsANewConnection) {
+  const auto client = New("a:1");
+  Join(client.get());
+  EXPECT_TRUE(Silence(absl::Seconds(3)).ok());
+  EXPECT_THAT(calls_, ElementsAre("new a:1", "GetRunSpec a:1"));
+  generations_["a:1"] = 2;
+  EXPECT_TRUE(IsChiefReplaced(Silence(absl::Seconds(4))));
+  calls_.clear();
+  ASSERT_TRUE(client->GetRunSpec().ok());
+  EXPECT_THAT(calls_, ElementsAre("GetRunSpec a:1"));
+}
+
+TEST_F(LocatedChiefClientTest, FindsTheSuccessorInTheFile) {
+  Write(AddressLine("grpc://a:1"));
+  const auto client = New("file:/run/chief");
+  Join(client.get());
+  generations_["b:2"] = 2;
+  Write(AddressLine("grpc://b:2"));
+  EXPECT_TRUE(IsChiefReplaced(Silence(absl::Seconds(3))));
+  Write(EndLine(absl::OkStatus()));
+  EXPECT_TRUE(IsChiefReplaced(Silence(absl::Seconds(4)))) << "the successor has finished the run";
+}
+
+TEST_F(LocatedChiefClientTest, AStoppedClientWaitsOneLease) {
+  const auto client = New("a:1,b:2");
+  Join(client.get());
+  client->CancelConnecting();
+  EXPECT_TRUE(Silence(absl::Seconds(2)).ok());
+  EXPECT_TRUE(absl::IsCancelled(Silence(absl::Seconds(3))));
+  EXPECT_THAT(calls_, ElementsAre());
+}
+
+TEST_F(LocatedChiefClientTest, OneTargetNeedsNoSearch) {
+  answers_["a:1"] = absl::UnavailableError("connection refused");
+  const auto client = New("a:1");
+  EXPECT_EQ(client->GetRunSpec().status(), answers_["a:1"]);
+  EXPECT_TRUE(client->OpenSession({}).ok());
 }
 
 TEST_F(LocatedChiefClientTest, AStopEndsTheSearch) {

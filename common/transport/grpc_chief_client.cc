@@ -1,11 +1,14 @@
 #include "lockstep/common/transport/grpc_chief_client.h"
 
 #include <chrono>
+#include <functional>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "grpcpp/client_context.h"
+#include "grpcpp/completion_queue.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/process/process.h"
@@ -92,10 +95,22 @@ class GrpcChiefClient : public ChiefClient {
     return InSession(Connect<v1::GetCanaryValuesReply>(*connection_.link(), &v1::ChiefService::Stub::GetCanaryValues,
                                                        request, &context, options_.call_timeout));
   }
+  // Uses a queue of its own, so that it can look at the clock before the reply.
   absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) override {
+    const std::shared_ptr<const ChiefConnection::Link> link = connection_.link();
+    const absl::Time began = absl::Now();
     grpc::ClientContext context;
-    return InSession(Call<v1::HeartbeatReply>(*connection_.link(), &v1::ChiefService::Stub::Heartbeat, request,
-                                              &context, options_.call_timeout));
+    context.set_deadline(absl::ToChronoTime(began + options_.call_timeout));
+    grpc::CompletionQueue queue;
+    const auto call = link->stub->AsyncHeartbeat(&context, request, &queue);
+    v1::HeartbeatReply reply;
+    grpc::Status status;
+    call->Finish(&reply, &status, nullptr);
+    const absl::Status silence = AwaitReply(&queue, &context, [&] {
+      return options_.on_silence ? options_.on_silence(request, absl::Now() - began) : absl::OkStatus();
+    });
+    RETURN_IF_ERROR(silence);
+    return InSession(Result(status, std::move(reply)));
   }
   absl::StatusOr<v1::RunStatus> GetStatus() override {
     const ChiefConnection::Attempt attempt = connection_.Begin();
@@ -162,13 +177,38 @@ class GrpcChiefClient : public ChiefClient {
                              grpc::ClientContext* context, absl::Duration timeout) {
     context->set_deadline(std::chrono::system_clock::now() + absl::ToChronoMicroseconds(timeout));
     Reply reply;
-    const absl::Status status = CallStatus((link.stub.get()->*method)(context, request, &reply));
+    const grpc::Status status = (link.stub.get()->*method)(context, request, &reply);
+    return Result(status, std::move(reply));
+  }
+
+  // Returns the result of a unary call that has ended.
+  template <typename Reply>
+  absl::StatusOr<Reply> Result(const grpc::Status& ended, Reply reply) {
+    const absl::Status status = CallStatus(ended);
     // A server cancels its calls when it shuts down.
     if (absl::IsCancelled(status) && !connecting_.cancelled()) {
       return absl::UnavailableError("the chief shut down during the call");
     }
     RETURN_IF_ERROR(status);
     return reply;
+  }
+
+  // Waits until the only call of `queue` has ended. Calls `on_silence` meanwhile; an error ends the call, and is
+  // returned.
+  absl::Status AwaitReply(grpc::CompletionQueue* queue, grpc::ClientContext* context,
+                          const std::function<absl::Status()>& on_silence) {
+    absl::Status silence;
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue->AsyncNext(&tag, &ok, absl::ToChronoTime(absl::Now() + options_.silence_period)) ==
+           grpc::CompletionQueue::TIMEOUT) {
+      if (silence.ok()) silence = on_silence();
+      if (!silence.ok()) context->TryCancel();
+    }
+    queue->Shutdown();
+    while (queue->Next(&tag, &ok)) {
+    }
+    return silence;
   }
 
   // Makes a call that CancelConnecting ends.

@@ -17,6 +17,9 @@ struct GrpcClientOptions {
   absl::Duration connect_timeout = absl::Seconds(2);
   // Time without progress after which Leave abandons the orderly end of a Step stream.
   absl::Duration leave_limit = absl::Seconds(10);
+  // Called once per silence_period while a heartbeat has no reply. May be null.
+  ChiefClient::OnSilence on_silence;
+  absl::Duration silence_period = absl::Seconds(1);
   Credentials credentials;
 };
 

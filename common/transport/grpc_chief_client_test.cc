@@ -41,11 +41,17 @@ using StepStream = grpc::ServerReaderWriter<v1::StepReply, v1::StepRequest>;
 class ScriptedChief : public v1::ChiefService::Service {
  public:
   std::function<grpc::Status(StepStream*)> step;
+  std::function<void()> heartbeat;
   grpc::Status unary;
   std::set<std::string> peers;  // that called GetRunSpec
 
  private:
   grpc::Status Step(grpc::ServerContext*, StepStream* stream) override { return step(stream); }
+  grpc::Status Heartbeat(grpc::ServerContext*, const v1::HeartbeatRequest*, v1::HeartbeatReply* reply) override {
+    if (heartbeat) heartbeat();
+    reply->set_global_step(7);
+    return unary;
+  }
   grpc::Status GetRunSpec(grpc::ServerContext* context, const v1::GetRunSpecRequest*,
                           v1::GetRunSpecReply* reply) override {
     peers.insert(context->peer());
@@ -659,6 +665,42 @@ TEST_F(GrpcChiefClientTest, LeaveTimesOutOnAHungChief) {
   EXPECT_TRUE(absl::IsCancelled(channel_->AwaitToken().status()));
   channel_->Leave();
   EXPECT_FALSE(channel_->AwaitToken().ok());
+}
+
+TEST_F(GrpcChiefClientTest, ASilentHeartbeatEndsAtAnError) {
+  std::promise<void> released;
+  chief_.heartbeat = [future = released.get_future().share()] { future.wait(); };
+  GrpcClientOptions options;
+  options.silence_period = absl::Milliseconds(1);
+  int calls = 0;
+  options.on_silence = [&calls](const v1::HeartbeatRequest& heartbeat, absl::Duration silence) {
+    EXPECT_EQ(heartbeat.generation(), 3);
+    EXPECT_GT(silence, absl::ZeroDuration());
+    return ++calls < 3 ? absl::OkStatus() : absl::AbortedError("replaced");
+  };
+  Connect(options);
+  v1::HeartbeatRequest heartbeat;
+  heartbeat.set_generation(3);
+  EXPECT_EQ(client_->Heartbeat(heartbeat).status(), absl::AbortedError("replaced"));
+  EXPECT_EQ(calls, 3);
+  released.set_value();
+}
+
+TEST_F(GrpcChiefClientTest, AHeartbeatReturnsTheReplyAfterSilence) {
+  std::promise<void> released;
+  chief_.heartbeat = [future = released.get_future().share()] { future.wait(); };
+  GrpcClientOptions options;
+  options.silence_period = absl::Milliseconds(1);
+  options.on_silence = [&released, calls = 0](const v1::HeartbeatRequest&, absl::Duration) mutable {
+    if (++calls == 2) released.set_value();
+    return absl::OkStatus();
+  };
+  Connect(options);
+  const auto reply = client_->Heartbeat({});
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  EXPECT_EQ(reply->global_step(), 7);
+  chief_.unary = grpc::Status(grpc::StatusCode::ABORTED, "the session is unknown");
+  EXPECT_EQ(client_->Heartbeat({}).status(), absl::AbortedError("the session is unknown"));
 }
 
 TEST_F(GrpcChiefClientTest, CancelEndsAWaitForAToken) {

@@ -11,9 +11,12 @@ absl::StatusOr<std::unique_ptr<ChiefClient>> GrpcConnector::Connect(const Master
     return absl::InvalidArgumentError(
         "the master is empty: that is a chief in the same process, and this one has none");
   }
-  if (address.file.empty() && address.targets.size() == 1) return NewGrpcChiefClient(address.targets[0], options_);
   return std::unique_ptr<ChiefClient>(new LocatedChiefClient(
-      fs_, address, [options = options_](const std::string& target) { return NewGrpcChiefClient(target, options); }));
+      fs_, address, [options = options_](const std::string& target, const ChiefClient::OnSilence& on_silence) {
+        GrpcClientOptions of_target = options;
+        of_target.on_silence = on_silence;
+        return NewGrpcChiefClient(target, of_target);
+      }));
 }
 
 }  // namespace lockstep

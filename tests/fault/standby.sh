@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tests a standby with real processes: it replaces a killed chief and a frozen one. When the frozen chief wakes, it ends
-# without changing a file. Under DETERMINISTIC, the weights are the same as in an undisturbed run. Under ASYNC, every
+# Tests a standby with real processes: it replaces a killed chief and a frozen one. The workers of the frozen chief join
+# the standby while it is frozen. When it wakes, it ends without changing a file. Under DETERMINISTIC, the weights are the same as in an undisturbed run. Under ASYNC, every
 # checkpoint contains each update once (asynchronous.sh describes how that is counted).
 # Usage: standby.sh CHIEF WORKER LOCKSTEP CONFIG COUNT_BATCHES   (the binaries and a run's configuration)
 set -uo pipefail
@@ -71,12 +71,25 @@ replace_killed() {
   finish "$1"
 }
 
+# Both workers have found the standby.
+have_left() {
+  local worker
+  for worker in 0 1; do
+    grep -q "the chief of generation 1 is silent, and that of generation 2 answers at unix:${WORK}/$1-second.sock" \
+      "${WORK}/$1-worker-${worker}.log" || return
+  done
+}
+
 # replace_frozen NAME CONFIG
 replace_frozen() {
-  local before
+  local before began
   begin "$@"
+  began="${EPOCHREALTIME/./}"
   pause "${chief}"
-  await_said "listening on" "${WORK}/$1-second.log" "${standby}"
+  # A lease of 5 s, and a second each for the standby and a worker, with time to spare on a busy machine. A connection to
+  # a frozen chief breaks after 35 s.
+  await "$1: the workers leave the frozen chief" 20 have_left "$1"
+  echo "$1: the workers left after $(((${EPOCHREALTIME/./} - began) / 1000)) ms"
   expect_said "$1: the standby says why" "generation 1 in ${logdir} is silent for 5s; takes over" "${WORK}/$1-second.log"
   # No other process changes files while the first chief wakes.
   pause "${standby}"

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "lockstep/common/base/process/trace_recorder.h"
+#include "lockstep/common/cluster/replaced_chief.h"
 
 namespace lockstep {
 
@@ -102,11 +103,21 @@ void StepLoop::Close() {
 bool StepLoop::OnHeartbeat(const absl::StatusOr<v1::HeartbeatReply>& reply) {
   const bool over = reply.ok() && reply->finished();
   if (over && options_.observer != nullptr) options_.observer->OnRunOver();
-  MutexLock lock(&mutex_);
-  const bool ended = reply.ok() && reply->has_ended();
-  const Effects effects =
-      protocol_.OnHeartbeat(reply.status(), over, ended ? absl::make_optional(reply->ended()) : absl::nullopt);
-  if (effects.drop) wanted_ = false;
+  Effects effects;
+  std::shared_ptr<StepChannel> channel;
+  {
+    MutexLock lock(&mutex_);
+    if (IsChiefReplaced(reply.status())) {
+      effects = protocol_.OnReplaced(reply.status());
+    } else {
+      const bool ended = reply.ok() && reply->has_ended();
+      effects =
+          protocol_.OnHeartbeat(reply.status(), over, ended ? absl::make_optional(reply->ended()) : absl::nullopt);
+    }
+    if (effects.drop) wanted_ = false;
+    channel = channel_;
+  }
+  if (effects.cancel && channel != nullptr) channel->Cancel();
   return effects.progress;
 }
 

@@ -7,6 +7,7 @@
 
 #include "gtest/gtest.h"
 #include "lockstep/common/client/testing/fake_chief_client.h"
+#include "lockstep/common/cluster/replaced_chief.h"
 #include "lockstep/worker/session/testing/tiny_workload.h"
 
 namespace lockstep {
@@ -80,6 +81,19 @@ TEST_F(StepLoopTest, AHeartbeatOfARestartedChiefDropsTheBlock) {
   EXPECT_TRUE(absl::IsCancelled(end.status));
   EXPECT_FALSE(end.final);
   EXPECT_EQ(client_.calls().reports, 0);
+}
+
+TEST_F(StepLoopTest, ASessionWithAReplacedChiefEnds) {
+  client_.streams = {{}};
+  std::thread heart([this] {
+    client_.AwaitTokenCalls(1);
+    EXPECT_FALSE(loop_.OnHeartbeat(ChiefReplaced("generation 2 answers")));
+  });
+  const SessionEnd end = Run();
+  heart.join();
+  EXPECT_EQ(end.status, ChiefReplaced("generation 2 answers"));
+  EXPECT_FALSE(end.final);
+  EXPECT_EQ(client_.calls().cancels, 1);
 }
 
 TEST_F(StepLoopTest, StopsAndHeartbeatsMayComeAtAnyMoment) {

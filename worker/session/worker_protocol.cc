@@ -32,6 +32,7 @@ Effects WorkerProtocol::OnOpen() {
   CHECK(phase_ == Phase::kClosed) << "a session is open";
   finished_ = false;
   ended_.reset();
+  replaced_.reset();
   return OnReopen();
 }
 
@@ -63,7 +64,7 @@ Effects WorkerProtocol::OnError(absl::Status status) {
   CHECK(phase_ == Phase::kAwaiting) << "an error of a wait that was not begun";
   if (ended_) return EndOfRun(*ended_, /*leave=*/stopping());
   const bool taken = computed_ && absl::IsAborted(status);
-  Effects effects = End(std::move(status), false, /*leave=*/stopping());
+  Effects effects = End(replaced_.value_or(std::move(status)), false, /*leave=*/stopping());
   effects.progress = taken;
   return effects;
 }
@@ -83,6 +84,7 @@ Effects WorkerProtocol::OnBlock(absl::Status status, bool own) {
   if (dropped && stopping()) return End(std::move(status), false, /*leave=*/true);
   if (dropped && finished_) return Await();
   if (ended_ && !own) return EndOfRun(*ended_, /*leave=*/false);
+  if (replaced_ && !own) return End(*replaced_, false, /*leave=*/false);
   return End(std::move(status), own, /*leave=*/false);
 }
 
@@ -93,6 +95,14 @@ Effects WorkerProtocol::OnHeartbeat(const absl::Status& status, bool finished,
   finished_ = finished_ || (status.ok() && finished);
   if (status.ok() && ended) ended_ = ended;
   effects.drop = finished_ || absl::IsAborted(status);
+  return effects;
+}
+
+Effects WorkerProtocol::OnReplaced(absl::Status status) {
+  replaced_ = std::move(status);
+  Effects effects;
+  effects.drop = true;
+  effects.cancel = true;
   return effects;
 }
 

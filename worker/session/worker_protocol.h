@@ -40,6 +40,7 @@ struct SessionEnd {
 //   any         OnHeartbeat(OK)                        same        progress, unless kComputing
 //   any         OnHeartbeat(finished, or Aborted)      same        drop what is being computed
 //   any         OnHeartbeat(ended)                     same        the run has ended, whatever becomes of the stream
+//   any         OnReplaced                             same        drop; cancel the stream, which ends with this error
 //   any         OnStop                                 same        drop; the first cancels the wait for a token, others
 //   the stream
 class WorkerProtocol {
@@ -77,6 +78,8 @@ class WorkerProtocol {
   // Handles the answer to a heartbeat. `ended` is HeartbeatReply.ended.
   Effects OnHeartbeat(const absl::Status& status, bool finished,
                       const absl::optional<std::string>& ended = absl::nullopt);
+  // Handles a heartbeat which shows that another chief has replaced the session's (IsChiefReplaced).
+  Effects OnReplaced(absl::Status status);
   Effects OnStop();
 
   Phase phase() const { return phase_; }
@@ -93,6 +96,8 @@ class WorkerProtocol {
   bool finished_ = false;
   // The outcome of the run, if a heartbeat reported that it has ended permanently.
   absl::optional<std::string> ended_;
+  // The error of the session, if its chief has been replaced.
+  absl::optional<absl::Status> replaced_;
   // True if a block was computed since the last token.
   bool computed_ = false;
 };

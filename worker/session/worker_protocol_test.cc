@@ -33,13 +33,14 @@ std::string TextOf(const absl::Status& status) {
 }
 
 // Events: open, reopen, token, given back, finished[: MESSAGE], error CODE, block [own] CODE, heartbeat [finished]
-// [ended[: MESSAGE]] CODE, stop, and "illegal EVENT" for one that must end the program.
+// [ended[: MESSAGE]] CODE, replaced, stop, and "illegal EVENT" for one that must end the program.
 Effects Act(absl::string_view event, WorkerProtocol* protocol) {
   if (event == "open") return protocol->OnOpen();
   if (event == "reopen") return protocol->OnReopen();
   if (event == "given back") return protocol->OnGivenBack();
   if (event == "token") return protocol->OnToken();
   if (event == "stop") return protocol->OnStop();
+  if (event == "replaced") return protocol->OnReplaced(absl::AbortedError("replaced"));
   if (absl::ConsumePrefix(&event, "finished")) {
     absl::ConsumePrefix(&event, ": ");
     return protocol->OnFinished(std::string(event));

@@ -1,7 +1,12 @@
 #include "lockstep/tests/simulation/roles/chief_client.h"
 
+#include <algorithm>
+#include <functional>
+#include <string>
 #include <utility>
 
+#include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "google/protobuf/message.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/client/located_chief_client.h"
@@ -17,10 +22,12 @@ namespace {
 // As in GrpcClientOptions.
 constexpr absl::Duration kCallTimeout = absl::Seconds(60);
 constexpr absl::Duration kConnectTimeout = absl::Seconds(1);
+constexpr Instant kSilencePeriod = 1000000000;
 
 class SimulatedChiefClient : public ChiefClient {
  public:
-  SimulatedChiefClient(Process* client, std::string address) : client_(client), address_(std::move(address)) {}
+  SimulatedChiefClient(Process* client, std::string address, OnSilence on_silence)
+      : client_(client), address_(std::move(address)), on_silence_(std::move(on_silence)) {}
 
   absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() override {
     const auto reply = CallOnce<v1::GetRunSpecReply>("GetRunSpec", v1::GetRunSpecRequest(), kConnectTimeout, &stopped_,
@@ -39,7 +46,10 @@ class SimulatedChiefClient : public ChiefClient {
   }
   absl::StatusOr<v1::HeartbeatReply> Heartbeat(const v1::HeartbeatRequest& request) override {
     if (World()->now() < client_->slow_until) return absl::UnavailableError("a heartbeat was lost");
-    return CallOnce<v1::HeartbeatReply>("Heartbeat", request, kCallTimeout, &never_, /*patient=*/false);
+    const Instant began = World()->now();
+    return CallOnce<v1::HeartbeatReply>("Heartbeat", request, kCallTimeout, &never_, /*patient=*/false, [&] {
+      return on_silence_(request, absl::Nanoseconds(World()->now() - began));
+    });
   }
   absl::StatusOr<v1::RunStatus> GetStatus() override {
     return CallOnce<v1::RunStatus>("GetStatus", v1::GetStatusRequest(), kCallTimeout, &never_, /*patient=*/false);
@@ -83,16 +93,21 @@ class SimulatedChiefClient : public ChiefClient {
 
   template <typename Reply>
   absl::StatusOr<Reply> CallOnce(const std::string& method, const google::protobuf::Message& request,
-                                 absl::Duration timeout, const bool* cancelled, bool patient) {
+                                 absl::Duration timeout, const bool* cancelled, bool patient,
+                                 const std::function<absl::Status()>& on_silence = nullptr) {
     if (*cancelled) return absl::CancelledError("the client was stopped");
     World()->OnPoint(Point::kCall);
     const Instant deadline = World()->now() + absl::ToInt64Nanoseconds(timeout);
     ASSIGN_OR_RETURN(const auto connection, Connected(patient, deadline, cancelled));
     const std::shared_ptr<Call> call = World()->network()->StartCall(connection, method);
     call->SendRequest(request.SerializeAsString());
+    Instant next = on_silence ? World()->now() + kSilencePeriod : deadline;
     while (!call->status && !*cancelled && !client_->ghost()) {
-      if (!World()->scheduler()->WaitFor(call.get(), deadline)) continue;
-      call->Cancel(absl::DeadlineExceededError("Deadline Exceeded"));
+      if (!World()->scheduler()->WaitFor(call.get(), std::min(next, deadline))) continue;
+      absl::Status silence = absl::DeadlineExceededError("Deadline Exceeded");
+      if (World()->now() < deadline) silence = on_silence();
+      next = World()->now() + kSilencePeriod;
+      if (!silence.ok() && !call->status) call->Cancel(silence);
     }
     if (!call->status) call->Cancel(absl::CancelledError("CANCELLED"));
     RETURN_IF_ERROR(*call->status);
@@ -106,6 +121,7 @@ class SimulatedChiefClient : public ChiefClient {
 
   Process* const client_;
   const std::string address_;
+  const OnSilence on_silence_;
   bool stopped_ = false;
   const bool never_ = false;
   std::shared_ptr<Connection> connection_;
@@ -113,15 +129,11 @@ class SimulatedChiefClient : public ChiefClient {
 
 }  // namespace
 
-std::unique_ptr<ChiefClient> NewSimulatedChiefClient(Process* client, const std::string& address) {
-  return std::make_unique<SimulatedChiefClient>(client, address);
-}
-
 absl::StatusOr<std::unique_ptr<ChiefClient>> SimulatedConnector::Connect(const MasterAddress& address) {
-  if (address.file.empty() && address.targets.size() == 1) return NewSimulatedChiefClient(client_, address.targets[0]);
   return std::unique_ptr<ChiefClient>(new LocatedChiefClient(
-      client_->fs(), address,
-      [client = client_](const std::string& target) { return NewSimulatedChiefClient(client, target); }));
+      client_->fs(), address, [client = client_](const std::string& target, const ChiefClient::OnSilence& on_silence) {
+        return std::make_unique<SimulatedChiefClient>(client, target, on_silence);
+      }));
 }
 
 }  // namespace simulation

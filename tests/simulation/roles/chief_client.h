@@ -2,7 +2,6 @@
 #define LOCKSTEP_TESTS_SIMULATION_ROLES_CHIEF_CLIENT_H_
 
 #include <memory>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "lockstep/common/client/chief_client.h"
@@ -12,13 +11,11 @@
 namespace lockstep {
 namespace simulation {
 
-// Returns a client of the chief at `address`, "host:port", over the simulated network. It has the same deadlines,
-// errors and bytes as NewGrpcChiefClient over a real network. `client` must outlive it.
-std::unique_ptr<ChiefClient> NewSimulatedChiefClient(Process* client, const std::string& address);
-
-// Connects a simulated program to its chief. Replaces GrpcConnector.
+// Connects a simulated program to its chief over the simulated network. Replaces GrpcConnector: its clients have the
+// same deadlines, errors and bytes.
 class SimulatedConnector : public Connector {
  public:
+  // `client` must outlive this object and its clients.
   explicit SimulatedConnector(Process* client) : client_(client) {}
 
   absl::StatusOr<std::unique_ptr<ChiefClient>> Connect(const MasterAddress& address) override;
