@@ -115,12 +115,39 @@ void WriteSteps(const v1::WatchRunReply& last, MetricsWriter* out) {
   if (counters.step_bucket_size() > 0) {
     out->Histogram(counters.step_bounds(), counters.step_bucket(), counters.step_seconds_sum());
   }
+  out->Counter("backup_tokens_total", "Tokens for a slot that another worker computes, too.",
+               static_cast<double>(counters.backup_tokens()));
   out->Counter("lease_expirations_total", "Tokens whose worker was silent for too long.",
                static_cast<double>(counters.lease_expirations()));
   out->Counter("sessions_opened_total", "Sessions that workers opened.",
                static_cast<double>(counters.sessions_opened()));
   out->Counter("sessions_refused_total", "Workers that were refused.",
                static_cast<double>(counters.sessions_refused()));
+  out->Family("wire_bytes_total", "counter", "Bytes of all workers' streams, as the chief sees them.");
+  out->Sample(static_cast<double>(counters.bytes_received()), {{"direction", "received"}});
+  out->Sample(static_cast<double>(counters.bytes_sent()), {{"direction", "sent"}});
+}
+
+// The bounds of memory, and the admission of contributions that keeps them.
+void WriteMemory(const v1::RunCounters& counters, MetricsWriter* out) {
+  if (counters.memory_needed_bytes() > 0) {
+    out->Family("memory_bytes", "gauge", "The chief's most memory for this model, and the memory of its machine.");
+    out->Sample(static_cast<double>(counters.memory_needed_bytes()), {{"kind", "needed"}});
+    out->Sample(static_cast<double>(counters.memory_limit_bytes()), {{"kind", "limit"}});
+  }
+  out->Family("admission_limit", "gauge", "Partial sums or staged contributions that the chief holds at most.");
+  if (counters.max_partial_sums() > 0) {
+    out->Sample(static_cast<double>(counters.max_partial_sums()), {{"kind", "partial_sums"}});
+  }
+  if (counters.max_staged_contributions() > 0) {
+    out->Sample(static_cast<double>(counters.max_staged_contributions()), {{"kind", "staged_contributions"}});
+  }
+  out->Gauge("contributions_waiting", "Contributions that wait for memory.",
+             static_cast<double>(counters.contributions_waiting()));
+  out->Counter("contribution_waits_total", "Contributions that had to wait for memory.",
+               static_cast<double>(counters.contribution_waits()));
+  out->Counter("contributions_dropped_total", "Contributions that were dropped to make room for others.",
+               static_cast<double>(counters.contributions_dropped()));
 }
 
 // Sessions with the same name are one worker.
@@ -198,6 +225,8 @@ void WriteCheckpoints(const v1::WatchRunReply& last, MetricsWriter* out) {
   out->Sample(static_cast<double>(counters.checkpoints_saved()), {}, "_count");
   out->Counter("checkpoint_failures_total", "Checkpoints that could not be saved.",
                static_cast<double>(counters.checkpoint_failures()));
+  out->Counter("checkpoints_damaged_total", "Checkpoints that this chief has skipped because they are damaged.",
+               static_cast<double>(counters.checkpoints_damaged()));
   if (!last.status().has_audit()) return;
   out->Counter("audit_compared_total", "Results that were compared with a second worker's.",
                static_cast<double>(last.status().audit().compared()));
@@ -208,6 +237,14 @@ void WriteCheckpoints(const v1::WatchRunReply& last, MetricsWriter* out) {
 void WriteProcess(const v1::WatchRunReply& last, MetricsWriter* out) {
   const v1::RunCounters& counters = last.counters();
   out->Gauge("watchers", "Watchers of the chief.", static_cast<double>(counters.watchers()));
+  out->Counter("rpc_evictions_total", "Calls without a session that ended because there were too many.",
+               static_cast<double>(counters.evicted_calls()));
+  out->Counter("auth_denials_total", "Calls that were refused because of a certificate, a token or a role.",
+               static_cast<double>(counters.denied_calls()));
+  if (counters.certificate_expires_ms() > 0) {
+    out->Gauge("certificate_expiry_timestamp_seconds", "When the chief's certificate expires.",
+               static_cast<double>(counters.certificate_expires_ms()) / 1000);
+  }
   out->CommonFamily("process_cpu_seconds_total", "counter", "Processor time of the chief.");
   out->Sample(counters.cpu_seconds());
   out->CommonFamily("process_resident_memory_bytes", "gauge", "Resident memory of the chief.");
@@ -233,6 +270,7 @@ std::string MetricsText(const RunView::Facts& facts) {
   WriteRun(*facts.last, &out);
   WriteSteps(*facts.last, &out);
   WriteWorkers(*facts.last, &out);
+  WriteMemory(facts.last->counters(), &out);
   WriteCheckpoints(*facts.last, &out);
   WriteProcess(*facts.last, &out);
   return out.Take();

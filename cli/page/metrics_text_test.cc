@@ -27,7 +27,9 @@ RunView::Facts ExampleFacts() {
          worker { name: "worker-1" bucket: [0, 1] }
          counters {
            steps: 7 step_bounds: [0.1, 1] step_bucket: [3, 2, 2] step_seconds_sum: 4.5
-           contribution_bounds: 0.1 checkpoint_time_ms: 1500
+           contribution_bounds: 0.1 checkpoint_time_ms: 1500 bytes_received: 70 bytes_sent: 80
+           contribution_waits: 4 contributions_waiting: 1 max_partial_sums: 6 memory_needed_bytes: 100
+           memory_limit_bytes: 400 certificate_expires_ms: 2500
          })",
       &facts.last.emplace()));
   return facts;
@@ -54,6 +56,14 @@ TEST(MetricsTextTest, HasTheRunsNumbers) {
            "lockstep_contributions_total{worker=\"worker-\\\"0\\\"\",result=\"accepted\"} 5",
            "lockstep_worker_phase_seconds_total{worker=\"worker-\\\"0\\\"\",phase=\"compute\"} 1.5",
            "lockstep_checkpoint_timestamp_seconds 1.5",
+           "lockstep_wire_bytes_total{direction=\"received\"} 70",
+           "lockstep_wire_bytes_total{direction=\"sent\"} 80",
+           "lockstep_memory_bytes{kind=\"needed\"} 100",
+           "lockstep_memory_bytes{kind=\"limit\"} 400",
+           "lockstep_admission_limit{kind=\"partial_sums\"} 6",
+           "lockstep_contributions_waiting 1",
+           "lockstep_contribution_waits_total 4",
+           "lockstep_certificate_expiry_timestamp_seconds 2.5",
        }) {
     EXPECT_TRUE(absl::StrContains(text, line + "\n")) << line << " is not in\n" << text;
   }

@@ -163,7 +163,7 @@ void Chief::FillWatch(v1::WatchRunReply* reply) const {
   run_.journal.FillCounters(reply);
   v1::RunCounters& counters = *reply->mutable_counters();
   const Training* const training = run_.FindTraining();
-  if (training != nullptr) training->sync()->FillTimes(reply);
+  if (training != nullptr) training->FillWatch(reply);
   counters.set_examples(counters.steps() * reply->status().examples_per_step());
   const ProcessUsage usage = ReadProcessUsage();
   counters.set_cpu_seconds(absl::ToDoubleSeconds(usage.processor_time));

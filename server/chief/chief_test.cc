@@ -228,6 +228,11 @@ TEST_F(ChiefTest, ADamagedNewestCheckpointIsPassedOver) {
   ASSERT_TRUE(Restart().ok());
   EXPECT_EQ(chief_->GetStatus().global_step(), 2);
   EXPECT_EQ(chief_->GetStatus().checkpoint(), "logdir/model.ckpt-2");
+  v1::WatchRunReply watched;
+  chief_->FillWatch(&watched);
+  EXPECT_EQ(watched.counters().checkpoints_damaged(), 1);
+  EXPECT_GT(watched.counters().memory_needed_bytes(), 0);
+  EXPECT_GT(watched.counters().memory_limit_bytes(), watched.counters().memory_needed_bytes());
 }
 
 // SM-20

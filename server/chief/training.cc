@@ -125,6 +125,8 @@ absl::StatusOr<std::unique_ptr<Training>> Training::Create(Options options, Rest
 
 Training::Training(Options options, RestoredVariables restored, std::unique_ptr<EventQueue> events)
     : options_(std::move(options)),
+      memory_needed_(restored.memory_needed),
+      memory_limit_(restored.memory_limit),
       schedule_(ScheduleOptions(options_), options_.chief->clock->Now()),
       log_(options_.chief->followed || restored.session_state.assignments() > 0
                ? std::make_unique<CommitLog>(options_.chief->clock)
@@ -304,6 +306,12 @@ void Training::FillStatus(v1::RunStatus* status) const {
     shown->set_name(metric.name);
     shown->set_value(metric.mean);
   }
+}
+
+void Training::FillWatch(v1::WatchRunReply* reply) const {
+  sync_->FillTimes(reply);
+  reply->mutable_counters()->set_memory_needed_bytes(static_cast<int64_t>(memory_needed_));
+  reply->mutable_counters()->set_memory_limit_bytes(static_cast<int64_t>(memory_limit_));
 }
 
 Training::~Training() {

@@ -27,6 +27,7 @@
 #include "lockstep/server/sync/run_events.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/v1/status.pb.h"
+#include "lockstep/v1/watch.pb.h"
 
 namespace lockstep {
 
@@ -67,6 +68,8 @@ class Training : private RunEvents {
   std::string checkpoint() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds the checkpoint and the metrics to the status that SyncReplicas::FillStatus fills in.
   void FillStatus(v1::RunStatus* status) const ABSL_LOCKS_EXCLUDED(mutex_);
+  // Fills in the bounds of memory, and what SyncReplicas::FillTimes fills in.
+  void FillWatch(v1::WatchRunReply* reply) const;
 
   // Begins a save if one is due by time. Never blocks on files.
   void SaveIfDue() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -134,6 +137,8 @@ class Training : private RunEvents {
   absl::Status SaveUntilDeadline() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
+  // RestoredVariables::memory_needed and memory_limit.
+  const uint64_t memory_needed_, memory_limit_;
   mutable Mutex mutex_;
   SaveSchedule schedule_ ABSL_GUARDED_BY(mutex_);
   // The last step that has metrics, and those metrics.

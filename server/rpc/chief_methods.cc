@@ -8,6 +8,7 @@
 #include "lockstep/common/step/report_parts.h"
 #include "lockstep/server/rpc/step/step_call.h"
 #include "lockstep/v1/chief.grpc.pb.h"
+#include "lockstep/v1/watch.pb.h"
 #include "proto/grpc/health.grpc.pb.h"
 
 namespace lockstep {
@@ -55,6 +56,7 @@ Watchers::Options WatcherOptions(Chief* chief, PeerAuthority* authority, Unauthe
   options.watch_peer = [authority](const CallPeer& peer, std::weak_ptr<RevocableCall> call) {
     authority->Watch(peer, std::move(call));
   };
+  options.fill_counters = [authority](v1::RunCounters* counters) { authority->FillCounters(counters); };
   return options;
 }
 

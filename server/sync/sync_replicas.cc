@@ -317,6 +317,8 @@ int64_t SyncReplicas::step() const {
 void SyncReplicas::FillTimes(v1::WatchRunReply* reply) const {
   MutexLock lock(&mutex_);
   times_.Fill(reply);
+  rates_.FillCounters(reply->mutable_counters());
+  machine_.FillCounters(reply->mutable_counters());
 }
 
 void SyncReplicas::FillTimeLine(WorkTimes::Cursor* cursor, v1::WatchRunReply* reply) const {

@@ -141,7 +141,7 @@ class SyncReplicas {
   int64_t step() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Fills in global_step, loss, steps_per_second, learning_rate, worker (by name) and the counters.
   void FillStatus(v1::RunStatus* status) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Calls WorkTimes::Fill.
+  // Calls WorkTimes::Fill, and fills in the counters of tokens, bytes and the admission of contributions.
   void FillTimes(v1::WatchRunReply* reply) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Calls WorkTimes::FillTimeLine.
   void FillTimeLine(WorkTimes::Cursor* cursor, v1::WatchRunReply* reply) const ABSL_LOCKS_EXCLUDED(mutex_);

@@ -443,6 +443,11 @@ TEST_F(SyncReplicasTest, ContributionsWaitForRoomAndTheSumsAreTheSame) {
     for (FrameWorker* other : workers) other->Resume();
   }
   EXPECT_EQ(waits, 1);
+  v1::WatchRunReply watched;
+  sync_->FillTimes(&watched);
+  EXPECT_EQ(watched.counters().contribution_waits(), 1);
+  EXPECT_EQ(watched.counters().contributions_waiting(), 0);
+  EXPECT_EQ(watched.counters().max_partial_sums(), max_partial_sums_);
   EXPECT_EQ(sync_->step(), 2);
   for (FrameWorker* worker : workers) {
     EXPECT_FALSE(worker->waits());

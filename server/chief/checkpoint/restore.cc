@@ -48,7 +48,10 @@ absl::Status CreateStore(const RestoreOptions& options, const v1::ModelSpec& mod
   const absl::Status reads = store->CheckMemory(use, limit);
   if (!reads.ok()) {
     restored->read_memory = absl::FailedPreconditionError(absl::StrCat("no memory for a read: ", reads.message()));
+    use.reads = false;
   }
+  restored->memory_needed = store->MemoryNeeded(use) + VariableStore::kProcessBytes;
+  restored->memory_limit = limit.bytes;
   restored->store = std::move(store);
   return absl::OkStatus();
 }
@@ -103,9 +106,11 @@ absl::Status Restore(const RestoreOptions& options, RestoredVariables* restored)
     stream_positions = ReadStreamPositions(reader);
     return absl::OkStatus();
   };
-  const auto report = [](const std::string& prefix, const absl::Status& why) {
-    LOG(WARNING) << "checkpoint " << prefix << " is " << (absl::IsFailedPrecondition(why) ? "" : "damaged and ")
+  const auto report = [restored](const std::string& prefix, const absl::Status& why) {
+    const bool damaged = !absl::IsFailedPrecondition(why);
+    LOG(WARNING) << "checkpoint " << prefix << " is " << (damaged ? "damaged and " : "")
                  << "skipped: " << why.message();
+    if (damaged) restored->damaged.emplace_back(prefix, why);
   };
   ASSIGN_OR_RETURN(
       const absl::optional<std::string> newest,

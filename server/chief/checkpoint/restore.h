@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -51,6 +52,10 @@ struct RestoredVariables {
   // FailedPrecondition, with both numbers, if the machine cannot hold an additional version for clients that read
   // variables.
   absl::Status read_memory;
+  // The memory that the chief needs at most, and the limit that it was compared with, in bytes.
+  uint64_t memory_needed = 0, memory_limit = 0;
+  // The newer checkpoints that were skipped because they are damaged, and why.
+  std::vector<std::pair<std::string, absl::Status>> damaged;
 };
 
 // Returns the variables of a run. First start, resume and recovery share this code path: it restores the newest

@@ -76,11 +76,15 @@ TEST_F(RestoreTest, KnowsWhetherAVersionToBeReadFits) {
   }
   ASSERT_TRUE(WriteFileAtomically(&fs_, "/proc/self/cgroup", "0::/\n").ok());
   ASSERT_TRUE(WriteFileAtomically(&fs_, "/sys/fs/cgroup/memory.max", absl::StrCat(needed, "\n")).ok());
-  EXPECT_TRUE(Restore()->read_memory.ok());
+  const RestoredVariables fits = Restore().value();
+  EXPECT_TRUE(fits.read_memory.ok());
+  EXPECT_EQ(fits.memory_needed, needed);
+  EXPECT_EQ(fits.memory_limit, needed);
   ASSERT_TRUE(WriteFileAtomically(&fs_, "/sys/fs/cgroup/memory.max", absl::StrCat(needed - 1, "\n")).ok());
   const auto limited = Restore();
   ASSERT_TRUE(limited.ok()) << limited.status();
   EXPECT_TRUE(absl::IsFailedPrecondition(limited->read_memory)) << limited->read_memory;
+  EXPECT_LT(limited->memory_needed, limited->memory_limit);
 }
 
 TEST_F(RestoreTest, BroughtValuesNeedMemoryOfTheirOwn) {
@@ -137,6 +141,8 @@ TEST_F(RestoreTest, OfADamagedCheckpointNothingIsLeft) {
     fs_.FlipBits("logs/model.ckpt-1.data-00000-of-00001", byte, 1);
     const RestoredVariables resumed = Restore().value();
     EXPECT_EQ(resumed.checkpoint, "logs/model.ckpt-0") << byte;
+    ASSERT_EQ(resumed.damaged.size(), 1u);
+    EXPECT_EQ(resumed.damaged[0].first, "logs/model.ckpt-1");
     EXPECT_EQ(resumed.store->step(), 0);
     EXPECT_EQ(Values(*resumed.store), values);
     const auto snapshot = resumed.store->TakeSnapshot();

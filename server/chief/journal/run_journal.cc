@@ -41,6 +41,8 @@ std::string SentenceOf(const RunEvent& event) {
       return absl::StrCat("the run continues at step ", event.step,
                           event.text.empty() ? "" : absl::StrCat(" from ", event.text),
                           event.count > 0 ? absl::StrCat("; ", event.count, " steps are computed again") : "");
+    case RunEvent::kDamaged:
+      return absl::StrCat(event.text, " is damaged and skipped: ", event.status.message());
     case RunEvent::kLeft:
       return absl::StrCat(event.worker, " left; workers still connected: ", event.count);
     case RunEvent::kFinished:
@@ -228,6 +230,13 @@ void RunJournal::Count(const RunEvent& event) {
       return;
     case RunEvent::kRefused:
       counters.set_sessions_refused(counters.sessions_refused() + 1);
+      return;
+    case RunEvent::kBlockDropped:
+    case RunEvent::kPlaceTaken:
+      counters.set_contributions_dropped(counters.contributions_dropped() + 1);
+      return;
+    case RunEvent::kDamaged:
+      counters.set_checkpoints_damaged(counters.checkpoints_damaged() + 1);
       return;
     case RunEvent::kSaveFailed:
       counters.set_checkpoint_failures(counters.checkpoint_failures() + 1);

@@ -131,6 +131,18 @@ TEST_F(RunJournalTest, ALossThatIsNotFiniteIsReadBack) {
   EXPECT_EQ(recorded->history.points().size(), 1u);
 }
 
+TEST_F(RunJournalTest, CountsDamagedCheckpoints) {
+  const auto journal = NewJournal();
+  journal->OnEvent({RunEvent::kDamaged, 0, "", "d/model.ckpt-9", absl::DataLossError("a checksum is wrong")});
+  journal->OnEvent({RunEvent::kPlaceTaken, 3, "worker-1", "batch 4"});
+  const v1::WatchRunReply all = All(*journal);
+  EXPECT_EQ(all.counters().checkpoints_damaged(), 1);
+  EXPECT_EQ(all.counters().contributions_dropped(), 1);
+  EXPECT_EQ(all.event(0).kind(), "checkpoint_damaged");
+  EXPECT_EQ(all.event(0).severity(), v1::EventRecord::WARNING);
+  EXPECT_EQ(all.event(0).text(), "d/model.ckpt-9 is damaged and skipped: a checksum is wrong");
+}
+
 TEST_F(RunJournalTest, EventsWithoutAMeaningForPeopleAreLeftOut) {
   const auto journal = NewJournal();
   journal->OnEvent({RunEvent::kRoom, 3});

@@ -46,7 +46,7 @@ absl::StatusOr<std::shared_ptr<const PeerAuthority::Trust>> PeerAuthority::ReadT
     ASSIGN_OR_RETURN(tokens, ReadTokens(options_.fs, options_.token_file));
   }
   const std::string run = own.identity() ? own.identity()->run : "";
-  return std::make_shared<const Trust>(Trust{std::move(authorities), run, std::move(tokens)});
+  return std::make_shared<const Trust>(Trust{std::move(authorities), run, own.not_after(), std::move(tokens)});
 }
 
 PeerAuthority::Verdict PeerAuthority::Judge(const Trust& trust, absl::string_view pem) const {
@@ -138,10 +138,16 @@ void PeerAuthority::CountRefusal(const absl::Status& why) {
     const absl::Time now = options_.clock->Now();
     if (now - logged_ < kLogPeriod) return;
     logged_ = now;
-    refusals = std::exchange(refusals_, 0);
+    refusals = refusals_ - std::exchange(logged_refusals_, refusals_);
   }
   LOG(WARNING) << "chief: refused a call: " << why.message()
                << (refusals > 1 ? absl::StrCat("; ", refusals, " refusals since the last such line") : "");
+}
+
+void PeerAuthority::FillCounters(v1::RunCounters* counters) const {
+  MutexLock lock(&mutex_);
+  counters->set_denied_calls(refusals_);
+  if (trust_ != nullptr) counters->set_certificate_expires_ms(absl::ToUnixMillis(trust_->not_after));
 }
 
 void PeerAuthority::Watch(const CallPeer& peer, std::weak_ptr<RevocableCall> call) {

@@ -1,6 +1,7 @@
 #ifndef LOCKSTEP_SERVER_RPC_ADMISSION_PEER_AUTHORITY_H_
 #define LOCKSTEP_SERVER_RPC_ADMISSION_PEER_AUTHORITY_H_
 
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -19,6 +20,7 @@
 #include "lockstep/common/security/tls_directory.h"
 #include "lockstep/server/rpc/call/call_peer.h"
 #include "lockstep/server/rpc/call/revocable_call.h"
+#include "lockstep/v1/watch.pb.h"
 
 namespace lockstep {
 
@@ -61,6 +63,8 @@ class PeerAuthority {
   void Watch(const CallPeer& peer, std::weak_ptr<RevocableCall> call) ABSL_LOCKS_EXCLUDED(mutex_);
   // Checks the files if `period` has passed, and ends the calls whose peers are no longer trusted.
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
+  // Fills in denied_calls and, with a directory, certificate_expires_ms.
+  void FillCounters(v1::RunCounters* counters) const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   // The contents of the files.
@@ -68,6 +72,8 @@ class PeerAuthority {
     TrustedAuthorities authorities;
     // The run that the chief's own certificate names; empty if it names none.
     std::string run;
+    // The end of the validity of the chief's own certificate.
+    absl::Time not_after;
     std::vector<std::string> tokens;
   };
   // The verdict on a certificate.
@@ -92,7 +98,7 @@ class PeerAuthority {
   void CountRefusal(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   // Null without a directory.
   std::shared_ptr<const Trust> trust_ ABSL_GUARDED_BY(mutex_);
   // Verdicts based on `trust_`, by certificate.
@@ -100,8 +106,9 @@ class PeerAuthority {
   // The lasting calls, by CallPeer::certificate.
   std::multimap<std::string, std::weak_ptr<RevocableCall>> watched_ ABSL_GUARDED_BY(mutex_);
   absl::Time looked_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
-  std::string files_ ABSL_GUARDED_BY(mutex_);  // the contents that `trust_` was read from
-  int64_t refusals_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::string files_ ABSL_GUARDED_BY(mutex_);     // the contents that `trust_` was read from
+  int64_t refusals_ ABSL_GUARDED_BY(mutex_) = 0;  // all
+  int64_t logged_refusals_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Time logged_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
 };
 

@@ -71,12 +71,19 @@ TEST_F(PeerAuthorityTest, CertificatesGiveRoles) {
   PeerAuthority::Evidence nothing;
   nothing.over_tls = true;
   EXPECT_TRUE(absl::IsUnauthenticated(authority_->Admit(nothing, kStep).status()));
+  v1::RunCounters counters;
+  authority_->FillCounters(&counters);
+  EXPECT_EQ(counters.denied_calls(), 2);
+  EXPECT_EQ(counters.certificate_expires_ms() / 1000, absl::ToUnixSeconds(validity_.end));
 }
 
 TEST_F(PeerAuthorityTest, WithoutDirectoryAllAreServed) {
   const auto open = PeerAuthority::Create({}).value();
   EXPECT_TRUE(open->trusts_all());
   EXPECT_EQ(open->Admit({}, kStep)->name, "");
+  v1::RunCounters counters;
+  open->FillCounters(&counters);
+  EXPECT_EQ(counters.certificate_expires_ms(), 0);
 }
 
 TEST_F(PeerAuthorityTest, RevocationEndsLastingCalls) {

@@ -35,6 +35,7 @@ void UnauthenticatedCalls::EvictExcess() {
       places_.erase(calls_.front().call.get());
       evicted.splice(evicted.end(), calls_, calls_.begin());
     }
+    num_evicted_ += static_cast<int64_t>(evicted.size());
   }
   for (const Entry& entry : evicted) entry.call->OnEvicted();
 }

@@ -2,6 +2,7 @@
 #define LOCKSTEP_SERVER_RPC_CALL_UNAUTHENTICATED_CALLS_H_
 
 #include <cstddef>
+#include <cstdint>
 #include <list>
 #include <memory>
 #include <unordered_map>
@@ -40,6 +41,11 @@ class UnauthenticatedCalls {
   void Leave(const EvictableCall* call) ABSL_LOCKS_EXCLUDED(mutex_);
   // Evicts calls that have become too old. Must be called regularly.
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex_) { EvictExcess(); }
+  // Returns the number of calls that were evicted.
+  int64_t num_evicted() const ABSL_LOCKS_EXCLUDED(mutex_) {
+    MutexLock lock(&mutex_);
+    return num_evicted_;
+  }
 
  private:
   struct Entry {
@@ -51,7 +57,8 @@ class UnauthenticatedCalls {
   void EvictExcess() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
+  int64_t num_evicted_ ABSL_GUARDED_BY(mutex_) = 0;
   // Calls in the order in which they entered.
   Entries calls_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<const EvictableCall*, Entries::iterator> places_ ABSL_GUARDED_BY(mutex_);

@@ -64,6 +64,7 @@ TEST_F(UnauthenticatedCallsTest, TheOldestOfTooManyGoWhenTheyStay) {
   clock_.Advance(absl::Seconds(10));
   Enter(5, 5);
   EXPECT_THAT(evicted_, ElementsAre(0, 1, 2)) << "one that comes makes the oldest go";
+  EXPECT_EQ(calls_->num_evicted(), 3);
 }
 
 TEST_F(UnauthenticatedCallsTest, EvictsTheFirstOfTooManyYoungOnes) {

@@ -64,6 +64,8 @@ void Watchers::Leave(const std::shared_ptr<WatchCall>& call) {
 std::string Watchers::CommonPart() {
   v1::WatchRunReply reply;
   options_.chief->FillWatch(&reply);
+  reply.mutable_counters()->set_evicted_calls(options_.unauthenticated_calls->num_evicted());
+  if (options_.fill_counters) options_.fill_counters(reply.mutable_counters());
   MutexLock lock(&mutex_);
   reply.mutable_counters()->set_watchers(static_cast<int64_t>(calls_.size()));
   return reply.SerializeAsString();

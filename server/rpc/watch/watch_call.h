@@ -22,6 +22,7 @@
 #include "lockstep/server/rpc/call/incoming_call.h"
 #include "lockstep/server/rpc/call/revocable_call.h"
 #include "lockstep/server/rpc/call/unauthenticated_calls.h"
+#include "lockstep/v1/watch.pb.h"
 
 namespace lockstep {
 
@@ -42,6 +43,8 @@ class Watchers {
     size_t most = 64;
     // Called with each call. Revokes the call when its peer is no longer trusted. May be empty.
     std::function<void(const CallPeer&, std::weak_ptr<RevocableCall>)> watch_peer;
+    // Fills in the counters of the server. May be empty.
+    std::function<void(v1::RunCounters*)> fill_counters;
   };
 
   explicit Watchers(const Options& options);

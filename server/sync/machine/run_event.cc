@@ -80,6 +80,7 @@ std::string ToString(const RunEvent& event) {
       return absl::StrCat("the run stops: ", event.status.message());
     case RunEvent::kStarted:
     case RunEvent::kRestored:
+    case RunEvent::kDamaged:
     case RunEvent::kLeft:
     case RunEvent::kRoom:
     case RunEvent::kFinished:
@@ -121,6 +122,8 @@ const char* NameOf(RunEvent::Kind kind) {
       return "chief_started";
     case RunEvent::kRestored:
       return "restored";
+    case RunEvent::kDamaged:
+      return "checkpoint_damaged";
     case RunEvent::kDeclared:
       return "model_declared";
     case RunEvent::kJoined:

@@ -16,6 +16,7 @@ struct RunEvent {
     // Events of the chief.
     kStarted,   // the chief, on `worker`, serves the run `text`
     kRestored,  // the run continues at `step` from the checkpoint `text`; `count` steps are recomputed
+    kDamaged,   // the checkpoint `text` is damaged and was skipped: `status`; the restore has logged it
     // Events of workers.
     kDeclared,      // `worker` declared the model, which has `count` variables
     kJoined,        // `worker` opened the session `text`

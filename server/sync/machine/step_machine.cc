@@ -59,6 +59,7 @@ void StepMachine::Assign(absl::Time now, StepEffects* effects) {
   for (const StepPolicy::Assignment& assignment : policy_->Assign(leases_, now)) {
     WorkerState& worker = workers_.at(assignment.session);
     leases_.Give(assignment.session, assignment.token, assignment.backup, now);
+    if (assignment.backup) ++backup_tokens_;
     worker.OnAssigned(assignment.token, now);
     Update(assignment.session, worker);
     effects->wake.push_back(assignment.session);
@@ -247,6 +248,7 @@ absl::StatusOr<StepMachine::FrameStart> StepMachine::OnFrame(uint64_t session, c
     if (start.waits) {
       worker.OnWait(now);
       policy_->OnSuspended(leases_.Suspend(session, now));
+      if (!resumed) ++contribution_waits_;
     }
     if (start.wanted && !stages_) ++progress_.summing;
   }
@@ -550,6 +552,14 @@ StepEffects StepMachine::Finish() {
     if (entry.second.awaits_token()) effects.wake.push_back(entry.first);
   }
   return effects;
+}
+
+void StepMachine::FillCounters(v1::RunCounters* counters) const {
+  counters->set_backup_tokens(backup_tokens_);
+  counters->set_contribution_waits(contribution_waits_);
+  counters->set_contributions_waiting(static_cast<int64_t>(admission_.num_waiting() + staging_.line().size()));
+  stages_ ? counters->set_max_staged_contributions(options_.max_staged)
+          : counters->set_max_partial_sums(options_.max_partial_sums);
 }
 
 void StepMachine::FillStatus(uint64_t session, absl::Time now, v1::WorkerStatus* status) const {

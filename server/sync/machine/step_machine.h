@@ -25,6 +25,7 @@
 #include "lockstep/server/sync/workers/worker_state.h"
 #include "lockstep/v1/chief.pb.h"
 #include "lockstep/v1/status.pb.h"
+#include "lockstep/v1/watch.pb.h"
 
 namespace lockstep {
 
@@ -234,6 +235,8 @@ class StepMachine {
   bool holds_lease(uint64_t session) const { return leases_.Find(session) != nullptr; }
   // Fills in the policy's part of the run's status.
   void FillStatus(v1::RunStatus* status) const { policy_->FillStatus(status); }
+  // Fills in the counters of tokens and of the admission of contributions.
+  void FillCounters(v1::RunCounters* counters) const;
   // Fills in the machine's part of the status of a connected worker.
   void FillStatus(uint64_t session, absl::Time now, v1::WorkerStatus* status) const;
 
@@ -323,6 +326,9 @@ class StepMachine {
   FlatSet<uint64_t> contributors_;
   // Sessions whose frame waits for the end of a hold.
   FlatSet<uint64_t> held_;
+  // Numbers since the start, for display.
+  int64_t backup_tokens_ = 0;
+  int64_t contribution_waits_ = 0;
 };
 
 }  // namespace lockstep

@@ -90,7 +90,7 @@ std::string TextOf(const StepEffects& effects) {
 //   sum N RESULT · orphan RESULT   the result of a frame: any of wanted, new, end, completes, input_ended, fails
 //   committed [last] · follow STEP · hold STEP (limits; "none": no limit) · end_at STEP · room · take_room
 //   stop · finish
-//   status N · contributors · boundary · connected N · idle   asks the machine
+//   status N · contributors · boundary · connected N · idle · counters   asks the machine
 //
 // A state in brackets follows the effects that change it.
 class Driver {
@@ -127,6 +127,7 @@ class Driver {
     return machine_->SetLimit(limiter, words_.back() == "none" ? StepMachine::kNoLimit : number(1), now_);
   }
   std::string Status() const;
+  std::string Counters() const;
 
   bool has(absl::string_view word) const { return absl::c_linear_search(words_, word); }
   int64_t number(size_t index) const {
@@ -281,6 +282,16 @@ std::string Driver::Status() const {
                       status.silent_seconds(), " s");
 }
 
+std::string Driver::Counters() const {
+  v1::RunCounters counters;
+  machine_->FillCounters(&counters);
+  const bool stages = counters.max_staged_contributions() > 0;
+  return absl::StrCat(counters.backup_tokens(), " backups, ", counters.contribution_waits(), " waits, ",
+                      counters.contributions_waiting(), " waiting, at most ",
+                      stages ? counters.max_staged_contributions() : counters.max_partial_sums(),
+                      stages ? " staged" : " sums");
+}
+
 std::string Driver::Act() {
   const std::string& event = words_[0];
   const auto yes = [](bool is) { return std::string(is ? "yes" : "no"); };
@@ -316,6 +327,7 @@ std::string Driver::Act() {
   if (event == "stop") return TextOf(machine_->Stop());
   if (event == "finish") return TextOf(machine_->Finish());
   if (event == "status") return Status();
+  if (event == "counters") return Counters();
   if (event == "contributors") {
     return machine_->contributors().empty() ? "none" : absl::StrJoin(machine_->contributors(), " ");
   }

@@ -96,6 +96,11 @@ void StepRates::FillRun(int64_t step, absl::Time now, v1::RunStatus* status) con
   status->set_skipped_steps(skipped_);
 }
 
+void StepRates::FillCounters(v1::RunCounters* counters) const {
+  counters->set_bytes_received(totals_.bytes_received);
+  counters->set_bytes_sent(totals_.bytes_sent);
+}
+
 void StepRates::FillWorker(uint64_t session, v1::WorkerStatus* status) const {
   const auto it = workers_.find(session);
   if (it != workers_.end()) *status = it->second;

@@ -11,6 +11,7 @@
 #include "lockstep/server/sync/workers/worker_state.h"
 #include "lockstep/v1/chief.pb.h"
 #include "lockstep/v1/status.pb.h"
+#include "lockstep/v1/watch.pb.h"
 
 namespace lockstep {
 
@@ -39,6 +40,8 @@ class StepRates {
 
   // Fills in global_step, loss, the rates and the counters.
   void FillRun(int64_t step, absl::Time now, v1::RunStatus* status) const;
+  // Fills in the bytes of all workers, including those that are gone.
+  void FillCounters(v1::RunCounters* counters) const;
   // Fills in name, session_id and the counters of a worker.
   void FillWorker(uint64_t session, v1::WorkerStatus* status) const;
 

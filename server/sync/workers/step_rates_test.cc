@@ -53,6 +53,10 @@ TEST(StepRatesTest, CountsOfTheRunOutliveItsWorkers) {
   EXPECT_EQ(status.accepted(), 2);
   EXPECT_EQ(status.duplicate(), 1);
   EXPECT_EQ(status.rejected(), 1);
+  v1::RunCounters counters;
+  rates.FillCounters(&counters);
+  EXPECT_EQ(counters.bytes_received(), 7);
+  EXPECT_EQ(counters.bytes_sent(), 8);
   v1::WorkerStatus gone;
   rates.FillWorker(0x12345, &gone);
   EXPECT_EQ(gone.name(), "");
