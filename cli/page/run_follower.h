@@ -11,14 +11,15 @@
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/threads/executor.h"
+#include "lockstep/common/base/threads/periodic_task.h"
 #include "lockstep/common/cluster/master_address.h"
 #include "lockstep/common/io/file_system.h"
 #include "lockstep/common/transport/grpc_run_feed.h"
 
 namespace lockstep {
 
-// Keeps a RunView up to date in its own thread. Watches the chief and, whenever the chief is gone, looks for it again
-// at every address and in the address file. Runs from the constructor to the destructor.
+// Keeps a RunView up to date in its own threads. Watches the chief and, whenever the chief is gone or silent, looks for
+// it again at every address and in the address file. Runs from the constructor to the destructor.
 class RunFollower {
  public:
   struct Options {
@@ -31,6 +32,9 @@ class RunFollower {
     std::function<std::unique_ptr<RunFeed>(const std::string& target)> watch;
     // Interval between two searches.
     absl::Duration period = absl::Milliseconds(500);
+    // A chief, which sends a reply every second, is gone if none comes for this long. Its process may be frozen, and
+    // its standby may lead at another address.
+    absl::Duration patience = absl::Seconds(5);
   };
 
   explicit RunFollower(Options options);
@@ -42,13 +46,19 @@ class RunFollower {
   void Follow() ABSL_LOCKS_EXCLUDED(mutex_);
   // Watches until the feed ends. Returns true if the feed delivered anything.
   bool Watch(const std::string& target, absl::Status* status) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Ends the feed if the chief is silent.
+  void CheckSilence() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
   Mutex mutex_;
   CondVar stop_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::shared_ptr<RunFeed> feed_ ABSL_GUARDED_BY(mutex_);
+  // The time of the feed's start or last reply, and whether CheckSilence has ended the feed.
+  absl::Time heard_ ABSL_GUARDED_BY(mutex_);
+  bool silent_ ABSL_GUARDED_BY(mutex_) = false;
   std::unique_ptr<Thread> thread_;
+  std::unique_ptr<PeriodicTask> silence_;
 };
 
 }  // namespace lockstep

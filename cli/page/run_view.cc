@@ -41,6 +41,7 @@ void RunView::OnReply(const v1::WatchRunReply& reply) {
   ++revision_;
   if (absent_since_) absent_ += now - *absent_since_;
   absent_since_.reset();
+  heard_ = now;
   over_.reset();
   if (last_ && last_->status().generation() != reply.status().generation()) ++restarts_;
   if (reply.new_history()) {
@@ -66,7 +67,7 @@ void RunView::OnAbsent(const absl::Status& why) {
   const absl::Time now = clock_->Now();
   MutexLock lock(&mutex_);
   ++revision_;
-  if (!absent_since_) absent_since_ = now;
+  if (!absent_since_) absent_since_ = heard_.value_or(now);
   absent_why_ = why;
 }
 

@@ -37,7 +37,7 @@ class RunView {
   // Called when a chief answers. Drops points and events, because the chief's first reply contains them.
   void OnConnected() ABSL_LOCKS_EXCLUDED(mutex_);
   void OnReply(const v1::WatchRunReply& reply) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Called with the reason after each attempt that no chief answers.
+  // Called with the reason after each attempt that no chief answers. The chief is absent since its last reply.
   void OnAbsent(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   // Called when the address file says that the run is over. No chief answers after that.
   void OnOver(const absl::Status& how) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -99,6 +99,8 @@ class RunView {
   // The last reply, without points, events, contributions and commits.
   absl::optional<v1::WatchRunReply> last_ ABSL_GUARDED_BY(mutex_);
   int64_t restarts_ ABSL_GUARDED_BY(mutex_) = 0;
+  // The time of the last reply, and, while the chief is absent, since when.
+  absl::optional<absl::Time> heard_ ABSL_GUARDED_BY(mutex_);
   absl::optional<absl::Time> absent_since_ ABSL_GUARDED_BY(mutex_);
   absl::Duration absent_ ABSL_GUARDED_BY(mutex_);  // before absent_since_
   absl::Status absent_why_ ABSL_GUARDED_BY(mutex_);

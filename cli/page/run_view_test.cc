@@ -55,8 +55,9 @@ TEST_F(RunViewTest, SaysHowLongTheChiefIsGone) {
   view_.OnConnected();
   view_.OnReply(Reply(1, 1, true));
   EXPECT_TRUE(view_.facts().answers);
+  clock_.Advance(absl::Seconds(2));
   view_.OnAbsent(absl::UnavailableError("connection refused"));
-  clock_.Advance(absl::Seconds(12));
+  clock_.Advance(absl::Seconds(10));
   view_.OnAbsent(absl::UnavailableError("connection refused"));
   const std::string gone = State({});
   EXPECT_TRUE(absl::StrContains(gone, "\"absent_seconds\":12,\"absent_why\":\"connection refused\"")) << gone;
