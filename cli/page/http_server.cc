@@ -25,8 +25,8 @@ namespace {
 constexpr unsigned kMaxConnections = 512;
 constexpr size_t kConnectionBytes = 16 << 10;
 constexpr unsigned kTimeoutSeconds = 10;
-// A reply may have several megabytes, and each client may request a different part and read it slowly.
-constexpr size_t kMaxUnsentBytes = 64 << 20;
+// A body may have a megabyte, and each client may request a different one and read it slowly.
+constexpr size_t kMaxUnsentBytes = 8 << 20;
 
 struct Address {
   std::string host;  // without brackets
@@ -91,39 +91,7 @@ std::string Header(MHD_Connection* connection, const char* name) {
   return value == nullptr ? std::string() : value;
 }
 
-// The body that a response sends. Freed together with the response.
-struct Body {
-  Body(std::shared_ptr<const std::string> body, size_t* unsent) : text(std::move(body)), unsent_bytes(unsent) {
-    *unsent_bytes += text->size();
-  }
-  ~Body() { *unsent_bytes -= text->size(); }
-
-  const std::shared_ptr<const std::string> text;
-  size_t* const unsent_bytes;
-};
-
-ssize_t ReadBody(void* cls, uint64_t offset, char* buffer, size_t most) {
-  const std::string& text = *static_cast<Body*>(cls)->text;
-  if (offset >= text.size()) return MHD_CONTENT_READER_END_OF_STREAM;
-  const size_t bytes = std::min(most, text.size() - static_cast<size_t>(offset));
-  std::memcpy(buffer, text.data() + offset, bytes);
-  return static_cast<ssize_t>(bytes);
-}
-
-void FreeBody(void* cls) { delete static_cast<Body*>(cls); }
-
-MHD_Result Send(HttpReply reply, MHD_Connection* connection, size_t* unsent_bytes) {
-  constexpr size_t kBlockBytes = 4096;
-  if (*unsent_bytes + reply.body->size() > kMaxUnsentBytes) {
-    reply = Refusal(503, "too many replies are being read; try again later");
-  }
-  auto* const body = new Body(reply.body, unsent_bytes);
-  MHD_Response* const response =
-      MHD_create_response_from_callback(body->text->size(), kBlockBytes, ReadBody, body, FreeBody);
-  if (response == nullptr) {
-    delete body;
-    return MHD_NO;
-  }
+void AddHeaders(const HttpReply& reply, MHD_Response* response) {
   const std::pair<const char*, const char*> headers[] = {
       {"Content-Type", reply.content_type.c_str()},
       {"Cache-Control", "no-store"},
@@ -136,9 +104,6 @@ MHD_Result Send(HttpReply reply, MHD_Connection* connection, size_t* unsent_byte
   for (const auto& header : headers) MHD_add_response_header(response, header.first, header.second);
   if (reply.status == 401) MHD_add_response_header(response, "WWW-Authenticate", "Bearer");
   if (reply.status == 405) MHD_add_response_header(response, "Allow", "GET, HEAD");
-  const MHD_Result queued = MHD_queue_response(connection, static_cast<unsigned>(reply.status), response);
-  MHD_destroy_response(response);
-  return queued;
 }
 
 }  // namespace
@@ -155,6 +120,53 @@ bool IsOwnHost(absl::string_view host, const std::set<std::string>& names) {
 
 // libmicrohttpd's callbacks.
 struct HttpCallbacks {
+  // The body that a response sends. Freed together with the response.
+  struct Body {
+    Body(std::shared_ptr<const std::string> body, HttpServer::Unsent* all) : text(std::move(body)), unsent(*all) {
+      if (++unsent.replies[text.get()] == 1) unsent.bytes += text->size();
+    }
+    ~Body() {
+      const auto replies = unsent.replies.find(text.get());
+      if (--replies->second > 0) return;
+      unsent.replies.erase(replies);
+      unsent.bytes -= text->size();
+    }
+
+    const std::shared_ptr<const std::string> text;
+    HttpServer::Unsent& unsent;
+  };
+
+  static ssize_t ReadBody(void* cls, uint64_t offset, char* buffer, size_t most) {
+    const std::string& text = *static_cast<Body*>(cls)->text;
+    if (offset >= text.size()) return MHD_CONTENT_READER_END_OF_STREAM;
+    const size_t bytes = std::min(most, text.size() - static_cast<size_t>(offset));
+    std::memcpy(buffer, text.data() + offset, bytes);
+    return static_cast<ssize_t>(bytes);
+  }
+
+  static void FreeBody(void* cls) { delete static_cast<Body*>(cls); }
+
+  static bool HasRoom(const HttpServer::Unsent& unsent, const HttpReply& reply) {
+    return unsent.bytes == 0 || unsent.replies.count(reply.body.get()) > 0 ||
+           unsent.bytes + reply.body->size() <= kMaxUnsentBytes;
+  }
+
+  static MHD_Result Send(HttpReply reply, MHD_Connection* connection, HttpServer::Unsent* unsent) {
+    constexpr size_t kBlockBytes = 4096;
+    if (!HasRoom(*unsent, reply)) reply = Refusal(503, "too many replies are being read; try again later");
+    auto* const body = new Body(reply.body, unsent);
+    MHD_Response* const response =
+        MHD_create_response_from_callback(body->text->size(), kBlockBytes, ReadBody, body, FreeBody);
+    if (response == nullptr) {
+      delete body;
+      return MHD_NO;
+    }
+    AddHeaders(reply, response);
+    const MHD_Result queued = MHD_queue_response(connection, static_cast<unsigned>(reply.status), response);
+    MHD_destroy_response(response);
+    return queued;
+  }
+
   static HttpReply Answer(const HttpServer& server, MHD_Connection* connection, const char* path, const char* method) {
     if (std::strcmp(method, "GET") != 0 && std::strcmp(method, "HEAD") != 0) {
       return Refusal(405, "only GET and HEAD");
@@ -193,7 +205,7 @@ struct HttpCallbacks {
       return MHD_YES;
     }
     auto* const server = static_cast<HttpServer*>(cls);
-    return Send(Answer(*server, connection, path, method), connection, &server->unsent_bytes_);
+    return Send(Answer(*server, connection, path, method), connection, &server->unsent_);
   }
 };
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -35,9 +36,9 @@ struct HttpReply {
 bool IsOwnHost(absl::string_view host, const std::set<std::string>& names);
 
 // A small HTTP/1.1 server over libmicrohttpd with one thread. Accepts only GET and HEAD without bodies. Its memory is
-// bounded whatever clients send: 512 connections with 16 KiB each, which end after ten seconds without progress, and 64
-// MiB of replies that clients have not taken yet. Beyond that, a request gets 503. Serves from the constructor to the
-// destructor. The handler is called on the server's thread and must not block.
+// bounded whatever clients send: 512 connections with 16 KiB each, which end after ten seconds without progress, and 8
+// MiB of bodies that clients have not taken yet, or one body. Beyond that, a request gets 503. Serves from the
+// constructor to the destructor. The handler is called on the server's thread and must not block.
 class HttpServer {
  public:
   using Handler = std::function<HttpReply(const HttpRequest&)>;
@@ -64,10 +65,15 @@ class HttpServer {
   explicit HttpServer(Options options) : options_(std::move(options)) {}
   absl::Status Listen();
 
+  // Bodies that are being sent, each counted once.
+  struct Unsent {
+    std::map<const std::string*, int> replies;  // by body
+    size_t bytes = 0;
+  };
+
   const Options options_;
   MHD_Daemon* daemon_ = nullptr;
-  // Number of bytes of replies in flight. Used by the server's thread, and afterwards by the destructor.
-  size_t unsent_bytes_ = 0;
+  Unsent unsent_;  // used by the server's thread, and afterwards by the destructor
   std::string url_;
   int port_ = 0;
 };

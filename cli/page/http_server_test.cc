@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,11 +14,16 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/base/process/process_usage.h"
 
 namespace lockstep {
 namespace {
+
+using ::testing::ElementsAre;
 
 // A client that sends the given bytes.
 class Client {
@@ -45,6 +51,13 @@ class Client {
     }
     return true;
   }
+  // Returns the next bytes, or fewer if the server closes the connection before.
+  std::string Read(size_t bytes) {
+    std::string all(bytes, '\0');
+    const ssize_t n = recv(socket_, all.data(), bytes, MSG_WAITALL);
+    all.resize(static_cast<size_t>(std::max<ssize_t>(n, 0)));
+    return all;
+  }
   // Returns everything that the server sends before it closes the connection.
   std::string ReadAll() {
     std::string all;
@@ -70,6 +83,8 @@ class HttpServerTest : public ::testing::Test {
     options.handler = [this](const HttpRequest& request) {
       ++requests_;
       HttpReply reply;
+      reply.body = shared_;
+      if (request.path == "/shared") return reply;
       reply.body = std::make_shared<const std::string>(
           absl::StrCat(request.path, " a=", request.argument("a").value_or("none"), std::string(padding_, '.')));
       return reply;
@@ -89,6 +104,7 @@ class HttpServerTest : public ::testing::Test {
 
   int requests_ = 0;  // changed by the server's thread while the test waits for it
   size_t padding_ = 0;
+  const std::shared_ptr<const std::string> shared_ = std::make_shared<const std::string>(4 << 20, '.');
   std::unique_ptr<HttpServer> server_;
 };
 
@@ -166,6 +182,45 @@ TEST_F(HttpServerTest, AnswersDuring300HalfRequests) {
   }
   EXPECT_TRUE(absl::StartsWith(Get("/"), "HTTP/1.1 200"));
   EXPECT_LT(ReadProcessUsage().resident_bytes - before, 8 << 20);
+}
+
+// Half requests, requests that arrive byte by byte, an endless header, and pages that load and are not read.
+TEST_F(HttpServerTest, AnswersAmidHostileClients) {
+  const int64_t before = ReadProcessUsage().resident_bytes;
+  std::vector<Client> clients;
+  for (int i = 0; i < 300; ++i) {
+    clients.emplace_back(server_->port());
+    ASSERT_TRUE(clients.back().Send("GET /met"));
+  }
+  for (int i = 0; i < 50; ++i) {
+    clients.emplace_back(server_->port());
+    ASSERT_TRUE(clients.back().Send("GET /shared HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+  }
+  Client endless(server_->port());
+  endless.Send(absl::StrCat("GET / HTTP/1.1\r\nX: ", std::string(1 << 20, 'a')));
+  const std::string slow = "rics HTTP/1.1\r\nHost: localhost\r\n";
+  for (const char byte : slow) {
+    for (size_t i = 300; i-- > 250;) ASSERT_TRUE(clients[i].Send(std::string(1, byte)));
+    const absl::Time began = absl::Now();
+    EXPECT_TRUE(absl::StartsWith(Get("/"), "HTTP/1.1 200"));
+    EXPECT_LT(absl::Now() - began, absl::Seconds(1));
+  }
+  EXPECT_LT(ReadProcessUsage().resident_bytes - before, 16 << 20);
+}
+
+TEST_F(HttpServerTest, BoundsBodiesThatAreNotRead) {
+  padding_ = 7 << 20;  // more than a socket's buffers hold
+  std::vector<Client> clients;
+  std::vector<std::string> replies;
+  for (int i = 0; i < 2; ++i) {
+    clients.emplace_back(server_->port());
+    ASSERT_TRUE(clients.back().Send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"));
+    replies.push_back(clients.back().Read(12));
+  }
+  EXPECT_THAT(replies, ElementsAre("HTTP/1.1 200", "HTTP/1.1 503"));
+  clients.clear();
+  while (!absl::StartsWith(Get("/"), "HTTP/1.1 200")) {  // the server notices soon that they are gone
+  }
 }
 
 TEST_F(HttpServerTest, NamesTheErrorInAnAddress) {
