@@ -165,8 +165,9 @@ std::string BuildTable(const v1::RunStatus& status) {
   bool any = false;
   for (const v1::WorkerStatus& worker : status.worker()) {
     any = any || !worker.host().empty() || !worker.address().empty();
-    table.AddRow({worker.name(), worker.host(), worker.address(), VersionOf(worker.build()), worker.build().compiler(),
-                  worker.build().instruction_set()});
+    const v1::BuildInfo& build = worker.has_build() ? worker.build() : status.build();
+    table.AddRow(
+        {worker.name(), worker.host(), worker.address(), VersionOf(build), build.compiler(), build.instruction_set()});
   }
   return any ? absl::StrCat("\n", table.Render()) : "";
 }

@@ -133,6 +133,12 @@ TEST(StatusReportTest, ShowsTheBuildsOfTheWorkers) {
       << report;
 }
 
+TEST(StatusReportTest, AWorkerWithoutABuildHasTheChiefs) {
+  const std::string report = StatusReport(StatusOf(
+      "build { version: '1.2.3' compiler: 'GCC 12.2.0' instruction_set: 'AVX2' } worker { name: 'w' host: 'b' }"));
+  EXPECT_NE(report.find("w       b              1.2.3  GCC 12.2.0  AVX2\n"), std::string::npos) << report;
+}
+
 TEST(StatusReportTest, ShowsTheAuditsFindings) {
   std::string report = StatusReport(StatusOf("audit { compared: 12 abandoned: 1 missed: 3 }"));
   EXPECT_NE(

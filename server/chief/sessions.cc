@@ -416,6 +416,8 @@ absl::StatusOr<std::shared_ptr<StepConnection>> Sessions::OpenStep(uint64_t sess
     worker.address = std::move(address);
     changes = run_->sessions.ChangesOf(session_id);
   }
+  // A status with a thousand workers of one build does not repeat it.
+  if (worker.build.SerializeAsString() == run_->options.machine.build.SerializeAsString()) worker.build.Clear();
   return run_->FindTraining()->sync()->Connect(session_id, worker, value_path, std::move(listener), changes);
 }
 

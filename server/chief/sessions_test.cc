@@ -171,6 +171,23 @@ TEST_F(SessionsTest, AStreamIsForAWorkerThatHasComputedTheCanary) {
   Connect(session.session_id());
 }
 
+TEST_F(SessionsTest, AStatusHasOnlyBuildsThatDiffer) {
+  ASSERT_TRUE(Start().ok());
+  const auto same = Connect(OpenSession("a")->session_id());
+  v1::OpenSessionRequest request;
+  request.set_worker("b");
+  *request.mutable_model() = FrameModel();
+  CompleteDeclaration(&request);
+  request.mutable_build()->set_compiler("another compiler");
+  const auto session = chief_->sessions()->OpenSession(request);
+  ASSERT_TRUE(session.ok()) << session.status();
+  const auto other = Connect(session->session_id());
+  const v1::RunStatus status = chief_->GetStatus();
+  ASSERT_EQ(status.worker_size(), 2);
+  EXPECT_FALSE(status.worker(0).has_build()) << "it is the chief's";
+  EXPECT_EQ(status.worker(1).build().compiler(), "another compiler");
+}
+
 TEST_F(SessionsTest, OnlyACheckedSessionMayAddSummaries) {
   ASSERT_TRUE(Start().ok());
   TrainAndSave(2);

@@ -3,11 +3,15 @@
 //
 //   many_workers --chief=BINARY [--workers=1000] [--kills=1]
 //
-// Exit codes: 0 if every return took at most three seconds and 1.5 OpenSession calls per worker, and no call was
-// evicted; 1 otherwise; 2 for wrong arguments.
+// Also measures GetStatus while all workers are there.
+//
+// Exit codes: 0 if every return took at most three seconds and 1.5 OpenSession calls per worker, no call was evicted,
+// and a status has at most 100 bytes per worker; 1 otherwise; 2 for wrong arguments.
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <iostream>
 #include <map>
@@ -49,6 +53,7 @@ constexpr char kRun[] = R"(
 )";
 constexpr absl::Duration kLimit = absl::Seconds(3);
 constexpr double kMostCalls = 1.5;
+constexpr size_t kMostStatusBytes = 100;  // per worker
 constexpr absl::Duration kGivenUp = absl::Minutes(2);
 
 // Counts the calls and errors of all workers. Thread-safe.
@@ -200,6 +205,24 @@ class ManyWorkers {
     }
     return joined == workers_ && took <= kLimit && calls <= kMostCalls && evicted == 0;
   }
+  // Returns true if the status is small enough.
+  bool MeasureStatus() {
+    constexpr int kCalls = 101;
+    const auto client = NewGrpcChiefClient(absl::StrCat("127.0.0.1:", port_));
+    std::vector<absl::Duration> times;
+    size_t bytes = 0;
+    for (int i = 0; i < kCalls; ++i) {
+      const absl::Time began = absl::Now();
+      const auto status = client->GetStatus();
+      times.push_back(absl::Now() - began);
+      if (status.ok()) bytes = std::max(bytes, status->ByteSizeLong());
+    }
+    std::sort(times.begin(), times.end());
+    std::cout << absl::StrFormat("GetStatus: %d bytes, median %.2f ms, at most %.2f ms\n", bytes,
+                                 absl::ToDoubleMilliseconds(times[kCalls / 2]),
+                                 absl::ToDoubleMilliseconds(times.back()));
+    return bytes > 0 && bytes <= kMostStatusBytes * static_cast<size_t>(workers_);
+  }
 
  private:
   absl::Status StartChief(const std::string& listen) {
@@ -248,7 +271,7 @@ int Main(int argc, char** argv) {
   auto* const many = new ManyWorkers(chief, workers, directory);
   absl::Status status = many->Start();
   if (status.ok()) many->AwaitAll("the first time");
-  bool good = true;
+  bool good = status.ok() && many->MeasureStatus();
   for (int i = 0; status.ok() && i < kills; ++i) {
     status = many->KillChief(absence);
     if (status.ok()) good = many->AwaitAll("after a kill") && good;

@@ -20,7 +20,7 @@ void StepRates::AddWorker(uint64_t session, const WorkerIdentity& identity) {
   worker.set_name(identity.name);
   worker.set_host(identity.host);
   worker.set_address(identity.address);
-  *worker.mutable_build() = identity.build;
+  if (identity.build.ByteSizeLong() > 0) *worker.mutable_build() = identity.build;
   worker.set_session_id(ShortSessionId(session));
 }
 

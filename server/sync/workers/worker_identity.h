@@ -28,7 +28,7 @@ struct WorkerIdentity {
   std::string name;
   std::string host;     // the machine
   std::string address;  // of its Step stream, as the chief sees it; empty in process
-  v1::BuildInfo build;
+  v1::BuildInfo build;  // empty in SyncReplicas if it is the chief's
 };
 
 }  // namespace lockstep
