@@ -8,7 +8,7 @@ Usage: ./lockstep dist [--out=DIR] [--no-image]
 
 Makes the artefacts of a release from the tree as it is. Two calls on one commit and one system make the same bytes.
   lockstep-VERSION-linux-x86_64.tar.gz   bin/lockstep and its libraries, for any folder; needs glibc 2.34 and the C++
-                                         runtime of GCC 12: Debian 12, Ubuntu 22.04, Fedora 36 or newer
+                                         runtime of GCC 11: Debian 12, Ubuntu 22.04, RHEL 9 or newer
   lockstep_VERSION_amd64.deb             for this release of Debian, with systemd units lockstep-chief@ and lockstep-worker@
   lockstep-VERSION-image.tar             an image for docker load
   lockstep-VERSION.cdx.json              the packages that the libraries come from, as CycloneDX
@@ -44,6 +44,25 @@ make_tarball() {
   tar -C "$1" --sort=name --owner=0 --group=0 --numeric-owner --format=gnu -c "${name}" | gzip -9n >"$2/${name}.tar.gz"
 }
 
+# Debian's tools want an address. Lockstep has none, and this domain is reserved.
+MAINTAINER="The Lockstep developers <lockstep@example.org>"
+
+# write_deb_documents FOLDER: writes the changelog and the licence in the formats of Debian.
+write_deb_documents() {
+  printf 'lockstep (%s) unstable; urgency=medium\n\n  * CHANGELOG.md.gz lists the changes.\n\n -- %s  %s\n' "${VERSION}" \
+    "${MAINTAINER}" "$(date --utc --rfc-email --date="@${SOURCE_DATE_EPOCH}")" | gzip -9nc >"$1/changelog.gz"
+  gzip -9nc "${ROOT}/CHANGELOG.md" >"$1/CHANGELOG.md.gz"
+  cat >"$1/copyright" <<COPYRIGHT
+Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/
+Upstream-Name: Lockstep
+
+Files: *
+Copyright: $(date --utc --date="@${SOURCE_DATE_EPOCH}" +%Y) the Lockstep developers
+License: Apache-2.0
+ On Debian systems, the text of the license is in /usr/share/common-licenses/Apache-2.0.
+COPYRIGHT
+}
+
 # make_deb WORK OUT: makes the Debian package, which takes its libraries from Debian.
 make_deb() {
   local tree="$1/deb" stage="$1/lockstep-${VERSION}-linux-x86_64" depends
@@ -54,8 +73,7 @@ make_deb() {
   install -m 644 "${ROOT}/deploy/release"/*.service "${tree}/lib/systemd/system"
   cp -r "${stage}/share/bash-completion" "${stage}/share/lockstep" "${tree}/usr/share"
   gzip -9nc "${stage}/share/man/man1/lockstep.1" >"${tree}/usr/share/man/man1/lockstep.1.gz"
-  gzip -9nc "${ROOT}/CHANGELOG.md" >"${tree}/usr/share/doc/lockstep/changelog.gz"
-  cp "${ROOT}/LICENSE" "${tree}/usr/share/doc/lockstep/copyright"
+  write_deb_documents "${tree}/usr/share/doc/lockstep"
   printf 'Source: lockstep\n\nPackage: lockstep\nArchitecture: amd64\n' >"$1/debian/control"
   depends="$(cd "$1" && dpkg-shlibdeps -O -e"${tree}/usr/lib/lockstep/chief_main" \
     -e"${tree}/usr/lib/lockstep/worker_main" -e"${tree}/usr/lib/lockstep/lockstep_main" 2>>"${LOG}")" || return
@@ -63,7 +81,7 @@ make_deb() {
 Package: lockstep
 Version: ${VERSION}
 Architecture: amd64
-Maintainer: The Lockstep developers <lockstep@localhost>
+Maintainer: ${MAINTAINER}
 Section: science
 Priority: optional
 Installed-Size: $(du -k -s "${tree}/usr" | cut -f1)
