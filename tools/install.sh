@@ -2,7 +2,7 @@
 # Sourced by ./lockstep: what has to be installed, and how. Needs dpkg and apt.
 # Reads CACHE (a folder) and ROOT. Calls the caller's say, fail, open_log and logged.
 
-# Everything needed for building, from Debian 12.
+# Everything needed for building, from Debian 12 or 13.
 BUILD_PACKAGES=(
   bazel-bootstrap bazel-rules-java bazel-rules-proto bazel-skylib g++ git pkg-config
   protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libgrpc-dev libgrpc++-dev
@@ -13,7 +13,7 @@ BUILD_PACKAGES=(
 )
 # Fashion-MNIST, on which the examples train.
 DATA_PACKAGES=(dataset-fashion-mnist)
-# Packages for the checks of ./lockstep test, and for the virtual environment below.
+# Packages for the checks of ./lockstep test, from Debian 12 alone, and for the virtual environment below.
 TEST_PACKAGES=(clang-14 clang-format-14 libclang-rt-14-dev python3-venv shellcheck g++-aarch64-linux-gnu qemu-user
   python3-matplotlib)
 # A real Slurm for the test of deploy/slurm. Only for --all, --long and a target there.
@@ -53,7 +53,7 @@ root_command() {
 
 install_packages() {
   command -v dpkg-query >/dev/null && command -v apt-get >/dev/null ||
-    fail 2 "this system has no apt. Lockstep builds on Debian 12; docs/docker.md runs it elsewhere"
+    fail 2 "this system has no apt. Lockstep builds on Debian 12 and 13; docs/docker.md runs it elsewhere"
   local -a missing
   mapfile -t missing < <(missing_packages "$@")
   [[ ${#missing[@]} == 0 ]] && return
