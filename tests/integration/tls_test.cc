@@ -80,6 +80,7 @@ class TlsTest : public ::testing::Test {
   void Start(int64_t steps = 20, std::function<void(int64_t step)> before_batch = nullptr) {
     TestCluster::Options options;
     options.config = SmallRunSpec(steps, /*slots=*/4);
+    options.config.mutable_cluster()->set_lease_seconds(lease_seconds_);
     options.before_batch = std::move(before_batch);
     options.server.credentials = Credentials(kits_.Path("chief"));
     options.server.token_file = token_file_;
@@ -96,6 +97,13 @@ class TlsTest : public ::testing::Test {
     options.credentials = kit.empty() ? Credentials() : Credentials(kits_.Path(kit));
     return NewGrpcChiefClient(cluster_->address(), options)->GetRunSpec().status();
   }
+  // Waits until the chief has ended the workers' streams.
+  void AwaitEndOfStreams() {
+    const absl::Time deadline = absl::Now() + absl::Seconds(20);
+    while (cluster_->chief()->GetStatus().worker_size() > 0 && absl::Now() < deadline) {
+    }
+    EXPECT_EQ(cluster_->chief()->GetStatus().worker_size(), 0);
+  }
   void ExpectNamed(const absl::Status& status, const std::string& why) {
     EXPECT_TRUE(absl::IsUnauthenticated(status)) << status;
     EXPECT_EQ(ExitCodeOf(status), kExitBadConfiguration);
@@ -104,6 +112,7 @@ class TlsTest : public ::testing::Test {
 
   TestKits kits_;
   std::string token_file_;
+  double lease_seconds_ = 2;
   std::unique_ptr<TestCluster> cluster_;
 };
 
@@ -296,18 +305,32 @@ class HeldStep {
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// The chief checks its files every second, so these two tests take a second or two each.
+// The chief checks its files every second, so these three tests take a second or two each.
 TEST_F(TlsTest, RevokedWorkerLosesItsStream) {
   HeldStep held(5);
   Start(/*steps=*/20, [&held](int64_t step) { held.BeforeBatch(step); });
   const int worker = cluster_->StartWorker();
   held.Await();
   kits_.Revoke("worker", "chief");
-  while (!absl::IsUnauthenticated(Call(Credentials(kits_.Path("worker")), kGetStatus))) {
-  }
+  AwaitEndOfStreams();
   held.Release();
   ExpectNamed(cluster_->JoinWorker(worker), "is revoked");
   EXPECT_LT(cluster_->chief()->GetStatus().global_step(), 20);
+}
+
+TEST_F(TlsTest, StreamEndsWhileItsWorkerComputes) {
+  lease_seconds_ = 600;  // the chief waits that long for a worker that it does not hear of
+  HeldStep held(5);
+  Start(/*steps=*/20, [&held](int64_t step) { held.BeforeBatch(step); });
+  const int worker = cluster_->StartWorker();
+  held.Await();
+  EXPECT_EQ(cluster_->chief()->GetStatus().worker_size(), 1);
+  kits_.Revoke("worker", "chief");
+  AwaitEndOfStreams();
+  kits_.Issue("worker", PeerRole::kWorker);
+  held.Release();
+  EXPECT_EQ(cluster_->Wait(), absl::OkStatus()) << "the worker continues with its new certificate";
+  EXPECT_EQ(cluster_->JoinWorker(worker), absl::OkStatus());
 }
 
 TEST_F(TlsTest, KitsAreReplacedUnderARunningWorker) {

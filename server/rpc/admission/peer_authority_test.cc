@@ -8,6 +8,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/common/security/certificate_authority.h"
 
 namespace lockstep {
@@ -58,6 +59,7 @@ class PeerAuthorityTest : public ::testing::Test {
   FileSystem* const fs_ = FileSystem::Real();
   const ValidityPeriod validity_ = {absl::Now() - absl::Hours(1), absl::Now() + absl::Hours(1)};
   std::string folder_;
+  SimulatedClock clock_;
   std::unique_ptr<PeerAuthority> authority_;
 };
 
@@ -137,6 +139,24 @@ TEST_F(PeerAuthorityTest, RemovedAuthorityEndsLastingCalls) {
   Copy("new/ca.crt", "chief/ca.crt");
   authority_->Sweep();
   EXPECT_TRUE(absl::IsAborted(call->why()));
+  EXPECT_TRUE(absl::IsUnauthenticated(Admit("worker").status()));
+}
+
+TEST_F(PeerAuthorityTest, ExpiryEndsLastingCalls) {
+  clock_.SetWallClock(absl::Now() - clock_.WallTime());
+  PeerAuthority::Options options;
+  options.directory = TlsDirectory(Path("chief"));
+  options.clock = &clock_;
+  authority_ = PeerAuthority::Create(options).value();
+  const auto call = std::make_shared<WatchedCall>();
+  authority_->Watch(*Admit("worker"), call);
+  clock_.Advance(absl::Minutes(50));
+  authority_->Sweep();
+  EXPECT_EQ(call->why(), absl::OkStatus());
+  clock_.Advance(absl::Minutes(20));
+  authority_->Sweep();
+  EXPECT_TRUE(absl::IsAborted(call->why())) << call->why();
+  EXPECT_THAT(std::string(call->why().message()), HasSubstr("has expired"));
   EXPECT_TRUE(absl::IsUnauthenticated(Admit("worker").status()));
 }
 
