@@ -81,7 +81,10 @@ with_package "installing the package" \
 with_package "a compiler next to the package" 'type -p cc g++ || true'
 trains "the package in ${suite}" "${suite}" lockstep
 with_package "the completion of commands" \
-  'source /usr/share/bash-completion/completions/lockstep && complete -p lockstep >/dev/null'
+  'source /usr/share/bash-completion/completions/lockstep
+  COMP_WORDS=(lockstep chi) COMP_CWORD=1
+  _lockstep
+  [[ "${COMPREPLY[*]}" == chief ]]'
 say "lintian and systemd"
 with_package "installing lintian and systemd" \
   'apt-get install -y --no-install-recommends lintian systemd >/log 2>&1 || { tail -n 20 /log; exit 1; }'
