@@ -14,15 +14,13 @@ import tempfile
 import unittest
 
 import kubernetes_validate
+import pydantic
 import yaml
+from kubeflow_trainer_api.models.jobset_v1alpha2_job_set import JobsetV1alpha2JobSet
 
 LOCKSTEP, PROCESS_H, *MANIFESTS = [os.path.abspath(path) for path in sys.argv[1:]]
 del sys.argv[1:]
 VERSIONS = ("1.30", "1.31", "1.32", "1.33", "1.34", "1.35", "1.36", "1.37")
-# The fields of JobSet v1alpha2 that a manifest may have, because kubernetes-validate does not know this kind.
-JOBSET = {"network": {"enableDNSHostnames", "publishNotReadyAddresses", "subdomain"},
-          "successPolicy": {"operator", "targetReplicatedJobs"}, "failurePolicy": {"maxRestarts"},
-          "replicatedJobs": None}
 PORT = 2222
 
 
@@ -159,11 +157,28 @@ def run_errors(documents):
   return errors
 
 
+def missing_fields(wanted, known, path):
+  """Returns the paths of the fields in `wanted` that `known` lacks."""
+  if isinstance(wanted, list):
+    return [field for i, part in enumerate(wanted) for field in missing_fields(part, known[i], f"{path}[{i}]")]
+  if not isinstance(wanted, dict):
+    return []
+  return [field for name, part in wanted.items() for field in (
+      missing_fields(part, known[name], f"{path}.{name}") if name in known else [f"{path}.{name}"])]
+
+
 def jobset_errors(documents):
-  return [f"JobSet has no {part}.{field}" for jobset in of_kind(documents, "JobSet")
-          for part, value in jobset["spec"].items()
-          for field in ([""] if part not in JOBSET else value if JOBSET[part] is not None else [])
-          if part not in JOBSET or field not in JOBSET[part]]
+  """Uses Kubeflow's classes for JobSet, because kubernetes-validate does not know this kind. They are generated from
+  its schema, and drop what they do not know."""
+  errors = []
+  for jobset in of_kind(documents, "JobSet"):
+    try:
+      known = JobsetV1alpha2JobSet.from_dict(jobset).to_dict()
+    except pydantic.ValidationError as error:
+      errors.append(f"JobSet: {error}")
+    else:
+      errors += [f"JobSet has no {field}" for field in missing_fields(jobset["spec"], known["spec"], "spec")]
+  return errors
 
 
 def errors_of(documents):
@@ -225,8 +240,9 @@ class ManifestsTest(unittest.TestCase):
         ("job.yaml", lambda d: kind(d, "PersistentVolumeClaim").update(accessModes=["ReadWriteOnce"]),
          "5 pods mount fashion-logdir, which is ReadWriteOnce"),
         ("jobset.yaml", lambda d: kind(d, "JobSet")["network"].update(subDomain="x"),
-         "JobSet has no network.subDomain"),
-        ("jobset.yaml", lambda d: kind(d, "JobSet").update(maxRestarts=1), "JobSet has no maxRestarts."),
+         "JobSet has no spec.network.subDomain"),
+        ("jobset.yaml", lambda d: kind(d, "JobSet").update(maxRestarts=1), "JobSet has no spec.maxRestarts"),
+        ("jobset.yaml", lambda d: kind(d, "JobSet")["failurePolicy"].update(maxRestarts="0"), "valid integer"),
     ):
       documents = load(name)
       change(documents)
