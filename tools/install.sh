@@ -15,7 +15,7 @@ BUILD_PACKAGES=(
 DATA_PACKAGES=(dataset-fashion-mnist)
 # Packages for the checks of ./lockstep test, from Debian 12 alone, and for the virtual environment below.
 TEST_PACKAGES=(clang-14 clang-format-14 libclang-rt-14-dev python3-venv shellcheck g++-aarch64-linux-gnu qemu-user
-  python3-matplotlib)
+  python3-matplotlib cmake make)
 # A real Slurm for the test of deploy/slurm. Only for --all, --long and a target there.
 SLURM_PACKAGES=(slurm-wlm munge)
 # Packages from PyPI that put the system's libraries into a wheel.

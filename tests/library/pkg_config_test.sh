@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Builds programs with only g++ and pkg-config, from a folder that was filled like ./lockstep install-library does and
-# then moved. The programs must train the same bits as the same programs built in this tree. A program without the
-# instruction set must not compile.
+# Builds programs with only g++ and pkg-config, and one with CMake, from a folder that was filled like ./lockstep
+# install-library does and then moved. The programs must train the same bits as the same programs built in this tree. A
+# program without the instruction set must not compile.
 set -euo pipefail
 tree="${PWD}" # the runfiles
 work="$(mktemp -d "${TEST_TMPDIR:-/tmp}/library.XXXX")"
@@ -61,3 +61,25 @@ expect "without FMA" "Lockstep needs AVX2 and FMA" "$(compile -mno-fma)"
 expect "for any x86-64" "Lockstep needs AVX2 and FMA" "$(compile -march=x86-64)"
 expect "with AVX-512" "Lockstep is compiled without AVX-512" "$(compile -mavx512f)"
 expect "with other sums" "Lockstep's sums have a fixed order, which -ffast-math changes" "$(compile -ffast-math)"
+
+# CMake is in TEST_PACKAGES (tools/install.sh), and finds the package without pkg-config's variable.
+if ! command -v cmake >/dev/null; then
+  echo "SKIPPED: CMake is not installed: apt-get install cmake make"
+  [[ "${CI:-}" != true ]]
+  exit
+fi
+mkdir cmake
+cat >cmake/CMakeLists.txt <<'CMAKE'
+cmake_minimum_required(VERSION 3.18)
+project(own_model CXX)
+find_package(lockstep REQUIRED)
+add_executable(own_model ../own_model.cc)
+target_link_libraries(own_model PRIVATE lockstep::lockstep)
+file(WRITE ${CMAKE_BINARY_DIR}/chief ${lockstep_CHIEF})
+CMAKE
+unset PKG_CONFIG_PATH
+cmake -S cmake -B cmake/build -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="${work}/a/prefix" >cmake/log 2>&1 &&
+  cmake --build cmake/build >>cmake/log 2>&1 || { tail -n 40 cmake/log; exit 1; }
+LOCKSTEP_CHIEF_BINARY="$(<cmake/build/chief)" cmake/build/own_model run own_model.textproto --steps=40 --workers=2 \
+  --logdir="${work}/cmake-cluster"
+expect "a cluster of CMake's program" "${digest}" "$(cmake/build/own_model inspect --digest "${work}/cmake-cluster")"
