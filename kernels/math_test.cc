@@ -38,8 +38,8 @@ std::vector<float> Everywhere() {
   return x;
 }
 
-// Returns the largest error of f in units of the exact result's last place, over results that are normal numbers. Tries
-// every 4099th number from `lowest` on, and `worst`.
+// Returns the largest error of f, in units of the exact result's last place, over all results that are normal numbers.
+// Tries every 4099th float that is at least `lowest`, and `worst`.
 double LargestError(Function f, double (*exact)(double), float lowest, float worst) {
   std::vector<float> x = Everywhere();
   x.erase(std::remove_if(x.begin(), x.end(), [&](float v) { return v < lowest; }), x.end());

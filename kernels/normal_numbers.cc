@@ -21,11 +21,11 @@ HWY_INLINE DoubleVector LogOfFraction(DoubleVector u) {
   const Doubles d;
   const hn::RebindToSigned<Doubles> di;
   const auto bits = hn::BitCast(di, u);
-  // u = 2^k m. After subtracting the bits of sqrt(1/2) from those of u, the upper 12 bits are k.
+  // u = 2^k m. After the bits of sqrt(1/2) are subtracted from those of u, the upper 12 bits are k.
   const auto beyond = hn::Sub(bits, hn::Set(di, kSqrtHalfBits));
   const auto exponent = hn::And(beyond, hn::Set(di, -(int64_t{1} << 52)));
   const DoubleVector m = hn::BitCast(d, hn::Sub(bits, exponent));
-  // k + 32 is in [0, 32]; added to 2^52, its last place is 1.
+  // k + 32 is in [0, 32]. The last place of 2^52 is 1, so setting these bits in 2^52 adds k + 32.
   const auto whole = hn::ShiftRight<52>(
       hn::BitCast(hn::RebindToUnsigned<Doubles>(), hn::Add(exponent, hn::Set(di, int64_t{32} << 52))));
   const DoubleVector magic = hn::Set(d, 0x1p52);
@@ -44,7 +44,7 @@ HWY_INLINE void SinAndCos(DoubleVector a, DoubleVector* sin, DoubleVector* cos) 
   const Pair<DoubleVector> square = Times(r, r);
   const DoubleVector s = Times(r, SumOf(kSinSeries, square)).high;
   const DoubleVector co = SumOf(kCosSeries, square).high;
-  // In the quarters, sin is s, co, -s, -co, s and cos is co, -s, -co, s, co.
+  // For k = 0, ..., 4, sin a is s, co, -s, -co, s and cos a is co, -s, -co, s, co.
   const auto odd = hn::Or(hn::Eq(k, c(1)), hn::Eq(k, c(3)));
   const DoubleVector sin_size = hn::IfThenElse(odd, co, s);
   const DoubleVector cos_size = hn::IfThenElse(odd, s, co);

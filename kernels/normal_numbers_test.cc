@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Returns random words, and words that put a fraction or an angle at an end of its range or next to a quarter.
+// Returns random words, some of which put a fraction or an angle at or next to a multiple of an eighth of its range.
 std::vector<uint32_t> Words() {
   std::vector<uint32_t> words(2 * kNormalPairs * 500);
   FillPhiloxBlocks(1, 2, 0, static_cast<int64_t>(words.size()), words.data());

@@ -17,7 +17,8 @@ namespace lockstep {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Returns x / divisor, given inverse = 1 / divisor. Computes the product and corrects it by its remainder (Markstein).
+// Returns x / divisor, given inverse = 1 / divisor. Multiplies by the inverse and corrects the product by its remainder
+// (Markstein).
 HWY_INLINE FloatVector DivideByMultiplying(FloatVector x, FloatVector divisor, FloatVector inverse) {
   const FloatVector quotient = hn::Mul(x, inverse);
   return hn::MulAdd(hn::NegMulAdd(quotient, divisor, x), inverse, quotient);
@@ -32,7 +33,7 @@ HWY_INLINE FloatVector FractionsOf255(const uint8_t* bytes) {
   return DivideByMultiplying(byte, hn::Set(d, 255.0f), hn::Set(d, 1.0f / 255.0f));
 }
 
-// Calls f(fractions) for vectors of bytes. Copies the last, partial vector first.
+// Writes f(fractions) to `out` for each vector of bytes. Pads a partial last vector with zeros.
 template <class F>
 HWY_INLINE void ForEachVector(int64_t size, const uint8_t* bytes, float* out, F f) {
   const Floats d;

@@ -5,7 +5,7 @@
 
 namespace lockstep {
 
-// (x - mean) / stddev in float arithmetic.
+// The normalization (x - mean) / stddev, in float arithmetic.
 struct ByteNormalization {
   // Decides once whether to multiply or to divide. Except for a few values of stddev, a corrected product has the same
   // bits as the quotient.
@@ -13,7 +13,7 @@ struct ByteNormalization {
 
   float mean;
   float stddev;
-  // 1 / stddev. `multiplies` is true if x * inverse, corrected by its remainder, is x / stddev for all bytes.
+  // 1 / stddev. `multiplies` is true if x * inverse, corrected by its remainder, equals x / stddev for all bytes.
   float inverse;
   bool multiplies;
 };

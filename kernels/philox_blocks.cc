@@ -21,7 +21,7 @@ using Numbers = hn::ScalableTag<uint32_t>;
 using NumberVector = hn::Vec<Numbers>;
 using Wide = hn::Repartition<uint64_t, Numbers>;
 
-// A lane is one block.
+// Each lane computes one block.
 constexpr int kBlocks = hn::MaxLanes(Numbers());
 
 // The upper and lower halves of the 64-bit products of all lanes.
@@ -42,7 +42,7 @@ struct Products {
 HWY_INLINE NumberVector Low(uint64_t x) { return hn::Set(Numbers(), static_cast<uint32_t>(x)); }
 HWY_INLINE NumberVector High(uint64_t x) { return hn::Set(Numbers(), static_cast<uint32_t>(x >> 32)); }
 
-// Computes kBlocks blocks whose numbers have the same upper half.
+// Computes kBlocks consecutive blocks, whose numbers must have the same upper 32 bits.
 HWY_INLINE void BlocksTogether(uint64_t key, uint64_t stream, uint64_t first_block, uint32_t* out) {
   const Numbers d;
   NumberVector c0 = hn::Add(Low(first_block), hn::Iota(d, 0));

@@ -20,7 +20,7 @@ TEST(PhiloxBlocksTest, BlocksAreThePublishedOnes) {
 
 TEST(PhiloxBlocksTest, TargetsMatchOneBlockAtATime) {
   constexpr uint32_t kUntouched = 0x12345678;
-  // Counters whose lower half overflows within a vector, and one that overflows as a whole.
+  // Includes block numbers whose lower half overflows within a vector, and one that overflows as a whole.
   for (const uint64_t first : {0ull, 5ull, 0xFFFFFFF0ull, 0xFFFFFFFDull, 0x7FFFFFFFFFFFFFFEull, ~0ull - 20}) {
     for (int64_t size = 0; size < 300; size += 1 + size / 40) {
       std::vector<uint32_t> expected(size + 8, kUntouched);
@@ -37,7 +37,7 @@ TEST(PhiloxBlocksTest, TargetsMatchOneBlockAtATime) {
 TEST(PhiloxBlocksTest, TargetsAgreeOnRandomStreams) {
   ForEachRandomCase(1000, [](RandomCase& c) {
     const std::vector<uint64_t> key_and_stream = c.Integers<uint64_t>(2);
-    // In half of the cases, the lower half of the number is about to overflow.
+    // In half of the cases, the lower half of the block number is about to overflow.
     uint64_t first = c.Integers<uint64_t>(1)[0];
     if (c.OneIn(2)) first = (first | 0xFFFFFFFF) - static_cast<uint64_t>(c.Between(0, 40));
     const int64_t size = c.Size(0, 500);

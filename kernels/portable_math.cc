@@ -62,7 +62,7 @@ Power PowerOf(DoublePair x) {
 }
 
 double ExpOfPair(DoublePair x) {
-  // ln of the largest double and of half the smallest one, rounded away from 0.
+  // The logarithms of the largest double and of half the smallest one, rounded away from 0.
   if (x.high > 709.79) return kInfinity;
   if (x.high < -745.14) return 0;
   const Power power = PowerOf(x);

@@ -9,8 +9,8 @@ namespace lockstep {
 // implementation depends on the C library's version and the processor; tests/kernels/libm_test.sh checks the objects.
 //
 // The double functions evaluate a series in pairs of doubles and round once, at the end. The error is below 0.51 units
-// of the result's last place, even for subnormal results. They return the exact result rounded to the nearest double
-// for all but one argument in thousands. Zeros, infinities and NaN follow C (annex F). errno does not change.
+// of the result's last place, even for subnormal results. For all but one in thousands of arguments, they return the
+// exact result rounded to the nearest double. Zeros, infinities and NaN follow C (annex F). errno does not change.
 namespace portable {
 
 double Exp(double x);

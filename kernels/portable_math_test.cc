@@ -43,7 +43,7 @@ std::vector<double> Evenly(double from, double to) {
   return x;
 }
 
-// Returns the same number of values in each power of two, from |from| to |to|, with the sign of `to`.
+// Returns values that are spread evenly over the powers of two from |from| to |to|, with the sign of `to`.
 std::vector<double> ByMagnitude(double from, double to) {
   std::vector<double> x = Evenly(std::log2(std::abs(from)), std::log2(std::abs(to)));
   for (double& v : x) v = std::copysign(std::exp2(v), to);
@@ -53,7 +53,7 @@ std::vector<double> ByMagnitude(double from, double to) {
 // The bound in portable_math.h.
 constexpr double kBound = 0.51;
 
-// Expects every result of f to be within the bound around the exact one.
+// Expects every result of f to be within kBound units in the last place of the exact one.
 void ExpectExact(double (*f)(double), Quad (*exact)(Quad), const std::vector<double>& points) {
   double largest = 0, where = 0;
   for (const double x : points) {
@@ -150,7 +150,7 @@ TEST(PortableMathTest, TheEndsOfTheRangeFollowC) {
     ExpectSame(portable::Log1p(x), std::log1p(x), x);
     ExpectSame(portable::Sin(x), std::sin(x), x);
     ExpectSame(portable::Cos(x), std::cos(x), x);
-    // The C library's tanh may be off by two units.
+    // The C library's tanh may be off by two units in the last place.
     ExpectSame(portable::Tanh(x), static_cast<double>(tanhq(static_cast<Quad>(x))), x);
   }
   EXPECT_EQ(portable::Log(1), 0);

@@ -15,7 +15,7 @@ namespace lockstep {
 namespace HWY_NAMESPACE {
 namespace {
 
-// A vector of as many 16-bit numbers as a vector of floats has floats.
+// A vector of 16-bit numbers with as many lanes as a vector of floats.
 using Shorts = hn::Rebind<uint16_t, Floats>;
 using ShortVector = hn::Vec<Shorts>;
 using Words = hn::RebindToSigned<Floats>;
@@ -29,7 +29,7 @@ struct Bfloat16 {
     const auto high = [&](hn::Vec<Words> x) HWY_ATTR { return hn::And(hn::ShiftRight<16>(x), hn::Set(d, 0xffff)); };
     const auto odd = hn::And(hn::ShiftRight<16>(bits), hn::Set(d, 1));
     auto rounded = high(hn::Add(bits, hn::Add(odd, hn::Set(d, 0x7fff))));
-    // Numbers that rounded up to infinity become the largest number.
+    // Finite numbers that were rounded up to infinity become the largest finite number.
     const auto is_infinity = hn::Eq(hn::And(rounded, hn::Set(d, 0x7fff)), hn::Set(d, 0x7f80));
     const auto overflown = hn::And(is_infinity, hn::Gt(infinity, magnitude));
     rounded = hn::IfThenElse(overflown, hn::Sub(rounded, hn::Set(d, 1)), rounded);

@@ -5,9 +5,9 @@
 
 namespace lockstep {
 
-// The 16-bit types. Rounds a float to the nearest number of the type, and ties to the number whose last bit is zero. A
-// finite number beyond the largest becomes the largest, with its sign. Infinities stay infinite. Every NaN becomes the
-// same NaN (0x7fc0, 0x7e00). Subnormal numbers are treated like others.
+// The 16-bit floating-point types. A float is rounded to the nearest number of the type, and a tie goes to the number
+// whose last bit is zero. A finite number beyond the largest becomes the largest, with its sign. Infinities stay
+// infinite. Every NaN becomes the same NaN (0x7fc0 or 0x7e00). Subnormal numbers get no special treatment.
 enum class ShortFloat { kBfloat16, kHalf };
 
 // values[i] = values[i] rounded.

@@ -115,7 +115,7 @@ TEST(RoundingKernelTest, FindsNonFiniteNumbersAnywhere) {
   });
 }
 
-// Copies `numbers` to bytes at any alignment.
+// Returns a copy of the bytes of `numbers`, at a random alignment.
 template <typename T>
 const char* RandomBytes(RandomCase* c, const std::vector<T>& numbers) {
   const auto* const from = reinterpret_cast<const char*>(numbers.data());

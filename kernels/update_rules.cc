@@ -42,8 +42,8 @@ HWY_INLINE void UpdateVector(const UpdateArrays& a, int64_t at, bool multiplies,
 // Number of vectors in a cache line.
 constexpr int kLineVectors = 16 / kFloatLanes;
 
-// Like UpdateVector, but for kLineVectors vectors. Writes each array's line as a whole, because memory is slower while
-// lines of several arrays are half written. If kStreams, the states bypass the caches.
+// Like UpdateVector, but for kLineVectors vectors. Writes each array's cache line as a whole, because memory is slower
+// while cache lines of several arrays are partially written. If kStreams, the states bypass the caches.
 template <int kStates, bool kStreams, class Rule>
 HWY_INLINE void UpdateLine(const UpdateArrays& a, int64_t at, bool multiplies, V divisor, const Rule& rule) {
   const Floats d;
@@ -75,7 +75,7 @@ HWY_INLINE void UpdateLine(const UpdateArrays& a, int64_t at, bool multiplies, V
   for (int v = 0; v < kLineVectors; ++v) hn::StoreU(values[v], d, a.value_out + at + v * kFloatLanes);
 }
 
-// Updates whole lines and returns the number of updated elements.
+// Updates whole cache lines, and returns the number of updated elements.
 template <int kStates, bool kStreams, class Rule>
 HWY_INLINE int64_t UpdateLines(const UpdateArrays& a, bool multiplies, V divisor, const Rule& rule) {
   constexpr int64_t kLine = kLineVectors * kFloatLanes;
@@ -95,7 +95,7 @@ bool Streams(const UpdateArrays& a) {
 template <int kStates, class Rule>
 HWY_INLINE void UpdateAll(const UpdateArrays& a, const Rule& rule) {
   const Floats d;
-  // For a power of two, division and multiplication produce the same bits.
+  // If the divisor is a power of two, dividing by it and multiplying by its inverse produce the same bits.
   int exponent;
   const bool multiplies = std::frexp(a.gradient_divisor, &exponent) == 0.5f && exponent > -100 && exponent < 100;
   const V divisor = Constant(multiplies ? 1.0f / a.gradient_divisor : a.gradient_divisor);

@@ -8,13 +8,13 @@ namespace lockstep {
 // Maximum number of states of a rule.
 inline constexpr int kMostUpdateStates = 3;
 
-// With at least this many elements, states whose new arrays begin at multiples of 64 bytes bypass the caches, since
-// they would not stay there until the next step.
+// In updates of at least this many elements, the states are written past the caches if their new arrays begin at
+// multiples of 64 bytes, since they would not stay in the caches until the next step.
 inline constexpr int64_t kStreamedElements = 65536;
 
-// Elements that an optimizer updates. A gradient is gradient[i] / gradient_divisor, one float division. Pointers need
-// no alignment. An output may be the input of the same kind, and value_out may be the gradient; they must not overlap
-// otherwise.
+// The arrays of elements that an optimizer updates. The gradient of element i is gradient[i] / gradient_divisor,
+// computed by one float division. Pointers need no alignment. An output may be the input of the same kind, and
+// value_out may be the gradient; otherwise, outputs must not overlap other arrays.
 struct UpdateArrays {
   int64_t n = 0;
   const float* gradient = nullptr;
@@ -64,7 +64,7 @@ struct AdamRule {
   float rate;
   bool amsgrad = false;
 };
-// The rule with square roots. `rate` must not be 0.
+// FTRL with p = 1/2 (server/optimizer/ftrl.cc), computed with square roots. `rate` must not be 0.
 struct FtrlRule {
   float rate;
   float l1;

@@ -24,7 +24,7 @@ struct Variable {
     }
   }
 
-  // Returns `n` elements from `first` on, updated in place.
+  // Returns arrays that update `n` elements in place, starting at `first`.
   UpdateArrays Arrays(float divisor, int64_t first, int64_t n) {
     UpdateArrays arrays;
     arrays.n = n;
@@ -130,7 +130,8 @@ TEST(UpdateRulesTest, AdamAgreesWithEigen) {
   });
 }
 
-// Covers division and multiplication. A power of two has the same bits either way.
+// Covers the division by the divisor and the multiplication by its inverse, which has the same bits if the divisor is a
+// power of two.
 TEST(UpdateRulesTest, TheGradientIsRoundedOnce) {
   for (const float divisor : {1.0f, 2.0f, 3.0f, 7.0f, 64.0f, 0.5f}) {
     ForEachTarget([&] {
@@ -154,7 +155,7 @@ TEST(UpdateRulesTest, AveragesMoveByTheirShare) {
   });
 }
 
-// A rule with random numbers.
+// Returns a rule with random parameters.
 template <typename Rule>
 Rule RandomRule(RandomCase* c);
 template <>
@@ -225,7 +226,8 @@ int States(const AdagradDaRule&) { return 2; }
 int States(const NadamRule&) { return 2; }
 int States(const LionRule&) { return 1; }
 
-// Expects each element to have the same bits as alone or in a part of a large array.
+// Expects each element to have the same bits as when it is updated alone or, if the array is large, in a part of the
+// array.
 template <typename Rule>
 void TryRandomCase(RandomCase* c) {
   const Rule rule = RandomRule<Rule>(c);

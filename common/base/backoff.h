@@ -8,24 +8,24 @@
 
 namespace lockstep {
 
-// Computes the delay before each further attempt. The delay grows by a factor up to a limit and is shortened at random,
-// so that many clients of a server that returns do not call it at the same instant. Does not wait itself. The delays
-// depend only on the options and the seed. Thread-compatible.
+// Computes the delay before each retry. The delay grows by a factor up to a limit and is shortened at random, so that
+// many clients do not call a server at the same instant when it comes back. Does not wait itself. The delays depend
+// only on the options and the seed. Thread-compatible.
 class Backoff {
  public:
   struct Options {
     absl::Duration initial = absl::Milliseconds(100);
     absl::Duration max = absl::Seconds(10);
     double factor = 2;
-    // Randomizes a delay d to one in ((1 - jitter) * d, d]; in [0, 1].
+    // A delay d is replaced by a random one in ((1 - jitter) * d, d]. Must be in [0, 1].
     double jitter = 0.3;
   };
 
   Backoff(const Options& options, uint64_t seed);
 
-  // The delay before the next attempt.
+  // Returns the delay before the next attempt.
   absl::Duration Next();
-  // Makes the next delay the first one again. Call this after a success.
+  // Makes the next delay the initial one. Call this after a success.
   void Reset();
 
  private:

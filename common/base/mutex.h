@@ -12,21 +12,21 @@ namespace lockstep {
 
 class CondVar;
 
-// Runs other work instead of waiting, for a simulation that runs the bodies of many threads in one thread. Programs
-// have no scheduler, and wait in the operating system.
+// Runs other work instead of waiting, for a simulation that runs the bodies of many threads in one thread. Ordinary
+// programs have no scheduler and wait in the operating system.
 class Scheduler {
  public:
   virtual ~Scheduler() = default;
-  // Called before a mutex is taken; may run other bodies first.
+  // Called before a mutex is acquired. May run the bodies of other threads first.
   virtual void OnLock() = 0;
-  // Called when a mutex is held by another body; runs other bodies.
+  // Called when a mutex is held by another thread's body. Runs other bodies.
   virtual void OnContention() = 0;
-  // Runs other bodies until `cv` is notified, `timeout` of simulated time has passed, or without cause. Returns true
-  // after the timeout.
+  // Runs other bodies until `cv` is notified or `timeout` of simulated time has passed. May return spuriously. Returns
+  // true if the timeout has passed.
   virtual bool Wait(const CondVar* cv, absl::Duration timeout) = 0;
   virtual void Notify(const CondVar* cv, bool all) = 0;
 
-  // The process's scheduler. Must be set before the first mutex is used, and not while one is held.
+  // The process's scheduler, or null. Must be set before any mutex is used, and never while one is held.
   static Scheduler* Get() { return scheduler_; }
   static void Set(Scheduler* scheduler) { scheduler_ = scheduler; }
 
@@ -51,7 +51,7 @@ class ABSL_LOCKABLE Mutex {
     while (!mutex_.try_lock()) Scheduler::Get()->OnContention();
   }
   void Unlock() ABSL_UNLOCK_FUNCTION() { mutex_.unlock(); }
-  // Tells the analysis, not the machine, that the lock is held.
+  // Tells the thread-safety analysis that the lock is held. Does nothing at run time.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK() {}
 
  private:
@@ -71,7 +71,7 @@ class ABSL_SCOPED_LOCKABLE MutexLock {
   Mutex* const mutex_;
 };
 
-// A condition variable for Mutex. Waits may wake without cause: test the condition in a loop.
+// A condition variable for Mutex. Waits may end spuriously, so test the condition in a loop.
 class CondVar {
  public:
   void Wait(Mutex* mutex) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
@@ -83,12 +83,12 @@ class CondVar {
     cv_.wait(lock);
     lock.release();
   }
-  // Waits in real time, or in the scheduler's simulated time. Returns true when `timeout` passed without a
-  // notification.
+  // Waits in real time, for at most a day, or in the scheduler's simulated time. Returns true if the time passed
+  // without a notification.
   bool WaitWithTimeout(Mutex* mutex, absl::Duration timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     if (ABSL_PREDICT_FALSE(Scheduler::Get() != nullptr)) return WaitInScheduler(mutex, timeout);
     std::unique_lock<std::mutex> lock(mutex->mutex_, std::adopt_lock);
-    // Treat more than a day as no limit, because the addition to now() must not overflow.
+    // Waits for at most a day, because adding a longer timeout to now() could overflow.
     const auto limit = absl::ToChronoNanoseconds(timeout < absl::Hours(24) ? timeout : absl::Hours(24));
     const bool timed_out = cv_.wait_for(lock, limit) == std::cv_status::timeout;
     lock.release();

@@ -68,7 +68,7 @@ TEST(CondVarTest, ATimeoutThatHasPassedEndsTheWait) {
   Mutex mutex;
   CondVar never;
   MutexLock lock(&mutex);
-  // A wake-up without cause may come first.
+  // A spurious wakeup may come first.
   while (!never.WaitWithTimeout(&mutex, absl::ZeroDuration())) {
   }
   while (!never.WaitWithTimeout(&mutex, -absl::Hours(1))) {

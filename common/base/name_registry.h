@@ -49,7 +49,7 @@ class NameRegistry {
     return names;
   }
 
-  // NotFound: "<asked>, a model that this program lacks; it has cube, square (<advice>)".
+  // Returns NotFound: "<asked>, a model that this program lacks; it has cube, square (<advice>)".
   absl::Status Lacks(absl::string_view asked, absl::string_view advice) const {
     const std::vector<std::string> known = Names();
     return absl::NotFoundError(absl::StrCat(asked, ", ", kind_, " that this program lacks; it has ",

@@ -14,8 +14,7 @@ uint64_t Mix(uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// Calls f(element index, block, first lane) for every block that `size` elements need. Each block has `per_block`
-// elements.
+// Calls f(element index, block) for every block that `size` elements need. Each block provides `per_block` elements.
 template <typename F>
 void ForEachBlock(const Philox& philox, size_t size, size_t per_block, F f) {
   uint64_t index = 0;

@@ -87,7 +87,7 @@ TEST(PhiloxTest, StepSlotUseAndSeedChangeTheNumbers) {
   EXPECT_EQ(seen.size(), count);
 }
 
-// Fingerprints and streams are derived from these hashes, so they never change.
+// Fingerprints and streams are derived from these hashes, so they must never change.
 TEST(StableHashTest, IsTheSameInEveryRelease) {
   EXPECT_EQ(StableHash(""), 0xf52a15e9a9b5e89bu) << std::hex << StableHash("");
   EXPECT_EQ(StableHash("lockstep"), 0x64775feee16cd011u) << std::hex << StableHash("lockstep");

@@ -6,14 +6,14 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-// Returns from the enclosing function when `expr`, an absl::Status, is not OK.
+// Returns `expr`, an absl::Status, from the enclosing function unless it is OK.
 #define RETURN_IF_ERROR(expr)                            \
   do {                                                   \
     ::absl::Status lockstep_status_ = (expr);            \
     if (!lockstep_status_.ok()) return lockstep_status_; \
   } while (false)
 
-// ASSIGN_OR_RETURN(auto x, F()) sets x to F()'s value, or returns its error.
+// ASSIGN_OR_RETURN(auto x, F()) sets x to F()'s value, or returns its error from the enclosing function.
 #define ASSIGN_OR_RETURN(lhs, expr) \
   LOCKSTEP_ASSIGN_OR_RETURN_(LOCKSTEP_CONCAT_(lockstep_statusor_, __LINE__), lhs, expr)
 #define LOCKSTEP_ASSIGN_OR_RETURN_(statusor, lhs, expr)    \

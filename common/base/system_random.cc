@@ -8,7 +8,7 @@ namespace lockstep {
 
 uint64_t SystemRandom64() {
   uint64_t bits = 0;
-  // getrandom returns up to 256 bytes completely.
+  // A request for up to 256 bytes is never fulfilled only in part.
   PCHECK(getrandom(&bits, sizeof(bits), 0) == sizeof(bits)) << "getrandom";
   return bits;
 }

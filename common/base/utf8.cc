@@ -13,8 +13,8 @@ constexpr uint32_t kGreatestCodePoint = 0x10ffff;
 
 bool IsSurrogate(uint32_t code) { return code >= 0xd800 && code < 0xe000; }
 
-// Returns the number of bytes of the first character of `text`, which is not empty; 0 if `text` does not begin with a
-// character.
+// Returns the number of bytes in the first character of `text`, which must not be empty, or 0 if `text` does not begin
+// with a character.
 size_t CharacterSize(absl::string_view text) {
   const auto first = static_cast<unsigned char>(text[0]);
   const size_t size = first < 0x80 ? 1 : first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;

@@ -14,8 +14,8 @@ bool IsUtf8(absl::string_view text);
 // question mark.
 std::string ToUtf8(absl::string_view text, size_t max_bytes);
 
-// Returns `text` for a terminal. Each byte that is not part of a character, and each byte of a control character other
-// than tab, is escaped, as in \x1b.
+// Returns `text` in a form that is safe to print on a terminal. Each byte that is not part of a character, and each
+// byte of a control character other than tab, is escaped, as in \x1b.
 std::string Printable(absl::string_view text);
 
 }  // namespace lockstep

@@ -16,7 +16,7 @@ namespace {
 constexpr absl::string_view kArchivedRevision = "$Format:%h$";
 
 std::string Revision() {
-  // Bazel stamps "redacted" without --stamp, and nothing without a label.
+  // Without --stamp, Bazel sets this to "redacted". Without a label, it is empty.
   const absl::string_view stamped = kStampedRevision;
   if (!stamped.empty() && stamped != "redacted") return std::string(stamped);
   return absl::StartsWith(kArchivedRevision, "$") ? "" : std::string(kArchivedRevision);

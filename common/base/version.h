@@ -7,23 +7,24 @@ namespace lockstep {
 
 // The product's version. A release changes only this line.
 constexpr char kVersion[] = "0.11.0";
-// Two numbers that stand for the bits of a run. Raise one of them with every change that makes the same configuration,
-// data and seed produce different weights on any machine. Workers with a different number are refused. A logdir with a
-// different number is also refused, so its run cannot continue. Do not raise them for any other reason.
+// Two numbers that identify the bits that a run computes. Raise one of them with every change that makes the same
+// configuration, data and seed produce different weights on any machine. Workers with a different number are refused. A
+// logdir with a different number is also refused, so its run cannot continue. Do not raise them for any other reason.
 //
-// Bits of every run: the order of additions or the rounding in an optimizer or in the tree over slots; multipliers,
-// clips and weights; initial values and the canary's values; the order of a shuffle; values drawn from Philox; a slot's
-// seed.
+// kArithmeticVersion is for the bits of every run: the order of additions or the rounding in an optimizer or in the
+// tree over slots; multipliers, clips and weights; initial values and the canary's values; the order of a shuffle;
+// values drawn from Philox; a slot's seed.
 constexpr int kArithmeticVersion = 2;
-// Bits of Lockstep's own layers: kernels, losses, the uses of random numbers in layers and in augmentation, and the way
-// a file becomes examples. A run whose workers compute with another framework does not depend on them.
+// kLayersVersion is for the bits of Lockstep's own layers: kernels, losses, the uses of random numbers in layers and in
+// augmentation, and the way a file becomes examples. A run whose workers compute with another framework does not depend
+// on them.
 constexpr int kLayersVersion = 2;
 // Raised whenever an older worker cannot talk to a current chief, or vice versa. 2: the inputs of a worker's
 // computation, and its canary. 3: values that are sent again, and settings that are sent with a token. 4: tokens that
 // name a batch of an input stream. 5: constant variables are sent once, and have their own shared memory.
 constexpr int kWireVersion = 5;
 
-// Identifies a program's build of Lockstep.
+// The build of Lockstep that a program contains.
 struct Build {
   std::string version;
   // The git commit, followed by "-dirty" if files were changed. Empty if the build does not know it.

@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// Keeps the first error, with line and column counted from 1.
+// An error collector that keeps the first error, with its line and column counted from 1.
 class FirstError : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, google::protobuf::io::ColumnNumber column, const std::string& message) override {
@@ -87,7 +87,8 @@ absl::StatusOr<bool> CheckpointExists(FileSystem* fs, const std::string& prefix)
 }
 
 absl::Status RemoveCheckpoint(FileSystem* fs, const std::string& prefix) {
-  // A checkpoint ceases to exist without its index, even if removing the other files fails.
+  // Removes the index first, because without it the checkpoint no longer exists, even if removing the other files
+  // fails.
   absl::Status status = fs->Remove(IndexPath(prefix));
   if (!status.ok() && !absl::IsNotFound(status)) return status;
   const std::string directory(Dirname(prefix));

@@ -32,18 +32,18 @@ absl::Status WriteCheckpointState(FileSystem* fs, const std::string& directory, 
 // Writes the file at the caller's `path`, keeping the paths in `state` as they are.
 absl::Status WriteCheckpointStateFile(FileSystem* fs, const std::string& path, const v1::CheckpointState& state);
 
-// Returns the state file's model_checkpoint_path if its index exists. Returns nullopt without a state file or, after
-// logging it, without that index. Errors: those of ReadCheckpointState; file system errors.
+// Returns the state file's model_checkpoint_path if its index exists. Returns nullopt if there is no state file or if
+// that index is missing; the latter is logged. Errors: those of ReadCheckpointState; file system errors.
 absl::StatusOr<absl::optional<std::string>> LatestCheckpoint(FileSystem* fs, const std::string& directory,
                                                              const std::string& file_name = kCheckpointStateFile);
 
 // Returns true if an index exists at the prefix; an error if that cannot be determined.
 absl::StatusOr<bool> CheckpointExists(FileSystem* fs, const std::string& prefix);
 
-// Removes the index (first), data shards and .meta of a checkpoint. Ignores absent files.
+// Removes the index (first), the data shards and the .meta file of a checkpoint. Ignores absent files.
 absl::Status RemoveCheckpoint(FileSystem* fs, const std::string& prefix);
 
-// Returns the step in "…/model.ckpt-123", or nullopt.
+// Returns the step in a prefix such as "d/model.ckpt-123", or nullopt if there is none.
 absl::optional<int64_t> StepOfCheckpoint(absl::string_view prefix);
 
 }  // namespace lockstep

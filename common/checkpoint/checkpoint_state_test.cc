@@ -48,7 +48,7 @@ TEST_F(CheckpointStateTest, StoresTheNameUnderARelativeDirectory) {
   ASSERT_TRUE(WriteCheckpointState(&fs_, "train", "train/model-0", {}).ok());
   EXPECT_THAT(ReadFile(&fs_, "train/checkpoint").value(), HasSubstr("model_checkpoint_path: \"model-0\""));
   EXPECT_EQ(ReadCheckpointState(&fs_, "train").value()->model_checkpoint_path(), "train/model-0");
-  // A directory whose name merely has the same beginning is a different directory.
+  // A directory whose name merely begins with the same characters is a different directory.
   ASSERT_TRUE(WriteCheckpointState(&fs_, "train", "train2/model-0", {}).ok());
   EXPECT_THAT(ReadFile(&fs_, "train/checkpoint").value(), HasSubstr("model_checkpoint_path: \"train2/model-0\""));
 }

@@ -46,7 +46,7 @@ absl::StatusOr<std::string> CheckpointDigest(const TensorReader& reader) {
   VariablesDigest digest;
   std::string content;
   for (const std::string& name : reader.names()) {
-    // These are the state of the run and of the programs that follow it, not of its variables.
+    // These keys hold the state of the run and of the program that drives it, not variables.
     if (name == kSessionStateKey || name == kStreamPositionsKey) continue;
     ASSIGN_OR_RETURN(const TensorReader::Entry entry, reader.Describe(name));
     content.resize(entry.bytes);

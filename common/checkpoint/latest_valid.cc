@@ -80,10 +80,10 @@ absl::Status NotTheRuns(const std::string& prefix) {
 
 using ReadFunction = absl::FunctionRef<absl::Status(const BundleReader& reader)>;
 
-// The damage found in each candidate that was examined, and the valid candidate.
+// Result of a search: the damage found in each candidate that was examined, and which candidate is valid.
 struct Search {
   std::vector<absl::Status> damages;
-  // Index of the valid candidate; the number of candidates if none is valid.
+  // Index of the valid candidate, or the number of candidates if none is valid.
   size_t valid = 0;
   // Number of candidates written by a user's Saver.
   size_t foreign = 0;
@@ -119,7 +119,7 @@ absl::StatusOr<Search> FindValid(FileSystem* fs, const std::vector<std::string>&
   for (size_t i = 0; i < search.valid; ++i) {
     RETURN_IF_ERROR(Look(fs, candidates[i], i, whose, read, &search));
   }
-  // Examine the damaged candidates again, without touching what was read from the valid one.
+  // Examine the damaged candidates again, without overwriting what was read from the valid one.
   const size_t first_valid = search.valid;
   const auto verify = [](const BundleReader& reader) { return reader.Verify(); };
   search.foreign = 0;
@@ -129,7 +129,8 @@ absl::StatusOr<Search> FindValid(FileSystem* fs, const std::vector<std::string>&
   if (search.valid == first_valid) return search;
   const absl::Status status = Reread(fs, candidates[search.valid], read);
   if (absl::IsDataLoss(status) && first_valid < candidates.size()) {
-    // The valid checkpoint was readable only briefly, and the data read from the other one is gone.
+    // This checkpoint was readable only briefly. The attempt to read it has overwritten the data from the other one, so
+    // read that one again.
     search.damages[search.valid] = status;
     search.valid = first_valid;
     RETURN_IF_ERROR(Reread(fs, candidates[first_valid], read));

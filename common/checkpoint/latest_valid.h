@@ -20,15 +20,17 @@ constexpr char kRunBase[] = "model.ckpt";
 // checksums valid.
 //   1. the state file's model_checkpoint_path, which users edit to choose one;
 //   2. checkpoints in the directory that the state file does not list and whose step is higher, highest
-//      first: the process died between writing one and listing it;
+//      first: the process died after writing one and before listing it;
 //   3. the others that the state file lists, newest first;
 //   4. the others in the directory, highest step first.
-// Checkpoints in the directory are named "<base>-<step>.index". The base is taken from the state file's choice. Without
-// a state file it is the run's own (`run_base`), and if a user's Saver wrote that choice, either base counts. A
-// checkpoint written by a user's Saver does not belong to the run. It is reported (FailedPrecondition) and skipped,
-// because it may lack the run's variables or hold others. With CheckpointsOf::kAnyone it is treated like any other. A
-// checkpoint is damaged if its files contradict themselves, are missing, or have bytes that the device cannot read. It
-// must be damaged both before and after the others were tried, so that a brief failure of a device or network loses no
+// Checkpoints in the directory are named "<base>-<step>.index". The base is that of the state file's choice or, without
+// a state file, the run's own (`run_base`). If a user's Saver wrote the state file's choice, both bases are accepted.
+//
+// A checkpoint written by a user's Saver does not belong to the run. It is reported (FailedPrecondition) and skipped,
+// because it may lack the run's variables or hold others. With CheckpointsOf::kAnyone, such checkpoints are accepted.
+//
+// A checkpoint is damaged if its files are inconsistent or missing, or have bytes that the device cannot read. It must
+// be found damaged both before and after the others are tried, so that a brief failure of a device or network loses no
 // work. `report` is called with each damaged checkpoint that is skipped, and the reason. Returns nullopt only if there
 // are no checkpoints. Errors: DataLoss if all checkpoints are damaged; FailedPrecondition if a Saver wrote all of them;
 // InvalidArgument for a bad state file; file system errors (a missing permission, a directory or file that cannot be
@@ -39,10 +41,10 @@ absl::StatusOr<absl::optional<std::string>> NewestValidCheckpoint(
     absl::FunctionRef<void(const std::string& prefix, const absl::Status& damage)> report,
     CheckpointsOf whose = CheckpointsOf::kRun);
 
-// Like NewestValidCheckpoint, but also reads the contents. `read` takes and verifies all of them, as
+// Like NewestValidCheckpoint, but also reads the contents. `read` must read and verify all of them, as
 // BundleReader::VerifyInto does, so that nothing is read twice. DataLoss from `read` counts as damage; any other error
-// ends the search. The last successful call of `read` is for the returned checkpoint, and no call follows it, so data
-// left by a failed call is never used.
+// ends the search. The last call of `read` succeeds and is for the returned checkpoint, so data left by a failed call
+// is never used.
 absl::StatusOr<absl::optional<std::string>> ReadNewestCheckpoint(
     FileSystem* fs, const std::string& directory, absl::FunctionRef<absl::Status(const BundleReader& reader)> read,
     absl::FunctionRef<void(const std::string& prefix, const absl::Status& damage)> report,

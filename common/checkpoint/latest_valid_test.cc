@@ -65,7 +65,7 @@ TEST_F(NewestValidCheckpointTest, IsTheStateFilesChoice) {
   EXPECT_EQ(Found(), Prefix(11));
   List(9, {9, 10, 11});
   EXPECT_EQ(Found(), Prefix(9));
-  // The edit that chose it may also have removed the others from the list.
+  // The user has chosen this checkpoint, and may have removed the others from the list.
   List(9, {9});
   EXPECT_EQ(Found(), Prefix(9));
   EXPECT_THAT(reported_, IsEmpty());
@@ -169,7 +169,7 @@ TEST_F(NewestValidCheckpointTest, FileSystemFailureIsNotDamage) {
   EXPECT_THAT(reported_, IsEmpty());
 }
 
-// A device or network file system that could not read for a while.
+// Simulates a device or network file system that cannot be read for a while.
 TEST_F(NewestValidCheckpointTest, LooksTwiceBeforeItTakesAnOlderOne) {
   Save(1);
   Save(2);
@@ -195,7 +195,7 @@ TEST_F(NewestValidCheckpointTest, PassesOverOneThatTheDeviceCannotRead) {
   EXPECT_THAT(reported_, ElementsAre(Prefix(2)));
 }
 
-// A user's Saver wrote into the logdir, and used the state file's name.
+// A user's Saver wrote into the logdir and replaced the state file.
 TEST_F(NewestValidCheckpointTest, SkipsAndNamesCheckpointsOfSavers) {
   Save(1);
   Save(2);
@@ -209,7 +209,7 @@ TEST_F(NewestValidCheckpointTest, SkipsAndNamesCheckpointsOfSavers) {
                   .ok());
   EXPECT_EQ(Found(), Prefix(2));
   EXPECT_THAT(reported_, ElementsAre("d/mine-8", Prefix(9), "d/mine-7"));
-  // A caller that only inspects accepts any checkpoint.
+  // A caller that only inspects checkpoints accepts any of them.
   const auto any = NewestValidCheckpoint(
       &fs_, "d", [](const std::string&, const absl::Status&) {}, CheckpointsOf::kAnyone);
   EXPECT_EQ(any->value(), "d/mine-8");
@@ -227,7 +227,7 @@ TEST_F(NewestValidCheckpointTest, IsAnErrorWhenASaverWroteAll) {
   EXPECT_TRUE(absl::IsDataLoss(Find(&fs_).status()));
 }
 
-// Whatever else is examined, the last checkpoint read is the one returned.
+// Tests that the last checkpoint read is the one returned, no matter which others are examined.
 class ReadNewestCheckpointTest : public NewestValidCheckpointTest {
  protected:
   absl::StatusOr<absl::optional<std::string>> Read(FileSystem* fs) {
@@ -261,7 +261,7 @@ TEST_F(ReadNewestCheckpointTest, LeavesTheContentsOfTheOneThatHolds) {
   EXPECT_EQ(contents_, Prefix(1));
 }
 
-// Damaged at the first look, intact at the second, and perhaps damaged again later.
+// The checkpoint is damaged at the first look, intact at the second, and in some cases damaged again later.
 TEST_F(ReadNewestCheckpointTest, ReadsAgainAfterTheSecondLook) {
   Save(1);
   Save(2);
@@ -281,7 +281,8 @@ TEST_F(ReadNewestCheckpointTest, ReadsAgainAfterTheSecondLook) {
 TEST_F(ReadNewestCheckpointTest, EndsWithAnErrorThatIsNoDamage) {
   Save(1);
   Save(2);
-  // For example, the checkpoint lacks a variable. Falling back to an older checkpoint would be wrong.
+  // These errors mean, for example, that the checkpoint lacks a variable. Falling back to an older checkpoint would be
+  // wrong.
   for (const auto& error : {absl::NotFoundError("no variable"), absl::InvalidArgumentError("another shape")}) {
     error_ = error;
     EXPECT_EQ(Read(&fs_).status(), error);

@@ -12,20 +12,20 @@
 
 namespace lockstep {
 
-// The files in a chief's logdir from which the chief restarts without a worker, and from which other programs rebuild
-// the run's model.
+// The files in a chief's logdir that let the chief restart without a worker, and let other programs rebuild the run's
+// model.
 
-// Names of the record's file, and of the file that counts the chief's starts, which is created earlier.
+// Names of the record file, and of the file that counts the chief's starts. The latter is created first.
 inline constexpr char kRunRecordFile[] = "lockstep.textproto";
 inline constexpr char kGenerationFile[] = "generation";
 
 // Returns true if the directory is, or was, a chief's logdir.
 absl::StatusOr<bool> IsRunDirectory(FileSystem* fs, const std::string& directory);
 
-// Returns the run that is recorded in `logdir`. Applies `overrides` (common/config/text/override.h) and then the
-// defaults to its configuration, so that records of older versions are complete too. Does not validate it. Returns
-// nullopt without a record. Errors: InvalidArgument, which names the line that does not parse or the wrong override;
-// file system errors.
+// Returns the run that is recorded in `logdir`, or nullopt if there is no record. Applies `overrides`
+// (common/config/text/override.h) and then the defaults to its configuration, so that records written by older versions
+// are complete too. Does not validate the configuration. Errors: InvalidArgument, which names the line that does not
+// parse or the invalid override; file system errors.
 absl::StatusOr<absl::optional<v1::RunRecord>> ReadRunRecord(FileSystem* fs, const std::string& logdir,
                                                             absl::Span<const std::string> overrides = {});
 

@@ -43,16 +43,16 @@ class StepChannel {
     absl::Span<float* const> estimates;
   };
 
-  // Ends the contribution sent since the last call, if any, and blocks until the chief grants a token or reports that
-  // the run is over.
+  // Completes the contribution sent since the last call, if any, and blocks until the chief grants a token or reports
+  // that the run has ended.
   virtual absl::StatusOr<Assignment> AwaitToken() = 0;
 
   // Sends the losses and update-op values of every slot of the token's block. Call once, before the first gradient.
   virtual absl::Status SendReports(absl::Span<const v1::SlotReport> reports) = 0;
 
-  // Returns the buffer for a trainable variable's gradient, summed over the block and rounded to the run's gradient
-  // type. The caller fills it before SendGradient. Aligned to kTensorAlignment, not initialized. Valid until
-  // SendGradient(variable) or the next AwaitToken.
+  // Returns the buffer into which the caller writes a trainable variable's gradient before it calls SendGradient. The
+  // gradient must be summed over the block and rounded to the run's gradient type. The buffer is aligned to
+  // kTensorAlignment, is not initialized, and is valid until SendGradient(variable) or the next AwaitToken.
   virtual float* GradientBuffer(int variable) = 0;
   // Sends the gradient in GradientBuffer(variable), which must be final. Call once per trainable variable. Does not
   // block.
@@ -67,19 +67,19 @@ class StepChannel {
   // token requests digests.
   virtual absl::Status SendDigests(absl::Span<const uint64_t> digests) = 0;
 
-  // Replaces all of the above when the input has no batch for a slot of the token. The next AwaitToken informs the
-  // chief, which ends the run before the token's step.
+  // Called instead of all of the above if the input has no batch for one of the token's slots. The next AwaitToken
+  // informs the chief, which ends the run before the token's step.
   virtual absl::Status SendEndOfInput() = 0;
 
-  // The stopwatch of the worker's time, which the channel reports with each contribution. While the caller computes,
-  // the channel measures its own work; the caller enters kBatch while it fetches batches. Null if nothing is measured.
+  // Stopwatch for the worker's time, which the channel reports with each contribution. The channel records its own
+  // phases; the caller enters kBatch while it fetches batches. Null if no times are measured.
   virtual StepTimer* timer() { return nullptr; }
 
-  // Informs the chief that the worker is leaving, waits until the chief has read everything sent so far, and closes.
-  // Drops a contribution that AwaitToken has not ended.
+  // Informs the chief that the worker is leaving, waits until the chief has read everything sent so far, and closes the
+  // stream. Drops a contribution that AwaitToken has not yet completed.
   virtual void Leave() = 0;
-  // Makes the blocked or next AwaitToken return Cancelled instead of blocking. That call still ends the contribution.
-  // Nothing that was already sent is lost if Leave follows. Thread-safe.
+  // Makes the current or next AwaitToken return Cancelled instead of blocking. That call still completes the
+  // contribution, and nothing that was already sent is lost if Leave follows. Thread-safe.
   virtual void CancelWait() = 0;
   // Aborts the stream: a blocked call returns Cancelled and all later calls fail. Thread-safe.
   virtual void Cancel() = 0;
@@ -106,7 +106,7 @@ class ChiefClient {
   virtual absl::StatusOr<v1::RunStatus> GetStatus() = 0;
   virtual absl::StatusOr<v1::RequestEndReply> RequestFinish(const v1::RequestEndRequest& request) = 0;
   virtual absl::StatusOr<v1::AddSummaryReply> AddSummary(const v1::AddSummaryRequest& request) = 0;
-  // Makes one call of a read. ReadAll (read_all.h) makes all calls of it.
+  // Makes a single call of a read that takes several. ReadAll (read_all.h) makes all of them.
   virtual absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request) = 0;
 
   struct StepOptions {
@@ -116,12 +116,13 @@ class ChiefClient {
     // R, the number of slots in a step. A token for slots beyond these is rejected. The default accepts any.
     int64_t slots = std::numeric_limits<int64_t>::max();
     Compression compression;
-    // OpenSessionReply.shared_memory. The channel shares memory with the chief if it can map this.
+    // OpenSessionReply.shared_memory. If the channel can map this memory, it shares memory with the chief.
     absl::optional<v1::SharedMemoryHandle> chief_memory;
-    // Brief work for a thread that would otherwise sleep in AwaitToken. Called repeatedly until a reply arrives or it
-    // returns false. Not called if tensors travel over sockets, because that thread itself moves them. May be null.
+    // Brief work for a thread that would otherwise sleep in AwaitToken. Called repeatedly until a reply arrives or the
+    // function returns false. Not called if tensors travel over sockets, because that thread then transfers them
+    // itself. May be null.
     std::function<bool()> idle;
-    // Measures the worker's times. If null, none are reported.
+    // Clock for measuring the worker's times. If null, no times are reported.
     Clock* clock = nullptr;
   };
   // Opens the Step stream of a session. `model` is the model that the session declared.

@@ -21,7 +21,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Fakes chiefs by target. A chief that is not up is unavailable.
+// Fixture with a simulated chief for each target. A chief returns the error that answers_ has for its target, if any.
 class LocatedChiefClientTest : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(fs_.CreateDirectory("/run").ok()); }

@@ -13,16 +13,16 @@ namespace lockstep {
 struct ReadAllOptions {
   // The names to read, in this order. If empty, everything is read.
   std::vector<std::string> names;
-  // Reads everything except the values.
+  // Reads names, types and shapes, but no values.
   bool names_only = false;
-  // Maximum number of attempts. The chief ends a read that is too slow while other clients read from the run, and a
-  // restart of the chief ends it too.
+  // Maximum number of attempts. The chief aborts a read that is too slow while other clients read from the run, and a
+  // restart of the chief aborts it too.
   int attempts = 5;
 };
 
 // Reads variables from a running chief without a session, call by call (ReadVariables in
-// proto/lockstep/v1/chief.proto). Blocks. Returns the chief's error in the last attempt, or Internal if its replies do
-// not fit together.
+// proto/lockstep/v1/chief.proto). Blocks. Returns the chief's error from the last attempt, or Internal if its replies
+// are inconsistent.
 absl::StatusOr<VariablesAtStep> ReadAll(ChiefClient* client, const ReadAllOptions& options);
 
 }  // namespace lockstep

@@ -11,7 +11,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// The only variable, the float "w", or half of it.
+// Returns a reply with the first or the second half of the only variable, "w".
 v1::ReadVariablesReply Half(uint64_t id, int64_t step, bool first) {
   v1::ReadVariablesReply reply;
   reply.set_read_id(id);

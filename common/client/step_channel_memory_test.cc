@@ -46,9 +46,10 @@ class Chance {
   std::mt19937_64 engine_;
 };
 
-// Sends values as a correct chief may: the values of the token's step before the token, in any order, and the next
-// step's values once the worker has begun to send its contribution or while it waits. Steps may complete without the
-// worker. The constant variable comes before the first token, and again when it is set, which happens between steps.
+// A stream that sends values as a correct chief may: the values of the token's step before the token, in any order, and
+// the next step's values once the worker has begun to send its contribution or while it waits. Steps may complete
+// without the worker. The constant variable is sent before the first token, and again whenever it has been set, which
+// happens between steps.
 class RandomStream : public StepStream {
  public:
   RandomStream(const ParameterLayout* layout, Chance* chance) : layout_(*layout), chance_(*chance) { SetConstant(); }
@@ -101,12 +102,12 @@ class RandomStream : public StepStream {
   void CancelWait() override {}
   void Cancel() override {}
 
-  // The element of a variable at a step.
+  // Returns the expected value of a variable's element at a step.
   float Expected(int64_t step, int variable, int64_t element) const {
     return ValueAt(variable == kConstant ? edition_ : step, variable, element);
   }
 
-  // Checks that pieces still being sent are unchanged since they were handed over.
+  // Checks that pieces that are still being sent have not changed since they were handed over.
   void CheckHeld() const {
     for (const Held& held : held_) ASSERT_EQ(Copy(held.piece), held.numbers);
   }

@@ -10,38 +10,40 @@
 
 namespace lockstep {
 
-// The worker side of a Step stream. Carries frames to the chief and its replies back, without interpreting them. Each
-// data path has its own implementation. A stream is open from construction until Close or a failure. A call that
-// detects the failure closes the stream and returns the reason. Not thread-safe, except for CancelWait and Cancel.
+// The worker side of a Step stream. Carries the worker's frames to the chief and the chief's replies back, without
+// interpreting either. Each data path has its own implementation. A stream is open from construction until Close or a
+// failure. The call that detects a failure closes the stream and returns the reason. Not thread-safe, except for
+// CancelWait and Cancel.
 class StepStream {
  public:
-  // Receives the chief's replies. The stream owns a reply's memory, which is valid only during the call.
+  // Receiver of the chief's replies. The stream owns a reply's memory, which is valid only during the call.
   class Receiver {
    public:
     virtual ~Receiver() = default;
-    // Returns false if the chief will send nothing more until it receives something. An error aborts the stream.
+    // Takes a reply. Returns false if the chief will send nothing more until the worker sends something. An error
+    // aborts the stream.
     virtual absl::StatusOr<bool> OnReply(const StepReplyFrame& reply) = 0;
-    // Called when Receive would otherwise sleep. Returns true if it did some brief work and may have more. Must return
-    // false eventually.
+    // Called when Receive would otherwise sleep. Returns true if it did some brief work and may have more to do. Must
+    // return false eventually.
     virtual bool OnIdle() { return false; }
   };
 
   virtual ~StepStream() = default;
 
-  // Returns how to split frames.
+  // Returns the limits by which to split frames.
   virtual FrameSizes sizes() const = 0;
 
-  // Queues a frame for sending, in order. Does not block. The stream holds the owners of the frame's pieces as long as
-  // needed.
+  // Queues a frame for sending, in order. Does not block. The stream keeps the owners of the frame's pieces as long as
+  // it needs them.
   virtual absl::Status Send(const StepFrame& frame) = 0;
-  // Transfers what it can without blocking while frames are queued.
+  // While frames are queued, transfers whatever it can without blocking.
   virtual absl::Status Poll(Receiver* receiver) = 0;
   // Blocks until the receiver returns false, then returns true. Returns false after CancelWait.
   virtual absl::StatusOr<bool> Receive(Receiver* receiver) = 0;
   // Waits until the chief has read everything sent and has ended the stream, as it does after a leave frame. Drops
   // replies. Gives up if there is no progress.
   virtual void Drain() = 0;
-  // Aborts the stream if it is open. Returns why it ended, never OK. Idempotent.
+  // Aborts the stream if it is open. Returns the reason why it ended, which is never OK. Idempotent.
   virtual absl::Status Close() = 0;
 
   // Ends the current or next Receive. Thread-safe.

@@ -16,7 +16,8 @@ namespace {
 // The chief alternates between two versions, and uses a third while an old one is held.
 constexpr size_t kMaxVersions = 4;
 
-// Returns true if the chief can map gradients: it offers its own memory, and this process can map that.
+// Returns true if the chief is expected to be able to map gradients, because it offers its own memory and this process
+// can map that memory.
 bool SharesMemory(const ChiefClient::StepOptions& options) {
   if (!options.chief_memory) return false;
   const absl::Status status = SharedMemory::Map(*options.chief_memory).status();

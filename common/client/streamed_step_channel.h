@@ -25,8 +25,8 @@
 
 namespace lockstep {
 
-// The versions of the values that a worker reads in the chief's memory. The chief cycles through a few buffers, so
-// mappings are cached. Not thread-safe.
+// Versions of the values that a worker reads directly from the chief's memory. The chief cycles through a few buffers,
+// so their mappings are cached. Not thread-safe.
 class SharedValues {
  public:
   // `layout` must outlive this.
@@ -45,7 +45,7 @@ class SharedValues {
     std::vector<const float*> variables;
   };
   absl::StatusOr<Version*> FindVersion(const v1::SharedMemoryHandle& handle);
-  // Maps this memory as constants_ if there are constant variables.
+  // Maps the memory of `handle` as constants_ if there are constant variables.
   absl::Status FindConstants(const v1::SharedMemoryHandle* handle);
 
   const ParameterLayout& layout_;
@@ -61,7 +61,7 @@ class InProcessValues {
   // `layout` must outlive this.
   explicit InProcessValues(const ParameterLayout* layout) : layout_(*layout) {}
 
-  // Returns the address of each variable, unchanged until the next Take.
+  // Returns the address of each variable. The addresses stay valid until the next Take.
   const std::vector<const float*>* Take(const HandedOverValues& values);
 
  private:
@@ -76,22 +76,23 @@ class InProcessValues {
 // memory that this process maps, or in process. Not thread-safe.
 class TokenValues {
  public:
-  // `layout` and `buffers`, which holds received values, must outlive this. Values of trainable variables travel as
-  // `type`.
+  // `layout` and `buffers`, in which received values are stored, must outlive this object. Values of trainable
+  // variables are sent as `type`.
   TokenValues(const ParameterLayout* layout, v1::DataType type, VariableBuffers* buffers);
 
-  // Stores the values in a reply. If the reply contains a token, values() then returns the values of the token's step.
-  // Returns InvalidArgument if the reply contradicts the model or lacks the token's values, and Unavailable if the
-  // values are in the memory of a process that is gone.
+  // Stores the values in a reply. If the reply contains a token, values() then returns the values at the token's step.
+  // Returns InvalidArgument if the reply does not match the model or lacks the token's values, and Unavailable if the
+  // values are in the memory of a process that has ended.
   absl::Status OnReply(const StepReplyFrame& reply);
-  // Releases values() after the caller has finished reading.
+  // Releases the values. Called once the caller has finished reading values().
   void Release() { received_.Release(); }
 
-  // Address of each variable, in memory of this object; empty before the first token.
+  // Address of each variable, in a list that this object owns; empty before the first token.
   absl::Span<const float* const> values() const {
     return variables_ == nullptr ? absl::Span<const float* const>() : absl::MakeConstSpan(*variables_);
   }
-  // True if the token's values are in the chief's memory and the chief has mapped the memory it was offered.
+  // True if the token's values are in the chief's memory, which implies that the chief has mapped the memory it was
+  // offered.
   bool mapped() const { return mapped_; }
 
  private:
@@ -147,7 +148,8 @@ class StreamedStepChannel : public StepChannel, private StepStream::Receiver {
   TokenValues values_;
   HeldEstimates estimates_;  // of top-k compression
   std::vector<float*> token_estimates_;
-  // True while a token is requested. An unrequested token would replace the values in use.
+  // True while a token has been requested and has not arrived. A token that was not requested is rejected, because it
+  // would replace the values in use.
   bool awaits_token_ = false;
   // The next assignment, once the chief has sent it.
   absl::optional<Assignment> assignment_;

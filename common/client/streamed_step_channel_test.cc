@@ -16,7 +16,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Plays back replies, one list per Receive, and records sent frames.
+// A script for ScriptedStream: the replies to play back, one list per Receive. It also records the frames that were
+// sent.
 struct Script {
   FrameSizes sizes;
   std::deque<std::vector<StepReplyFrame>> replies;
@@ -25,7 +26,7 @@ struct Script {
   absl::Status send_status;
 
   std::vector<StepFrame> sent;
-  // True if the memory of pieces must stay valid after the call.
+  // True if the stream keeps the memory of pieces alive after Send returns.
   bool hold_memory = false;
   int drains = 0, closes = 0, cancelled_waits = 0, cancels = 0;
   bool wait_cancelled = false;
@@ -148,7 +149,8 @@ TEST_F(StreamedStepChannelTest, SendsEndAndTokenRequestInOneFrame) {
   EXPECT_TRUE(script_.sent[1].end);
 }
 
-// At step 0 a worker creates the estimates itself, so a few bytes could make it allocate any amount of memory.
+// At step 0 a worker creates the estimates itself, so a token of a few bytes could make it allocate any amount of
+// memory.
 TEST_F(StreamedStepChannelTest, RefusesATokenForSlotsThatThereAreNot) {
   for (const auto& [first, count, text] : std::vector<std::tuple<int64_t, int64_t, std::string>>{
            {0, 5, "a token for 5 slots of step 0 from 0 on; a step has 4"},
@@ -216,7 +218,8 @@ TEST_F(StreamedStepChannelTest, DoesNotOverwriteGradientsBeingSent) {
   EXPECT_NE(channel_->GradientBuffer(0), first);
 }
 
-// For this reason a worker needs only two buffers per variable, not three.
+// Because a value is received into the memory of a sent gradient, a worker needs only two buffers per variable, not
+// three.
 TEST_F(StreamedStepChannelTest, ReceivesAValueInItsGradientsPlace) {
   for (int64_t step = 7; step < 12; ++step) script_.replies.push_back({Values(step), TokenFor(step)});
   Open();

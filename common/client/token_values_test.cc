@@ -16,7 +16,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The variables a[2], trainable, and b[1], frozen.
+// Returns a layout with the variables a[2], which is trainable, and b[1], which is frozen.
 ParameterLayout Layout() {
   v1::ModelSpec model;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
@@ -42,7 +42,7 @@ std::unique_ptr<SharedMemory> MemoryOf(int64_t elements, float first) {
 
 class TokenValuesTest : public ::testing::Test {
  protected:
-  // All values of a step, owned by the fixture: a = {step, 1}, b = {2}.
+  // Returns a reply with all values of a step, which the fixture owns: a = {step, 1}, b = {2}.
   StepReplyFrame Values(int64_t step) {
     numbers_.push_back(std::make_unique<std::vector<float>>(std::vector<float>{static_cast<float>(step), 1, 2}));
     StepReplyFrame reply;
@@ -130,7 +130,7 @@ TEST_F(TokenValuesTest, LieInMemoryOfTheChief) {
   EXPECT_EQ(values.values()[0][0], 5);
   EXPECT_EQ(values.values()[1][0], 6);
   EXPECT_TRUE(values.mapped());
-  // The next values may travel as bytes, if the system gave the chief no memory for this version.
+  // The next values may be sent as bytes, if the system could not give the chief shared memory for this version.
   ASSERT_TRUE(values.OnReply(Values(4)).ok());
   ASSERT_TRUE(values.OnReply(TokenOf(4)).ok());
   EXPECT_EQ(values.values()[0][0], 4);

@@ -19,7 +19,7 @@ absl::Status Wrong(const Args&... args) {
 }  // namespace
 
 absl::Status VariableParts::Add(const v1::ReadVariablesReply& reply) {
-  // Each reply of a name listing has the step at which it was made.
+  // In a listing of names, each reply has the step at which it was made, so the steps may differ.
   if (any_reply_ && !names_only_ && reply.step() != read_.step) {
     return Wrong("step ", reply.step(), " after step ", read_.step);
   }

@@ -28,8 +28,9 @@ struct VariablesAtStep {
   std::vector<Variable> variables;
 };
 
-// Assembles the parts of ReadVariables replies. Allocates memory only for content that has arrived, regardless of the
-// size that a reply claims for a variable. Call Add for each reply in order, then Take. Not thread-safe.
+// Assembly of variables from the parts in ReadVariables replies. Allocates memory only for content that has arrived,
+// regardless of the size that a reply claims for a variable. Call Add for each reply in order, then Take. Not
+// thread-safe.
 class VariableParts {
  public:
   // With `names_only`, parts have no content.

@@ -62,7 +62,7 @@ TEST(VariablePartsTest, TakesNamesAlone) {
 }
 
 TEST(VariablePartsTest, RefusesInconsistentReplies) {
-  // Each string is a reply. The last reply of each list is wrong.
+  // Each case has a list of replies, of which the last one is invalid, and the expected error.
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{""}, "no part"},
       {{R"(part { content: "1234" })"}, "continues nothing"},
@@ -90,7 +90,7 @@ TEST(VariablePartsTest, RefusesInconsistentReplies) {
 TEST(VariablePartsTest, RefusesAnEndThatIsNone) {
   EXPECT_TRUE(absl::IsInternal(VariableParts(false).Take().status()));
   VariableParts parts(/*names_only=*/false);
-  // A variable of 2^62 elements, for which no memory is allocated before content arrives.
+  // A variable of 2^62 elements. No memory may be allocated for it before its content arrives.
   ASSERT_TRUE(parts.Add(Reply(R"(part { name: "a" dtype: DT_UINT8 shape: 4611686018427387904 content: "1" })")).ok());
   EXPECT_THAT(std::string(parts.Take().status().message()), HasSubstr("a lacks 4611686018427387903 bytes"));
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr absl::string_view kFinished = "finished";
 constexpr absl::string_view kFailed = "failed:";
-// Number of bytes of an unexpected file that a message shows.
+// Maximum number of bytes of an unexpected file that a message quotes.
 constexpr size_t kShown = 80;
 
 }  // namespace
@@ -40,7 +40,7 @@ absl::StatusOr<std::vector<std::string>> FindTargets(FileSystem* fs, const Maste
   if (line == kFinished) {
     return EndOfRun(absl::StatusCode::kOutOfRange, absl::StrCat("the run is over, says ", address.file));
   }
-  // The line has no message. "failed:80" would be an address.
+  // A failure without a message. "failed:80" would instead be an address.
   if (line == kFailed) {
     return EndOfRun(absl::StatusCode::kFailedPrecondition, absl::StrCat("the run has failed, says ", address.file));
   }

@@ -11,9 +11,9 @@
 
 namespace lockstep {
 
-// The addresses of a cluster. It has jobs ("chief", "ps", "worker") with tasks, each with an index and an address. A
-// job may be sparse, with unused indices. A value type, ordered by job name and index. All errors are InvalidArgument,
-// and name the job or index and the existing ones.
+// The addresses of a cluster's tasks. A cluster has jobs ("chief", "ps", "worker"), whose tasks each have an index and
+// an address. A job is sparse if some indices are unused. Ordered by job name and index. A value type. All errors are
+// InvalidArgument, and name the job or index and those that exist.
 class ClusterSpec {
  public:
   // The addresses of one job, by index.
@@ -24,7 +24,7 @@ class ClusterSpec {
 
   // Job names and addresses must not be empty, indices must be in [0, 1000000), and each job must have a task.
   static absl::StatusOr<ClusterSpec> Create(std::map<std::string, Tasks> jobs);
-  // Creates dense jobs. The tasks of a list are 0, 1, 2, ...
+  // Creates dense jobs: the tasks in a list have the indices 0, 1, 2, ...
   static absl::StatusOr<ClusterSpec> FromLists(const std::map<std::string, std::vector<std::string>>& jobs);
 
   bool empty() const { return jobs_.empty(); }
@@ -38,7 +38,7 @@ class ClusterSpec {
   absl::StatusOr<std::vector<absl::optional<std::string>>> TaskList(absl::string_view job) const;
   absl::StatusOr<std::string> TaskAddress(absl::string_view job, int index) const;
 
-  // Returns "ps: a:1, b:1; worker: {1: c:1, 3: d:1}".
+  // Returns a text such as "ps: a:1, b:1; worker: {1: c:1, 3: d:1}".
   std::string ToString() const;
 
   friend bool operator==(const ClusterSpec& a, const ClusterSpec& b) { return a.jobs_ == b.jobs_; }
@@ -57,8 +57,8 @@ struct ClusterTask {
   std::string address;
 };
 
-// Returns the task of a process. An absent job stands for the only job, and an absent index for the job's only task.
-// InvalidArgument if there are several to choose from or if the task is not in the cluster.
+// Returns the task of a process. If `job` is absent, the cluster's only job is meant; if `index` is absent, the job's
+// only task. InvalidArgument if there are several to choose from or if the task is not in the cluster.
 absl::StatusOr<ClusterTask> ResolveTask(const ClusterSpec& cluster, absl::optional<std::string> job,
                                         absl::optional<int> index);
 

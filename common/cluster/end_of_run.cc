@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-// The payload that marks such a status. The statuses of calls do not have it.
+// Type of the payload that marks a status from EndOfRun. The statuses of calls do not have it.
 constexpr absl::string_view kEndOfRun = "lockstep/end-of-run";
 
 }  // namespace

@@ -6,11 +6,11 @@
 
 namespace lockstep {
 
-// Returns an error which says that the run is over and that clients need not look for its chief any more.
+// Returns an error that says that the run has ended and that clients need not look for its chief any more.
 absl::Status EndOfRun(absl::StatusCode code, absl::string_view message);
-// Returns true if `status` is FindTargets's report that the run is over, whether the run succeeded or failed. The code
-// alone is not enough, because a chief or a file system may return it too. A restarting chief removes the mark only
-// once it owns the run, so the mark may be about to disappear.
+// Returns true if `status` is FindTargets's report that the run has ended, whether the run succeeded or failed. The
+// code alone is not enough, because a chief or a file system may return it too. A restarting chief removes the mark
+// from the address file only once it owns the run, so the mark may be about to disappear.
 bool IsEndOfRun(const absl::Status& status);
 
 }  // namespace lockstep

@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-// An abstract socket name, which is not a file and is known only on this machine.
+// Prefix of an abstract socket name, which is not a file and is known only on this machine.
 constexpr absl::string_view kAbstract = "unix-abstract:";
 constexpr absl::string_view kFile = "file:";
 
@@ -26,14 +26,14 @@ absl::Status Wrong(absl::string_view part, absl::string_view reason) {
                                                  "; an address is like grpc://127.0.0.1:2222 or unix:/run/chief.sock"));
 }
 
-// Returns true if a part contains bytes that no address contains. In a path, they would be a typo that messages do not
-// show.
+// Returns true if a part contains control characters, which no address contains. In a path, they would be a typo that
+// messages do not show.
 bool HasControlBytes(absl::string_view part) {
   return std::any_of(part.begin(), part.end(),
                      [](char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); });
 }
 
-// Returns the path after "unix:" or "file:", which may be written as a URL.
+// Returns the path after "unix:" or "file:" without the "//" that it has if it is written as a URL.
 absl::string_view PathOf(absl::string_view path) {
   absl::ConsumePrefix(&path, "//");
   return path;
@@ -98,7 +98,7 @@ std::string AddressOfPeer(absl::string_view peer) {
 absl::StatusOr<MasterAddress> ParseMasterAddress(absl::string_view master) {
   MasterAddress address;
   if (master.empty()) return address;
-  // A path may contain commas.
+  // Look for a file first, because its path may contain commas.
   if (absl::StartsWith(master, kFile)) {
     const absl::string_view path = PathOf(absl::StripPrefix(master, kFile));
     if (path.empty()) return Wrong(master, "names no path");

@@ -92,7 +92,7 @@ TEST(MasterAddressTest, NamesTheError) {
   }
 }
 
-// Any string is either accepted or rejected, and accepted ones have no part that gRPC would misread.
+// Any random string is either accepted or rejected, and accepted ones have no part that gRPC would misread.
 TEST(MasterAddressTest, TakesOrRefusesAnyString) {
   const std::string pieces[] = {"grpc://",
                                 "unix:",

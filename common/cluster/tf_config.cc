@@ -97,8 +97,8 @@ absl::StatusOr<ClusterSpec> ReadCluster(const Value& value) {
   return cluster;
 }
 
-// Rejects misspelt names and "sparseCluster". A process that overlooked one of them would train alone. Other fields
-// belong to other programs.
+// Rejects misspelled names and "sparseCluster", because a process that overlooked one of them would train alone. Other
+// fields belong to other programs.
 absl::Status CheckSpelling(const Struct& object) {
   constexpr size_t kMisspelt = 2;
   if (Find(object, "sparseCluster") != nullptr) {

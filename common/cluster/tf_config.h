@@ -26,12 +26,13 @@ struct TfConfig {
   std::string model_dir;
 };
 
-// Parses the variable's value. Ignores unknown fields, as TensorFlow does, except close misspellings of the four known
-// ones and "sparseCluster". An empty string results in an empty configuration. Errors: InvalidArgument, which names
-// invalid JSON, the field that is misspelt, not supported or of the wrong type, or the problem with the cluster.
+// Parses the variable's value. Ignores unknown fields, as TensorFlow does, except "sparseCluster" and names that are
+// close misspellings of the four known ones. An empty string results in an empty configuration. Errors:
+// InvalidArgument, which names invalid JSON, the field that is misspelled, not supported or of the wrong type, or the
+// problem with the cluster.
 absl::StatusOr<TfConfig> ParseTfConfig(absl::string_view json);
 
-// Parses this process's environment variable. Returns errors of ParseTfConfig.
+// Parses this process's environment variable. Returns the errors of ParseTfConfig.
 absl::StatusOr<TfConfig> TfConfigOfEnvironment();
 
 }  // namespace lockstep

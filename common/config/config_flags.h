@@ -25,7 +25,8 @@ struct ConfigFlags {
   std::string at_step;
   bool changes_settings() const { return at_step == "now"; }
 
-  // This object must outlive the parsing. If CONFIG is optional and absent, `config` stays empty.
+  // Declares the flags. This object must exist until they have been parsed. If CONFIG is optional and absent, `config`
+  // stays empty.
   void Declare(CommandLine* command_line, CommandLine::Presence presence = CommandLine::kRequired);
 
   // Loads the configuration and makes its file paths absolute, because processes with other working directories read it

@@ -23,7 +23,7 @@ class ConfigFlagsTest : public ::testing::Test {
     EXPECT_TRUE(fs_.CreateDirectory("runs").ok());
     EXPECT_TRUE(WriteFileAtomically(&fs_, "runs/config", kConfig).ok());
   }
-  // Returns true if the words are valid.
+  // Parses the words. Returns true if they are valid.
   bool Parse(const std::vector<std::string>& words) {
     CommandLine command_line("test", "Tests.", "");
     flags_.Declare(&command_line);

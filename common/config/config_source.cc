@@ -17,7 +17,7 @@ using ::google::protobuf::Descriptor;
 using ::google::protobuf::FieldDescriptor;
 using ParseInfoTree = ::google::protobuf::TextFormat::ParseInfoTree;
 
-// Returns "model.layer[1].dense" for "model.layer[1].dense: 3 is too few".
+// Returns the field path with which the text begins: "model.layer[1].dense" for "model.layer[1].dense: 3 is too few".
 absl::string_view PathAtStart(absl::string_view text) {
   const auto in_path = [](char c) { return absl::ascii_isalnum(c) || absl::StrContains("_.[]", c); };
   size_t size = 0;
@@ -25,14 +25,14 @@ absl::string_view PathAtStart(absl::string_view text) {
   return text.substr(0, size);
 }
 
-// Returns the index in "1]": 0 if it is not a number, -1 if the field is not repeated.
+// Parses an index such as "1]". Returns 0 if it is not a number, and -1 if the field is not repeated.
 int TakeIndex(const FieldDescriptor& field, absl::string_view index) {
   if (!field.is_repeated()) return -1;
   int number = 0;
   return absl::SimpleAtoi(absl::StripSuffix(index, "]"), &number) ? number : 0;
 }
 
-// Returns true if the paths are equal or `outer` leads to `inner`.
+// Returns true if the paths are equal or `inner` is below `outer`.
 bool Contains(absl::string_view outer, absl::string_view inner) {
   return absl::StartsWith(inner, outer) &&
          (inner.size() == outer.size() || inner[outer.size()] == '.' || inner[outer.size()] == '[');

@@ -13,10 +13,11 @@
 
 namespace lockstep {
 
-// Remembers where the fields of a configuration were written, for error messages. Empty until LoadRunSpec fills it.
+// The places in a file where the fields of a configuration were written, for error messages. Empty until LoadRunSpec
+// fills it.
 class ConfigSource {
  public:
-  // `overrides` are "path=value" as in ApplyOverride. Their fields have no place in the file.
+  // `overrides` have the form "path=value", as in ApplyOverride. The fields that they set have no place in the file.
   ConfigSource(std::string file, const google::protobuf::Descriptor* root, absl::Span<const std::string> overrides);
 
   // Filled by the parser.

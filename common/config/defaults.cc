@@ -22,7 +22,7 @@ v1::Initializer Zeros() {
   return initializer;
 }
 
-// Applies to Dense, Conv2d and DepthwiseConv2d.
+// `Kind` is Dense, Conv2d or DepthwiseConv2d.
 template <typename Kind>
 void DefaultInitializers(Kind* layer) {
   DefaultTo(layer->has_kernel_initializer(), layer->mutable_kernel_initializer(), Glorot());

@@ -7,12 +7,12 @@
 
 namespace lockstep {
 
-// Writes the default of every absent number, text and initializer that has one (see the protos), so that a recorded
-// configuration fully describes what ran. Idempotent. Does not add fields that are derived from the data or from other
-// layers (inputs of layers and losses, metrics), or disabled parts.
+// Sets each absent number, string and initializer to its default, if it has one (see the protos), so that a recorded
+// configuration fully describes the run. Idempotent. Does not add disabled parts, or fields that are derived from the
+// data or from other layers (inputs of layers and losses, metrics).
 void ApplyDefaults(config::v1::RunSpec* config);
 
-// Returns Glorot's uniform initializer, the default of kernels.
+// Returns the Glorot uniform initializer, the default for kernels.
 v1::Initializer Glorot();
 
 // These functions apply the defaults of parts that are also used on their own.

@@ -61,14 +61,14 @@ void ChangePaths(config::v1::RunSpec* config, Change change) {
   if (config->has_evaluation()) replace(config->mutable_evaluation()->mutable_class_name_file());
 }
 
-// Returns the number of groups of batches in an order of `examples` examples; nullopt if the order has no end. A step
-// or a stream takes one group at a time.
+// Returns the number of global batches in an order of `examples` examples, or nullopt if the order has no end. A step
+// or a stream takes one global batch at a time.
 absl::optional<int64_t> LengthOfOrder(const config::v1::RunSpec& config, int64_t examples) {
   const config::v1::InputConfig& input = config.input();
   if (input.epochs() <= 0) return absl::nullopt;
   const int64_t together = BatchesTogether(config.training()) * input.batch_size();
   if (input.last_batch() == config::v1::InputConfig::DROP) examples -= examples % together;
-  // Epochs that would overflow count as endless.
+  // A number of epochs that would overflow counts as endless.
   if (examples > 0 && input.epochs() > std::numeric_limits<int64_t>::max() / examples) return absl::nullopt;
   return input.epochs() * examples / together;
 }
@@ -129,7 +129,7 @@ std::vector<std::string> SplitNames(const config::v1::InputConfig& input) {
 }
 
 absl::optional<int64_t> StepsOfInput(const config::v1::RunSpec& config, int64_t examples) {
-  // The number of streams is known once the workers have joined.
+  // The number of streams is not known until the workers have joined.
   return ReadsStreams(config.training()) ? absl::nullopt : LengthOfOrder(config, examples);
 }
 

@@ -47,10 +47,10 @@ absl::optional<int64_t> BatchesOfStream(const config::v1::RunSpec& config, int64
 std::string TrainingLengthText(const config::v1::TrainingConfig& training);
 
 // Returns the part of the configuration that determines the weights at a given step, including defaults: configurations
-// with equal results train to the same bits. Omits the run's length and the way it is carried out (training.steps,
-// additional_steps, unbounded, startup_delay_steps, record_order, input.epochs, checkpoint except for warm_start,
-// summary, evaluation, cluster, audit, splits other than "train"). Keeps only the name of a file's path, so that data
-// may move to another directory.
+// for which this part is equal train to the same bits. Omits the run's length and the way it is carried out
+// (training.steps, additional_steps, unbounded, end_on_non_finite, skip_non_finite, startup_delay_steps, record_order,
+// input.epochs, checkpoint except for warm_start, summary, evaluation, cluster, audit, splits other than "train"). Of a
+// file's path, keeps only the name, so that data may move to another directory.
 config::v1::RunSpec WeightsConfig(config::v1::RunSpec config);
 
 }  // namespace lockstep

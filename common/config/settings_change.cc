@@ -14,10 +14,10 @@ namespace {
 
 using google::protobuf::util::MessageDifferencer;
 
-// Maximum for one step, small enough that the positions of many steps fit in 64 bits.
+// Maximum number of examples in one step, small enough that the positions of many steps fit in 64 bits.
 constexpr int64_t kMaxGlobalBatch = int64_t{1} << 40;
 
-// Returns the multipliers and clips.
+// Returns only the settings that affect gradients: the multipliers and the clips.
 config::v1::OptimizerConfig GradientSettings(const config::v1::RunSpec& spec) {
   config::v1::OptimizerConfig settings;
   *settings.mutable_multipliers() = spec.optimizer().multipliers();

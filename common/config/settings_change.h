@@ -12,13 +12,14 @@
 
 namespace lockstep {
 
-// Settings of a run that may change between two steps. Absent ones stay the same. A value type.
+// A change of a run's settings between two steps. Absent settings stay the same. A value type.
 struct SettingsChange {
-  // The complete learning rate, optimizer settings (of the same kind), multipliers and clips.
+  // The complete new optimizer configuration: learning rate, settings of the same kind of optimizer, multipliers and
+  // clips.
   absl::optional<config::v1::OptimizerConfig> optimizer;
   // A constant rate, 0 or more, that replaces the optimizer's schedule and warm-up.
   absl::optional<float> learning_rate;
-  // input.batch_size: examples per (step, slot).
+  // The new input.batch_size, the number of examples in each slot of a step.
   absl::optional<int64_t> batch_size;
 };
 

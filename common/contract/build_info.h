@@ -9,7 +9,7 @@ namespace lockstep {
 v1::BuildInfo ThisBuildInfo();
 
 // Returns the version of Lockstep's own layers in a build. If a build does not specify it, returns its arithmetic
-// version, which covered the layers too.
+// version, which used to cover the layers too.
 int LayersVersion(const v1::BuildInfo& build);
 
 }  // namespace lockstep

@@ -11,10 +11,11 @@
 namespace lockstep {
 namespace {
 
-// Elements digested at a time, few enough to stay in the first-level cache.
+// Number of elements digested at a time, few enough to stay in the L1 cache.
 constexpr size_t kBlock = 2048;
 
-// ISA-L inverts before and after, so that digests of parts can be chained. It does not write to its input.
+// ISA-L inverts the digest before and after, so digests of consecutive parts can be chained. It does not write to its
+// input.
 uint64_t Continue(uint64_t digest, const float* values, size_t size) {
   return crc64_ecma_refl(digest, reinterpret_cast<const unsigned char*>(values), size * sizeof(float));
 }

@@ -7,7 +7,8 @@
 
 namespace lockstep {
 
-// kAsTheyAre saves a third of the time. Use it where a NaN ends the run regardless of the digest.
+// The treatment of NaNs in a digest: all alike, or with their own bits. kAsTheyAre saves a third of the time. Use it
+// where a NaN ends the run regardless of the digest.
 enum class NaNs { kAlike, kAsTheyAre };
 
 // Returns the digest by which copies of a gradient, or canaries, are compared: CRC-64/XZ (ECMA-182, reflected, inverted

@@ -17,8 +17,8 @@ std::vector<float> Floats(const char* bytes) {
   return floats;
 }
 
-// Computed with a bit-by-bit implementation that computes the check value of CRC-64/XZ, 0x995dc9bbdf1939fa, for
-// "123456789".
+// The expected values come from a bit-by-bit implementation, which yields the check value of CRC-64/XZ,
+// 0x995dc9bbdf1939fa, for "123456789".
 TEST(GradientDigestTest, IsTheCrcOfXz) {
   EXPECT_EQ(GradientDigest({}), 0u);
   EXPECT_EQ(GradientDigest(Floats("12345678")), 0x5c8b80482bac7809u);

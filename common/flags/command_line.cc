@@ -28,7 +28,7 @@ constexpr size_t kIndent = 28;
 constexpr char kVersionFlag[] = "version";
 constexpr char kVariablePrefix[] = "LOCKSTEP_";
 
-// Parses and prints one type of flag. kType completes the message "--steps takes ...".
+// Parser and printer for one type of flag. kType completes the message "--steps takes ...".
 template <typename T>
 struct FlagType;
 
@@ -137,7 +137,8 @@ std::string Remark(const std::vector<std::string>&) { return "(may be repeated)"
 // "max-restarts" to "max_restarts".
 std::string Normalized(absl::string_view name) { return absl::StrReplaceAll(name, {{"-", "_"}}); }
 
-// Returns `head`, then `text` from column `indent` on, in lines of kColumns. A head that is too long gets its own line.
+// Returns `head` and then `text`, which starts at column `indent` and is wrapped at kColumns. A head that is too long
+// gets its own line.
 std::string Entry(absl::string_view head, absl::string_view text, size_t indent) {
   std::string out(head);
   size_t column = head.size();

@@ -25,10 +25,11 @@ namespace lockstep {
 // The variables must outlive the last call. Until Parse they hold the defaults, which --help shows. Not thread-safe.
 class CommandLine {
  public:
-  // `name` is what the user types; `summary` is one sentence. `details` ends the help: exit codes, examples.
+  // `name` is what the user types; `summary` is one sentence. `details`, such as exit codes and examples, ends the
+  // help.
   CommandLine(std::string name, std::string summary, std::string details = "");
 
-  // A positional argument, in the order of these calls. A required one must not follow an optional one.
+  // Declares positional arguments, in the order of the calls. A required argument must not follow an optional one.
   enum Presence { kRequired, kOptional };
   void AddArgument(const std::string& name, const std::string& description, std::string* value,
                    Presence presence = kRequired);
@@ -56,8 +57,8 @@ class CommandLine {
   // Returns the text of --help. Lines have at most 100 columns, unless one word is longer.
   std::string Help() const;
 
-  // Returns the last value of a string flag in `words`, for a program that chooses its flags by this value. Absent if
-  // the flag is not given.
+  // Returns the last value of a string flag in `words`, for a program whose other flags depend on it. Absent if the
+  // flag is not given.
   static absl::optional<std::string> ValueOf(const std::string& flag, const std::vector<std::string>& words);
 
   // Returns the words after the program's name.
@@ -74,7 +75,7 @@ class CommandLine {
     std::string name;
     std::string placeholder;
     std::string description;
-    // "(default ...)" or "(repeatable)" for the help; empty if neither applies.
+    // "(default ...)" or "(may be repeated)" for the help; empty if neither applies.
     std::string remark;
     bool is_bool;
     bool is_repeated;

@@ -28,7 +28,7 @@ class CommandLineTest : public ::testing::Test {
   }
 
   absl::optional<int> Parse(const std::vector<std::string>& words) { return command_line_.Parse(words, out_, err_); }
-  // Returns the error of an unusable command line, which must be one line with exit code 2.
+  // Returns the error message for an invalid command line. Checks that it is one line and that the exit code is 2.
   std::string ErrorOf(const std::vector<std::string>& words) {
     EXPECT_EQ(Parse(words), 2);
     std::string text = err_.str();
@@ -196,7 +196,7 @@ LOCKSTEP_CHECKPOINT_DIRECTORY_OF_THE_RUN.
 )");
 }
 
-// Sets an environment variable for the lifetime of the object.
+// An environment variable that is set for the lifetime of the object.
 class ScopedVariable {
  public:
   ScopedVariable(const char* name, const char* value) : name_(name) { setenv(name, value, 1); }

@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-// Returns the Levenshtein distance: the number of letters to insert, remove or replace to turn one string into the
-// other.
+// Returns the Levenshtein distance: the minimum number of characters to insert, remove or replace to turn one string
+// into the other.
 size_t EditDistance(absl::string_view a, absl::string_view b);
 
 // Returns the candidate to suggest in "did you mean": the first one at the smallest edit distance from `name`, ignoring

@@ -11,9 +11,9 @@
 namespace lockstep {
 namespace {
 
-// Number of bytes that a thread takes at a time. A longer range is split where `out` is a multiple of this number, and
-// therefore of a huge page, so that no two threads make the kernel clear the same page. A shorter range is not split,
-// so the reads do not depend on where small variables are in memory.
+// Number of bytes that a thread takes at a time. A longer range is split at addresses in `out` that are multiples of
+// this number, and therefore of the size of a huge page, so that no two threads make the kernel clear the same page. A
+// shorter range is not split, so its reads do not depend on where small variables are in memory.
 constexpr uint64_t kTaken = 4 << 20;
 // Number of bytes to read at a time and then checksum from the cache.
 constexpr uint64_t kRead = 256 << 10;

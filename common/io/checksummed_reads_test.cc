@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// Larger than a thread's piece, and odd.
+// Larger than what a thread takes at a time, and an odd number.
 constexpr size_t kLarge = (9 << 20) + 12345;
 
 class ChecksummedReadsTest : public ::testing::Test {

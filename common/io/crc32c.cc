@@ -10,7 +10,7 @@ namespace {
 // Polynomials over GF(2) modulo Castagnoli's, reflected: the highest bit is the coefficient of x^0.
 constexpr uint32_t kPolynomial = 0x82f63b78u;
 constexpr uint32_t kOne = 1u << 31;
-// A zero byte after a string multiplies its checksum by this.
+// Appending a zero byte to a string multiplies its checksum by this.
 constexpr uint32_t kX8 = kOne >> 8;
 
 uint32_t Multiply(uint32_t a, uint32_t b) {

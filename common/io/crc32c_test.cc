@@ -27,7 +27,7 @@ TEST(Crc32cTest, CombinesTheChecksumsOfTwoTexts) {
     const std::string first = text.substr(0, split), second = text.substr(split);
     EXPECT_EQ(CombineCrc32c(Crc32c(first), Crc32c(second), second.size()), Crc32c(text)) << split;
   }
-  // Lengths too large to write out: appending zeros in two steps or in one.
+  // Uses lengths too large for a real string. Appending zeros in two steps gives the same checksum as in one.
   const uint64_t half = uint64_t{1} << 40;
   const uint32_t once = CombineCrc32c(Crc32c("x"), 0, half);
   EXPECT_EQ(CombineCrc32c(once, 0, half), CombineCrc32c(Crc32c("x"), 0, 2 * half));

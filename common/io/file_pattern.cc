@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// Takes at most the product of both lengths, because only the last star is ever retried.
+// Takes time at most proportional to the product of both lengths, because only the last star is ever retried.
 bool Matches(absl::string_view name, absl::string_view pattern) {
   size_t n = 0, p = 0, after_star = absl::string_view::npos, tried = 0;
   while (n < name.size()) {

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// A sparse file may claim any size without using disk space.
+// Maximum size of a file that is read as a whole. A sparse file may claim any size without using disk space.
 constexpr uint64_t kLargestWholeFile = 1 << 30;
 
 }  // namespace

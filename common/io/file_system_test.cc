@@ -30,7 +30,7 @@ std::vector<std::string>& Synced() {
 
 }  // namespace
 
-// Replaces the C library's function.
+// Overrides the C library's function to record its calls.
 extern "C" int fsync(int fd) {
   char path[4096];
   const ssize_t size = ::readlink(absl::StrCat("/proc/self/fd/", fd).c_str(), path, sizeof(path));
@@ -108,7 +108,7 @@ TEST_F(RealFileSystemTest, DistinguishesFilesWithTheSameTime) {
   };
   write(Path("a"), "one");
   const auto first = *fs_->NewRandomAccessFile(Path("a"));
-  // The kernel's timestamps advance every few milliseconds.
+  // Write until the change time differs, because the kernel's timestamps advance only every few milliseconds.
   auto second = *fs_->NewRandomAccessFile(Path("a"));
   while (second->change_time() == first->change_time()) {
     write(Path("a"), "two");
@@ -219,7 +219,7 @@ TEST_F(RealFileSystemTest, MakesNewDirectoriesDurable) {
   EXPECT_THAT(Synced(), ElementsAre(directory + "/x/y"));
 }
 
-// access(2) denies all of these.
+// access(2) fails for absent paths, and also for paths that may exist.
 TEST_F(RealFileSystemTest, DistinguishesAbsentFromUnreadable) {
   ASSERT_TRUE(WriteFileAtomically(fs_, Path("file"), "").ok());
   EXPECT_TRUE(fs_->Exists(directory_).value());
@@ -233,7 +233,7 @@ TEST_F(RealFileSystemTest, DistinguishesAbsentFromUnreadable) {
   EXPECT_EQ(fs_->Exists(Path(std::string(300, 'x'))).status().code(), absl::StatusCode::kInternal);
 }
 
-// The first page of a process's memory, for which read(2) returns EIO.
+// Reads the first page of this process's memory, for which read(2) returns EIO.
 TEST_F(RealFileSystemTest, UnreadableBytesAreDataLoss) {
   const auto memory = fs_->NewRandomAccessFile("/proc/self/mem");
   if (!memory.ok()) GTEST_SKIP() << memory.status();

@@ -12,8 +12,8 @@ namespace lockstep {
 // Number of bytes at the start of a file from which its format is recognized.
 inline constexpr size_t kForeignHeadBytes = 512;
 
-// Recognizes a file that holds no data for Lockstep by its first bytes. Returns what the file is and what to do about
-// it, for example "it is a web page (HTML): download the file itself"; empty for anything else.
+// Recognizes files in other programs' formats by their first bytes. Returns what the file is and what to do about it,
+// for example "it is a web page (HTML): download the file itself"; empty for anything else.
 std::string ForeignFormat(absl::string_view head);
 
 // Returns "; " followed by ForeignFormat of an open file, for the error message of a reader that cannot read it; empty

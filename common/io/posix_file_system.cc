@@ -71,9 +71,9 @@ int OpenFile(const std::string& path, int flags) {
   return fd;
 }
 
-// Calls fcntl for an exclusive lock on a whole file. The open file owns the lock, not the process, so closing the file
-// releases it, and the process's other open files do not share it. Unlike a flock lock, it can be queried without being
-// taken.
+// Calls fcntl for an exclusive lock on a whole file. The lock belongs to the open file description, not to the process,
+// so closing the file releases it, and the process's other open files do not share it. Unlike a flock lock, it can be
+// queried without being taken.
 int OfWholeFile(int fd, int command, struct flock* lock = nullptr) {
   struct flock whole = {};
   if (lock == nullptr) lock = &whole;
@@ -194,7 +194,7 @@ class PosixRandomAccessFile : public RandomAccessFile {
   const struct stat info_;
 };
 
-// Tries to write this process's name into the lock's file.
+// Tries to write this process's name into the lock file.
 void NameHolder(int fd) {
   char host[256] = "";
   gethostname(host, sizeof(host) - 1);
@@ -203,7 +203,7 @@ void NameHolder(int fd) {
   [[maybe_unused]] const ssize_t written = ::pwrite(fd, holder.data(), holder.size(), 0);
 }
 
-// Returns the name that the holder has written.
+// Returns the name that the lock's holder has written.
 std::string HolderOf(int fd) {
   char holder[300];
   const ssize_t size = ::pread(fd, holder, sizeof(holder), 0);
@@ -304,7 +304,7 @@ class PosixFileSystem : public FileSystem {
   }
 
   absl::Status Remove(const std::string& path) override {
-    // Also removes an empty directory. POSIX allows two errors for a directory that is not empty.
+    // std::remove also removes an empty directory. POSIX allows two error codes for a directory that is not empty.
     if (std::remove(path.c_str()) == 0) return absl::OkStatus();
     return ErrnoToStatus(errno == EEXIST ? ENOTEMPTY : errno, "remove", path);
   }

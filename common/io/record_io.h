@@ -21,21 +21,22 @@ inline constexpr uint64_t kRecordOverhead = 16;
 // Returns the framed form of one record. Write it with one Append, so that it is stored entirely or not at all.
 std::string FrameRecord(absl::string_view payload);
 
-// Reads a file of records. Thread-safe after Open.
+// Reader of a file of records. Thread-safe after Open.
 class RecordReader {
  public:
-  // Records longer than `largest_record` bytes are errors, which bounds what a damaged length can allocate.
+  // Treats records longer than `largest_record` bytes as errors, which limits how much memory a damaged length can
+  // allocate.
   static absl::StatusOr<std::unique_ptr<RecordReader>> Open(FileSystem* fs, const std::string& path,
                                                             uint64_t largest_record = uint64_t{1} << 30);
 
-  // Reads an open file; `path` is used in errors.
+  // Returns a reader of an open file; `path` is used only in errors.
   static std::unique_ptr<RecordReader> FromFile(std::string path, std::shared_ptr<const RandomAccessFile> file,
                                                 uint64_t largest_record = uint64_t{1} << 30);
 
   struct Position {
     // Size of the payload in bytes.
     uint64_t length;
-    // Offset of the next record; the file's size after the last one.
+    // Offset of the next record, or the file's size if this is the last one.
     uint64_t next;
   };
 

@@ -22,8 +22,9 @@ bool Advise(uintptr_t begin, uintptr_t end, int advice) {
   return begin == end || madvise(reinterpret_cast<void*>(begin), end - begin, advice) == 0;
 }
 
-// Collapses small pages into huge ones, which is the only way to get huge pages in shared memory. First provides one
-// small page in each. This is a hint: it fails if the kernel does not support it or has no huge page left.
+// Collapses small pages into huge ones, which is the only way to get huge pages in shared memory. Before that, provides
+// one small page in the place of each huge page. This is a hint: it fails if the kernel does not support it or has no
+// huge page left.
 void ProvideHugePages(uintptr_t begin, uintptr_t end) {
   begin = (begin + kHugePage - 1) / kHugePage * kHugePage;
   end = end / kHugePage * kHugePage;

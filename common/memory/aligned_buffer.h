@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-// Alignment of every tensor in bytes: the size of a cache line and of the widest vector. The kernels' sums do not
-// depend on addresses. With this alignment, neither do the sums of a user's model that computes with Eigen.
+// Alignment of every tensor, in bytes: the size of a cache line and of the widest vector register. The kernels' sums do
+// not depend on addresses; with this alignment, neither do those of a user's model that computes with Eigen.
 inline constexpr size_t kTensorAlignment = 64;
 
 // Memory of a fixed size, aligned to kTensorAlignment, not initialized. Movable. Not thread-safe.
@@ -19,7 +19,7 @@ class AlignedBuffer {
   AlignedBuffer() = default;
   // Aborts if the machine is out of memory.
   explicit AlignedBuffer(size_t bytes);
-  // Allocates memory that other processes may map, if the system provides it.
+  // Allocates memory that other processes may map, or private memory if the system does not provide any.
   static AlignedBuffer Shared(size_t bytes);
 
   char* data() { return shared_ != nullptr ? shared_->data() : data_.get(); }
@@ -46,7 +46,7 @@ class AlignedBuffer {
   struct Free {
     void operator()(char* p) const { std::free(p); }
   };
-  // At most one of these is set.
+  // At most one of data_ and shared_ is set.
   std::unique_ptr<char, Free> data_;
   std::unique_ptr<SharedMemory> shared_;
   size_t size_ = 0;

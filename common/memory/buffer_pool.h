@@ -17,7 +17,7 @@ class BufferPool {
   BufferPool(size_t bytes, size_t max_spare, bool shared = false)
       : free_list_(std::make_shared<FreeList>(bytes, max_spare, shared)) {}
 
-  // The buffer is not initialized.
+  // Returns a buffer, which is not initialized.
   std::shared_ptr<AlignedBuffer> Get();
   using Buffers = std::vector<std::shared_ptr<AlignedBuffer>>;
   // Allocates until there are `max_spare` unused buffers, and appends the new ones to `taken` in the order in which Get

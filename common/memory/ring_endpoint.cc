@@ -37,7 +37,7 @@ struct RingEndpoint::Half {
   // Written by the receiver.
   alignas(kLineBytes) std::atomic<uint64_t> read;
   std::atomic<uint32_t> asleep;  // the receiver waits
-  // Written by both; changes when the other end may continue.
+  // Written by both the sender and the receiver; changes when the other end may continue.
   alignas(kLineBytes) std::atomic<uint32_t> bell;
   alignas(kLineBytes) char ring[kRingBytes];
 };

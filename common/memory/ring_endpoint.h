@@ -35,7 +35,8 @@ class RingEndpoint {
   // the size of an endpoint's.
   absl::Status Attach(const v1::SharedMemoryHandle& peer);
 
-  // Starts a message of `bytes`, which Flush sends after the earlier ones. Then append exactly that many bytes.
+  // Starts a message of `bytes` bytes, which Flush sends after earlier messages. The caller must then append exactly
+  // that many bytes.
   void BeginMessage(size_t bytes);
   void Append(absl::string_view bytes) { unsent_.append(bytes.data(), bytes.size()); }
   // Writes as much as fits into the ring; returns true if nothing is left. Errors: InvalidArgument if the peer's memory
@@ -46,10 +47,11 @@ class RingEndpoint {
   // memory is inconsistent; ResourceExhausted if the message is too long.
   absl::StatusOr<bool> Receive(std::string* message);
 
-  // To wait without missing a change, take a ticket, check whether there is anything to do, and wait with the ticket.
+  // Returns a ticket for Wait. To wait without missing a change, take a ticket, check whether there is anything to do,
+  // and wait with the ticket.
   uint32_t Ticket() const;
-  // Blocks until, since the ticket was taken, the other end has sent something or has read enough for Flush to
-  // continue. Also returns after Wake, or when `limit` has passed.
+  // Blocks until the other end has sent something, or has read enough for Flush to continue, since the ticket was
+  // taken. Also returns after Wake, or when `limit` has passed.
   void Wait(uint32_t ticket, absl::Duration limit);
   // Ends the current or next Wait.
   void Wake();
@@ -59,9 +61,9 @@ class RingEndpoint {
 
   RingEndpoint(std::unique_ptr<SharedMemory> own, size_t max_message_bytes);
 
-  // Rings the bell. Wakes the other end if `flag` in its memory shows that it waits.
+  // Rings the bell, and wakes the other end if `flag`, in the other end's memory, shows that it waits.
   void RingIf(const std::atomic<uint32_t>& flag);
-  // Appends at most `most` of the `available` bytes to `out`.
+  // Appends at most `most` of the `available` bytes in the peer's ring to `out`.
   void Take(size_t most, uint64_t* available, std::string* out);
 
   const size_t max_message_bytes_;

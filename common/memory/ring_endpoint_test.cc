@@ -26,12 +26,12 @@ constexpr size_t kEndBytes = kRing + RingEndpoint::kRingBytes;
 
 std::unique_ptr<RingEndpoint> NewEnd() { return RingEndpoint::Create(kMaxMessageBytes).value(); }
 
-// Returns a writable address of the memory of an endpoint in this process. Before Linux 5.1, another process can write
-// there too.
+// Returns a writable address of an endpoint's memory in this process. Before Linux 5.1, other processes can write there
+// too.
 char* OwnMemory(const RingEndpoint& end) {
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
-    // "7f0c6d000000-7f0c6d011000 rw-s 00000000 00:01 1034 /memfd:lockstep (deleted)"
+    // A line such as "7f0c6d000000-7f0c6d011000 rw-s 00000000 00:01 1034 /memfd:lockstep (deleted)".
     const std::vector<std::string> fields = absl::StrSplit(line, ' ', absl::SkipEmpty());
     if (fields.size() < 5 || fields[1] != "rw-s" || fields[4] != absl::StrCat(end.handle().inode())) continue;
     return reinterpret_cast<char*>(std::stoull(fields[0], nullptr, 16));
@@ -91,7 +91,7 @@ TEST_F(RingEndpointTest, CarriesMessagesInOrderBothWays) {
 }
 
 TEST_F(RingEndpointTest, GoesAroundTheRing) {
-  // The end of the ring splits lengths and contents at every position.
+  // Over the loop, the end of the ring splits lengths and contents at every position.
   for (size_t i = 0; i < 3 * RingEndpoint::kRingBytes / 100; ++i) {
     const std::string message(97 + i % 7, static_cast<char>('a' + i % 26));
     ASSERT_TRUE(*Send(message, a_.get()));
@@ -200,7 +200,7 @@ TEST_F(RingEndpointTest, AttachesOnlyToMemoryOfItsSize) {
   EXPECT_TRUE(absl::IsNotFound(NewEnd()->Attach(gone)));
 }
 
-// An endpoint whose memory another process writes arbitrarily.
+// An endpoint whose peer's memory has arbitrary contents.
 class HostileEndTest : public testing::Test {
  protected:
   HostileEndTest() : memory_(SharedMemory::Create(kEndBytes).value()), end_(NewEnd()) {

@@ -22,7 +22,7 @@ namespace lockstep {
 namespace {
 
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
-// F_SEAL_FUTURE_WRITE, since Linux 5.1: only existing mappings may be written through.
+// F_SEAL_FUTURE_WRITE, since Linux 5.1: writing is possible only through existing mappings.
 constexpr int kFutureWriteSeal = 0x10;
 
 // Returns the boot id, which the kernel chooses at random when the machine starts. All containers of a machine share
@@ -121,7 +121,7 @@ absl::StatusOr<std::unique_ptr<SharedMemory>> SharedMemory::Map(const v1::Shared
   // For a process or descriptor that cannot exist, such as -1, the path is not a link.
   const std::string path = absl::StrCat("/proc/", handle.process(), "/fd/", handle.file_descriptor());
   if (!IsMemoryFile(path)) return NotReachable(handle);
-  // Check the file before opening it: in another container, the path names another file.
+  // Check the file before opening it: if the handle comes from another container, the path names another file here.
   const int found = open(path.c_str(), O_PATH | O_CLOEXEC);
   if (found < 0) return NotReachable(handle);
   const auto close_found = absl::MakeCleanup([found] { close(found); });

@@ -9,23 +9,23 @@
 
 namespace lockstep {
 
-// Huge pages waste little memory from kHugeBuffer bytes on. Touching them for the first time costs at most a quarter of
-// touching small pages.
+// Buffers of at least kHugeBuffer bytes use huge pages, which waste little memory at that size. Touching huge pages for
+// the first time takes at most a quarter of the time that small pages take.
 inline constexpr size_t kHugePage = 2 << 20;
 inline constexpr size_t kHugeBuffer = 4 * kHugePage;
 
 // Memory that one process creates and writes, and that others of the same user on the same machine map and read. It is
-// an anonymous file (memfd) that cannot be shrunk, so a reader never hits its end, and that only the creator can write,
-// where the kernel supports this (Linux 5.1). It disappears with the last process that has it, even if that process is
-// killed. It is aligned to a page, or to a huge page from kHugeBuffer bytes on. Thread-compatible; both ends must agree
-// on when it may be read.
+// an anonymous file (memfd) that cannot be shrunk, so that a reader never runs past its end. Where the kernel supports
+// this (Linux 5.1), only the creator can write to it. It is freed when the last process that has it ends or releases
+// it, even if that process is killed. It is aligned to a page, or to a huge page from kHugeBuffer bytes on.
+// Thread-compatible; both ends must agree on when it may be read.
 class SharedMemory {
  public:
   // Creates memory filled with zeros. Errors: Unavailable if the system does not provide such memory.
   static absl::StatusOr<std::unique_ptr<SharedMemory>> Create(size_t bytes);
-  // Maps memory that this or another process has created and still has, for reading. Errors: NotFound if this process
-  // cannot reach the handle's target (another machine, container or user); InvalidArgument if the target is not such
-  // memory.
+  // Maps, for reading, memory that this or another process has created and still holds. Errors: NotFound if this
+  // process cannot reach the handle's target (another machine, container or user); InvalidArgument if the target is not
+  // such memory.
   static absl::StatusOr<std::unique_ptr<SharedMemory>> Map(const v1::SharedMemoryHandle& handle);
   ~SharedMemory();
 

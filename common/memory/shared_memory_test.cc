@@ -89,7 +89,7 @@ TEST(SharedMemoryTest, AnotherProcessMapsIt) {
   const pid_t child = fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
-    // The child's descriptor is not used, because the handle names the parent's.
+    // Close the child's copy of the descriptor, which is not needed, because the handle names the parent's.
     close(static_cast<int>(memory->handle().file_descriptor()));
     const auto mapping = SharedMemory::Map(memory->handle());
     _exit(mapping.ok() && (*mapping)->data()[kBytes - 1] == 3 ? 0 : 1);
@@ -154,7 +154,7 @@ TEST(SharedMemoryTest, OnlyFilesAreOpened) {
   close(pipes[1]);
 }
 
-// The file system of any other file may hang.
+// Any other file may be on a file system that hangs.
 TEST(SharedMemoryTest, AnotherFileIsNotEvenOpened) {
   const auto memory = NewMemory();
   char path[] = "/tmp/shared_memory_test.XXXXXX";

@@ -15,7 +15,7 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Appends a message to a text. Use an object for one message only.
+// Writer of one message as JSON. Use each object for one message only.
 class Writer {
  public:
   explicit Writer(const JsonMessageOptions& options) : options_(options) {}

@@ -25,7 +25,7 @@ struct Scaled {
   int power;
 };
 
-// Returns value / 1000^power, in [0, 999.5) if the power allows it.
+// Divides `value` by 1000^power, with a power of at most `max_power`, so that the result is in [0, 999.5) if possible.
 Scaled Scale(double value, int max_power) {
   Scaled scaled{value, 0};
   while (scaled.value >= 999.5 && scaled.power < max_power) {

@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// Formats numbers for users with about three digits. Pure functions.
+// Functions that format numbers for users with about three digits. All are pure.
 
 // Formats a number: "0", "0.42", "7.5", "310", "39.7k", "1.25M", "-" when not finite.
 std::string QuantityText(double value);

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// The table of the calls that each role may make. Pure.
+// The table of calls that each role may make. The functions are pure.
 
 // Returns true if `role` may call `method` ("/lockstep.v1.ChiefService/Step"). Methods that are not in the table are
 // open only to kLocal.

@@ -35,7 +35,7 @@ std::string SubjectOf(X509* certificate) {
   return std::string(data, static_cast<size_t>(size));
 }
 
-// Returns the URIs among the subject alternative names.
+// Returns the certificate's subject alternative names that are URIs.
 std::vector<std::string> UrisOf(X509* certificate) {
   std::vector<std::string> uris;
   auto* const names =
@@ -52,7 +52,7 @@ std::vector<std::string> UrisOf(X509* certificate) {
   return uris;
 }
 
-// Reads consecutive objects of one kind from a text.
+// Reads consecutive objects of one kind from a text in PEM.
 template <typename Object>
 std::vector<std::shared_ptr<Object>> ReadAll(absl::string_view pem,
                                              Object* (*read)(BIO*, Object**, pem_password_cb*, void*),
@@ -132,7 +132,7 @@ absl::Status TrustedAuthorities::Verify(const Certificate& certificate, absl::Ti
             ? absl::StrCat(" (", absl::FormatTime(absl::RFC3339_sec, certificate.not_after(), absl::UTCTimeZone()), ")")
             : ""));
   }
-  // The path has the certificate itself, its intermediates, and the authority.
+  // The path consists of the certificate itself, its intermediates, and the authority.
   const STACK_OF(X509)* const path = X509_STORE_CTX_get0_chain(context.get());
   for (int i = 0; i < sk_X509_num(path); ++i) {
     if (!IsListed(sk_X509_value(path, i), revocations_)) continue;

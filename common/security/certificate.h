@@ -22,16 +22,16 @@ namespace lockstep {
 // An X.509 certificate, with the intermediate certificates up to its authority. Immutable, so thread-safe.
 class Certificate {
  public:
-  // `pem` has the certificate, followed by its intermediates. InvalidArgument if it has none.
+  // `pem` contains the certificate, followed by its intermediates. InvalidArgument if it contains none.
   static absl::StatusOr<Certificate> FromPem(absl::string_view pem);
 
   // The identity in the first URI that has one (ParsePeerUri); absent if none does.
   const absl::optional<PeerIdentity>& identity() const { return identity_; }
-  // Names the certificate in messages: its identity, or its subject.
+  // Name of the certificate in messages: its identity or, without one, its subject.
   const std::string& name() const { return name_; }
   absl::Time not_before() const { return not_before_; }
   absl::Time not_after() const { return not_after_; }
-  // Returns true if it was issued for this host name or address.
+  // Returns true if the certificate was issued for this host name or address.
   bool IsForHost(const std::string& host) const;
   // OpenSSL's object, owned by this one.
   x509_st* x509() const { return chain_.front().get(); }

@@ -31,7 +31,7 @@ namespace {
 
 constexpr absl::string_view kAuthorityName = "lockstep CA ";
 constexpr char kAuthorityKey[] = "ca.key";
-// RFC 5280 allows a name of 64 characters.
+// Maximum length of a common name (RFC 5280).
 constexpr size_t kMostNameCharacters = 64;
 
 using Key = std::shared_ptr<EVP_PKEY>;
@@ -65,7 +65,8 @@ absl::StatusOr<std::string> CertificatePem(const X509Pointer& certificate) {
   return ToPem("a certificate", [&certificate](BIO* text) { return PEM_write_bio_X509(text, certificate.get()); });
 }
 
-// Replaces a file that only its owner may read. FileSystem creates files that everybody may read.
+// Replaces a file such that only its owner may read it. FileSystem is not used, because it creates files that everybody
+// may read.
 absl::Status WriteKeyFile(const std::string& path, absl::string_view data) {
   const std::string temporary = absl::StrCat(path, ".tmp");
   const auto failed = [&](absl::string_view what) {
@@ -81,7 +82,7 @@ absl::Status WriteKeyFile(const std::string& path, absl::string_view data) {
   return rename(temporary.c_str(), path.c_str()) == 0 ? absl::OkStatus() : failed("replace");
 }
 
-// Sets a serial number of 127 random bits. RFC 5280 demands at most 20 bytes.
+// Sets a serial number of 127 random bits. RFC 5280 allows at most 20 bytes.
 absl::Status DrawSerial(X509* certificate) {
   unsigned char bytes[16];
   if (RAND_bytes(bytes, sizeof(bytes)) != 1) return LibraryError("draw a serial number");
@@ -110,7 +111,7 @@ struct CertificateRequest {
   std::vector<std::pair<int, std::string>> extensions;
 };
 
-// Returns a certificate that is signed by `issuer`, or by itself if `issuer` is null.
+// Returns a certificate that is signed by `issuer`, or self-signed if `issuer` is null.
 absl::StatusOr<X509Pointer> Sign(const CertificateRequest& request, X509* issuer, const Key& issuer_key) {
   X509Pointer certificate(X509_new(), X509_free);
   X509* const raw = certificate.get();
@@ -144,7 +145,7 @@ absl::StatusOr<Key> NewKey() {
 struct Authority {
   Certificate certificate;
   Key key;
-  // The run in the identities that it issues.
+  // Name of the run in the identities that the authority issues.
   std::string run;
 };
 
@@ -181,7 +182,7 @@ absl::StatusOr<std::string> AlternativeNames(const std::string& uri, const std::
     ERR_clear_error();
     const bool is_address = address != nullptr;
     ASN1_OCTET_STRING_free(address);
-    // A comma would begin another name.
+    // Reject any other host, because a comma in it would begin another name.
     if (!is_address && !IsPeerName(host)) {
       return absl::InvalidArgumentError(absl::StrCat("\"", host, "\" is neither a host name nor an address"));
     }
@@ -202,7 +203,7 @@ absl::Status CreateAuthority(FileSystem* fs, const std::string& directory, const
   const TlsDirectory files(directory);
   ASSIGN_OR_RETURN(const bool exists, fs->Exists(files.authorities()));
   if (exists) return absl::AlreadyExistsError(absl::StrCat(files.authorities(), " exists already"));
-  // The file may be the only copy of another authority's key.
+  // Do not overwrite this file, which may be the only copy of another authority's key.
   const std::string key_file = JoinPath(directory, kAuthorityKey);
   ASSIGN_OR_RETURN(const bool has_key, fs->Exists(key_file));
   if (has_key) return absl::AlreadyExistsError(absl::StrCat(key_file, " exists already"));

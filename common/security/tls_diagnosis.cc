@@ -24,11 +24,11 @@
 namespace lockstep {
 namespace {
 
-// The protocol that gRPC's servers require: "h2", preceded by its length.
+// The ALPN protocol that gRPC's servers require: "h2", preceded by its length.
 constexpr unsigned char kHttp2[] = {2, 'h', '2'};
 
-// Keeps this thread's writes to a closed connection from ending a process that does not ignore SIGPIPE. OpenSSL cannot
-// suppress the signal itself.
+// A guard that keeps this thread's writes to a closed connection from ending a process that does not ignore SIGPIPE.
+// OpenSSL cannot suppress the signal itself.
 class NoPipeSignal {
  public:
   NoPipeSignal() {
@@ -71,7 +71,7 @@ class BoundedSocket {
     }
     return false;
   }
-  // Waits until the socket may be read or written. Returns false after the deadline.
+  // Waits until the socket is ready to be read or written. Returns false after the deadline.
   bool Await(int16_t events) const {
     pollfd waiting = {socket_, events, 0};
     const auto left = std::max<int64_t>(0, absl::ToInt64Milliseconds(deadline_ - absl::Now()));
@@ -106,7 +106,7 @@ HostPort SplitTarget(const std::string& target) {
   return parts;
 }
 
-// Repeats an operation of TLS until it ends, fails, or the deadline passes. Returns SSL_get_error's result, or
+// Repeats a TLS operation until it completes or fails, or the deadline passes. Returns SSL_get_error's result, or
 // SSL_ERROR_WANT_READ after the deadline.
 template <typename Operation>
 int Complete(SSL* tls, const BoundedSocket& socket, const Operation& operation) {
@@ -124,7 +124,7 @@ std::string LastReason() {
   return reason == nullptr ? "" : reason;
 }
 
-// Returns a human-readable explanation of an error; OK if the error may be temporary.
+// Returns an error that explains OpenSSL's last error in human-readable form, or OK if that error may be temporary.
 absl::Status Explain(const HostPort& target, const TlsDirectory& directory) {
   const unsigned long error = ERR_peek_last_error();
   if (ERR_GET_LIB(error) != ERR_LIB_SSL) return absl::OkStatus();
@@ -157,7 +157,7 @@ absl::StatusOr<Context> NewContext(const TlsDirectory& directory, FileSystem* fs
   return context;
 }
 
-// Checks the certificate that the peer has shown.
+// Checks the certificate that the peer has presented.
 absl::Status CheckPeer(SSL* tls, const HostPort& target, const TlsDirectory& directory, FileSystem* fs) {
   const std::shared_ptr<BIO> text(BIO_new(BIO_s_mem()), BIO_free);
   const STACK_OF(X509)* const shown = SSL_get_peer_cert_chain(tls);
@@ -174,7 +174,7 @@ absl::Status CheckPeer(SSL* tls, const HostPort& target, const TlsDirectory& dir
   return CheckIsChief(*certificate, target.host, own);
 }
 
-// Returns what is wrong with this end's certificate, as far as this end knows.
+// Returns a text that says what is wrong with this end's certificate, as far as this end can tell.
 std::string OwnFault(const TlsDirectory& directory, FileSystem* fs) {
   const auto own = directory.ReadCertificate(fs);
   const auto authorities = directory.ReadAuthorities(fs);
@@ -217,7 +217,7 @@ absl::Status DiagnoseTls(const std::string& target, const TlsDirectory& director
   const HostPort parts = SplitTarget(target);
   const absl::Time deadline = absl::Now() + limit;
   absl::Status status;
-  // Try twice, because a chief that ends also hangs up, and is then gone.
+  // Try twice, because a chief that is shutting down also hangs up, but is gone at the second try.
   for (int i = 0; i < 2; ++i) {
     BoundedSocket socket(deadline);
     if (!socket.Connect(parts.host, parts.port)) return absl::OkStatus();

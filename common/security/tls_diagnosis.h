@@ -10,9 +10,9 @@
 
 namespace lockstep {
 
-// Makes one connection to `target` ("host:port") to find out why calls to it fail. gRPC does not report why the peer
-// refused this process's certificate and, in most cases, why this process refused the peer's. With an empty directory,
-// finds out only whether the peer speaks TLS. Blocks for at most `limit`.
+// Connects to `target` ("host:port") to find out why calls to it fail. gRPC does not report why the peer refused this
+// process's certificate and, in most cases, why this process refused the peer's. With an empty directory, finds out
+// only whether the peer speaks TLS. Blocks for at most `limit`.
 //
 // Returns Unauthenticated if repeating the call cannot help, because either end refuses the other's certificate, or
 // because only one end speaks TLS. Returns OK if there is no such reason; the peer may be absent.

@@ -24,7 +24,7 @@ absl::StatusOr<std::string> Read(FileSystem* fs, const std::string& file) {
   return absl::InvalidArgumentError(absl::StrCat("--tls_dir: ", text.status().message()));
 }
 
-// Never asks for the password of an encrypted key.
+// A password callback that refuses, so that OpenSSL never asks for the password of an encrypted key.
 int NoPassword(char*, int, int, void*) { return -1; }
 
 absl::Status CheckKey(const std::string& file, const std::string& pem, const Certificate& certificate) {

@@ -28,12 +28,12 @@ class TlsDirectory {
   std::string key() const { return path_ + "/tls.key"; }
   std::string revocations() const { return path_ + "/crl.pem"; }
 
-  // Returns false if there is neither certificate nor key, as in the directory of a client that proves its identity
+  // Returns false if there is neither a certificate nor a key, as in the directory of a client that proves its identity
   // with a token.
   absl::StatusOr<bool> HasCertificate(FileSystem* fs) const;
   // Reads ca.crt and crl.pem. InvalidArgument names the file and what is wrong with it.
   absl::StatusOr<TrustedAuthorities> ReadAuthorities(FileSystem* fs) const;
-  // Reads tls.crt. Returns the same errors.
+  // Reads tls.crt. Errors are as for ReadAuthorities.
   absl::StatusOr<Certificate> ReadCertificate(FileSystem* fs) const;
 
   enum class End { kServer, kClient };

@@ -9,17 +9,18 @@
 namespace lockstep {
 namespace {
 
-// Approximate bytes of a report without its update values.
+// Approximate size in bytes of a report without its update values.
 constexpr int64_t kReportBytes = 32;
 constexpr int64_t kUpdateBytes = 8;
 
-// A histogram (common/summary/histogram.h) has a limit and a count, of 8 bytes each, for each of its buckets. Each
-// element occupies at most one bucket, and a run of empty buckets before it becomes one bucket.
+// Maximum number of buckets in a histogram (common/summary/histogram.h). Each bucket has a limit and a count, of 8
+// bytes each. Each element occupies at most one bucket, and a run of empty buckets before it adds one more.
 constexpr int64_t kHistogramBuckets = 1551;
-// The other fields of a histogram and of a scalar, and the text that follows the variable's name in their tags.
+// Bytes for the other fields of a histogram and of a scalar, and for the text that follows the variable's name in their
+// tags.
 constexpr int64_t kGradientSummaryBytes = 256;
 
-// Splits reports into lists of at most `limit` bytes each.
+// Splitter of reports into lists of at most `limit` bytes each.
 class Cutter {
  public:
   explicit Cutter(int64_t limit) : limit_(limit), lists_(1) {}

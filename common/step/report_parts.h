@@ -11,17 +11,17 @@
 
 namespace lockstep {
 
-// Maximum bytes of the summaries and metrics of a slot, in addition to those of its gradients.
+// Maximum size in bytes of a slot's summaries and metrics, not counting those of its gradients.
 constexpr int64_t kMaxSummaryBytes = 64 << 10;
-// Maximum bytes of an AddSummaryRequest.
+// Maximum size in bytes of an AddSummaryRequest.
 constexpr int64_t kMaxSummaryRequestBytes = 1 << 20;
 
-// Returns the maximum bytes of all summaries and metrics of a slot: kMaxSummaryBytes, and the maximum of a histogram
-// and a norm for each trainable variable's gradient.
+// Returns the maximum size in bytes of all summaries and metrics of a slot: kMaxSummaryBytes, plus the maximum for a
+// histogram and a norm of each trainable variable's gradient.
 int64_t MaxSummaryBytes(const ParameterLayout& layout);
 
-// Splits a contribution's reports into lists of about `bytes` at most, one per frame, in order. A larger report is
-// split too (SlotReport.continued).
+// Splits a contribution's reports into lists of at most about `bytes` bytes each, one list per frame, in order. A
+// report that is larger is split too (SlotReport.continued).
 std::vector<std::vector<v1::SlotReport>> CutReports(absl::Span<const v1::SlotReport> reports, int64_t bytes);
 
 // The inverse of CutReports: collects a contribution's reports, or parts of them, as they arrive. Rejects more reports
@@ -31,16 +31,17 @@ class ReportJoiner {
  public:
   struct Options {
     int64_t reports = 0;  // slots of the block
-    // Number of update values per report, and their total bytes.
+    // Number of update values per report, and their total size in bytes.
     int64_t updates = 0;
     int64_t update_bytes = 0;
-    // Maximum bytes of a report's summary and metrics.
+    // Maximum size in bytes of a report's summary and metrics.
     int64_t summary_bytes = kMaxSummaryBytes;
   };
 
   // Starts a new contribution.
   void Begin(const Options& options);
-  // Adds the next report or part. If not `keep`, checks it and drops it.
+  // Adds the next report, or the next part of one. If `keep` is false, only checks it, and drops the reports kept so
+  // far.
   absl::Status Add(const v1::SlotReport& part, bool keep);
   // True if all reports have arrived completely.
   bool complete() const { return begun_ == options_.reports && !open_; }
@@ -52,9 +53,9 @@ class ReportJoiner {
  private:
   Options options_;
   int64_t begun_ = 0;
-  // True if the last report continues.
+  // True if another part of the last report is expected.
   bool open_ = false;
-  // Slot of the last report, and its update values and summary so far.
+  // Slot of the last report, and the number and size of its update values and the size of its summary so far.
   int64_t slot_ = 0;
   int64_t updates_ = 0;
   int64_t update_bytes_ = 0;

@@ -24,7 +24,7 @@ struct SlotBlock {
   friend bool operator!=(const SlotBlock& a, const SlotBlock& b) { return !(a == b); }
 };
 
-// "slots [4,6) of step 17"
+// Returns a text such as "slots [4,6) of step 17".
 std::string DescribeBlock(int64_t step, const SlotBlock& block);
 
 // Returns true if `block` is a node of the tree over `slots` slots.

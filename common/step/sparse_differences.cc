@@ -10,7 +10,7 @@ namespace lockstep {
 namespace {
 
 constexpr uint32_t kMagnitude = 0x7fffffff;
-// The histogram's bins are a magnitude's exponent and the four bits after it.
+// A bin of the histogram is given by a magnitude's exponent and the four bits after it.
 constexpr int kBinShift = 19;
 constexpr size_t kBins = size_t{1} << (31 - kBinShift);
 
@@ -62,7 +62,7 @@ DifferenceEncoder::Threshold DifferenceEncoder::FindThreshold(int64_t kept) {
   for (const uint32_t bits : differences_) {
     if ((bits & kMagnitude) >> kBinShift == bin) candidates_.push_back(bits & kMagnitude);
   }
-  // Find the kept-th largest of the bin.
+  // Find the `kept`-th largest magnitude in the bin.
   const auto nth = candidates_.begin() + (kept - 1);
   std::nth_element(candidates_.begin(), nth, candidates_.end(), [](uint32_t a, uint32_t b) { return a > b; });
   const uint32_t bits = *nth;

@@ -73,7 +73,7 @@ TEST(SparseDifferencesTest, SelectsLikeSorting) {
     std::vector<float> gradient(elements), estimate(elements);
     Philox(seed, 2).FillNormal(absl::MakeSpan(gradient));
     Philox(seed, 3).FillNormal(absl::MakeSpan(estimate));
-    // Many ties, and many zeros.
+    // Create many ties and many zeros.
     if (seed % 2 == 0) {
       for (float& value : gradient) value = std::round(value * 2) / 2;
       for (float& value : estimate) value = std::round(value * 2) / 2;

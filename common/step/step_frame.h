@@ -79,14 +79,14 @@ struct StepFrame {
 struct StepFrameLimits {
   int64_t reports = 0;
   int64_t pieces = 0;
-  // Bytes of memory for everything except the pieces, including digests.
+  // Maximum bytes of memory for everything except the pieces. Digests are included.
   int64_t bytes = 64 << 10;
 };
 
 // The values that a chief in the same process hands over with a token instead of sending them.
 struct HandedOverValues {
-  // All values at the token's step except the constant variables, flat (ParameterLayout). Identifies the version of
-  // these values, and also keeps `encoded` alive.
+  // All values at the token's step except the constant variables, flat (ParameterLayout). The pointer also identifies
+  // the version of these values, and keeps `encoded` alive.
   std::shared_ptr<const AlignedBuffer> flat;
   // The values of the constant variables, from ParameterLayout::constants_offset() on; null if there are none.
   std::shared_ptr<const AlignedBuffer> constants;

@@ -12,7 +12,7 @@ class StepTimer {
  public:
   enum class Phase { kBatch, kCompute, kSend, kWait };
 
-  // Begins in kWait. `clock` must outlive this object.
+  // Starts in the phase kWait. `clock` must outlive this object.
   explicit StepTimer(Clock* clock) : clock_(clock), since_(clock->Now()) {}
 
   // Enters a phase. Returns the previous phase.

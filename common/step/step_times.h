@@ -15,7 +15,8 @@ struct StepTimes {
   absl::Duration wait;     // ending the last contribution, and waiting for the token and its values
 };
 
-// Returns the times as StepRequest.times. Rounds each time down to the 11 significant bits of the format.
+// Returns the times in the encoding of StepRequest.times. Rounds each time down to the 11 significant bits of the
+// format.
 uint64_t EncodeStepTimes(const StepTimes& times);
 StepTimes DecodeStepTimes(uint64_t encoded);
 

@@ -34,9 +34,9 @@ struct EventQueue::State {
   std::deque<Waiting> waiting ABSL_GUARDED_BY(mutex);
   size_t waiting_bytes ABSL_GUARDED_BY(mutex) = 0;
   int64_t dropped ABSL_GUARDED_BY(mutex) = 0;
-  // True if no event has been written since the last one was dropped.
+  // True if no event has been taken from the queue since one was last dropped.
   bool dropping ABSL_GUARDED_BY(mutex) = false;
-  // Number of Flush calls begun, and number completed with the last one's status.
+  // Number of Flush calls made, number of those completed, and the result of the last one completed.
   int64_t flushes_wanted ABSL_GUARDED_BY(mutex) = 0;
   int64_t flushes_done ABSL_GUARDED_BY(mutex) = 0;
   absl::Status flush_status ABSL_GUARDED_BY(mutex);

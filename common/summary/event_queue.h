@@ -16,18 +16,18 @@
 
 namespace lockstep {
 
-// Passes events to an EventSink in a separate thread, so that a hanging disk does not block the callers. Up to
-// `capacity` events with `capacity_bytes` of memory wait; further ones are dropped and counted. Each hang is logged
-// once. The constructor starts the thread. The destructor writes waiting events and closes the file, but abandons the
-// thread if that takes longer than `close_limit`, so the clock and the sink's file system must outlive the thread.
-// Thread-safe.
+// A queue that passes events to an EventSink in a separate thread, so that a hanging disk does not block the callers.
+// Holds up to `capacity` events that take up to `capacity_bytes` of memory; further ones are dropped and counted. Each
+// hang is logged once. The constructor starts the thread. The destructor writes waiting events and closes the file, but
+// abandons the thread if that takes longer than `close_limit`, so the clock and the sink's file system must outlive the
+// thread. Thread-safe.
 class EventQueue {
  public:
   struct Options {
     Clock* clock = nullptr;
     Executor* executor = Executor::Threads();
     size_t capacity = 4096;  // events
-    // An event that finds the queue empty is queued even if it is larger.
+    // If the queue is empty, an event is queued even if it is larger than this.
     size_t capacity_bytes = 64 << 20;
     absl::Duration close_limit = absl::Seconds(5);
   };
@@ -37,8 +37,8 @@ class EventQueue {
   EventQueue(const EventQueue&) = delete;
   EventQueue& operator=(const EventQueue&) = delete;
 
-  // Like EventWriter's functions, but never block on files. Events are stamped on arrival. Write returns false if the
-  // event is dropped.
+  // These functions are like EventWriter's, but never block on files. Events are timestamped on arrival. Write returns
+  // false if the event is dropped.
   bool Write(v1::Event event);
   void WriteScalar(absl::string_view tag, float value, int64_t step);
   void WriteSessionLog(v1::SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");

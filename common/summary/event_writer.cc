@@ -39,7 +39,7 @@ absl::StatusOr<std::unique_ptr<EventWriter>> EventWriter::Create(FileSystem* fs,
     if (!taken) break;
     path = JoinPath(directory, absl::StrCat(name, ".", n));
   }
-  // A chief's files become visible by a rename. TensorBoard must not find this name.
+  // A chief's files become visible when they are renamed. TensorBoard must not find the temporary name.
   const std::string temporary =
       JoinPath(directory, absl::StrReplaceAll(Basename(path), {{"tfevents", "new"}})) + ".tmp";
   ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, fs->NewWritableFile(temporary));
@@ -116,7 +116,8 @@ absl::Status EventWriter::WriteRunMetadata(absl::string_view tag, absl::string_v
 }
 
 double EventWriter::StampOf(absl::Time time) {
-  // Adds two exact parts, because a double cannot hold decades in nanoseconds.
+  // Converts the seconds and the nanoseconds separately, because a double cannot exactly represent the nanoseconds
+  // since 1970.
   const int64_t whole = absl::ToUnixSeconds(time);
   return whole + absl::ToInt64Nanoseconds(time - absl::FromUnixSeconds(whole)) * 1e-9;
 }

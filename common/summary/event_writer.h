@@ -17,12 +17,12 @@
 
 namespace lockstep {
 
-// Takes the events of a process one by one. Thread-safe.
+// A destination that takes the events of a process one by one. Thread-safe.
 class EventSink {
  public:
   virtual ~EventSink() = default;
 
-  // Never fails, but logs the loss of events.
+  // Logs the loss of events instead of returning an error.
   virtual void Write(v1::Event event) = 0;
   // Blocks until everything written so far is safe. Returns errors of the files.
   virtual absl::Status Flush() = 0;
@@ -31,11 +31,12 @@ class EventSink {
   virtual const std::string& path() const = 0;
 };
 
-// Writes one event file in TensorBoard's format: <directory>/events.out.tfevents.<10-digit seconds>.<host name>[.<n>],
-// whose first record is file_version "brain.Event:2". Flushes that record and the first event immediately, so that the
-// file is visible, then every 10th event, any event 120 s after the last flush, and records of the session: a killed
-// process leaves everything that it wrote before its last checkpoint. A full disk never stops the run. The first error
-// of a streak is logged, the whole event is lost, and later events are tried again. Thread-safe.
+// Writer of one event file in TensorBoard's format: <directory>/events.out.tfevents.<10-digit seconds>.<host
+// name>[.<n>], whose first record is file_version "brain.Event:2". Flushes that record and the first event immediately,
+// so that the file is visible, then every 10th event, any event 120 s after the last flush, and records of the session,
+// so that a killed process leaves everything that it wrote before its last checkpoint. A full disk never stops the run:
+// the first error of a streak is logged, the affected event is lost as a whole, and later events are tried again.
+// Thread-safe.
 class EventWriter : public EventSink {
  public:
   // Creates the directory and the file; if the name exists, appends a number to it. `host` is part of the file's name;
@@ -45,7 +46,7 @@ class EventWriter : public EventSink {
   // Calls Close.
   ~EventWriter() override;
 
-  // Appends an event, setting wall_time if it is 0. After Close, drops it with one warning.
+  // Appends an event, setting wall_time if it is 0. After Close, drops events and warns once.
   void Write(v1::Event event) override ABSL_LOCKS_EXCLUDED(mutex_);
   void WriteScalar(absl::string_view tag, float value, int64_t step);
   void WriteSessionLog(v1::SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");
@@ -54,7 +55,7 @@ class EventWriter : public EventSink {
   absl::Status WriteRunMetadata(absl::string_view tag, absl::string_view run_metadata, int64_t step)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Returns an event's wall_time for `time`: seconds since 1970.
+  // Converts `time` to an event's wall_time, in seconds since 1970.
   static double StampOf(absl::Time time);
 
   absl::Status Flush() override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -87,9 +88,9 @@ class EventWriter : public EventSink {
   std::set<std::string> metadata_tags_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Returns an event with one scalar of a summary, without a time.
+// Returns an event with a summary of one scalar and without a time.
 v1::Event ScalarEvent(absl::string_view tag, float value, int64_t step);
-// Returns an event of the run's session, without a time.
+// Returns an event that logs the session's status, without a time.
 v1::Event SessionLogEvent(v1::SessionLog::SessionStatus status, int64_t step, absl::string_view checkpoint_path = "");
 
 }  // namespace lockstep

@@ -24,7 +24,7 @@ class FloatChunks {
 
   // Appends bytes.
   void Append(absl::string_view bytes);
-  // Sets the type of the bytes, one of the three types above.
+  // Sets the type of the bytes, DT_FLOAT, DT_BFLOAT16 or DT_HALF.
   void set_type(v1::DataType type);
 
   v1::DataType type() const { return type_; }
@@ -48,7 +48,8 @@ class FloatChunks {
   absl::string_view Bytes(std::string* storage) const;
 
  private:
-  // Calls f(destination index, bytes of whole elements) over the range. Split elements are assembled first.
+  // Calls f(destination index, bytes of whole elements) for each run in the range. Elements that are split between two
+  // runs are assembled first.
   template <typename F>
   void ForEachRun(int64_t first, int64_t n, F f) const;
 

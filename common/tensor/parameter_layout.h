@@ -18,9 +18,9 @@ namespace lockstep {
 // updates are applied and values are sent (docs/glossary.md). Segments are in the model's order. Immutable.
 class ParameterLayout {
  public:
-  // 256 KiB of floats: small enough to be summed in cache, large enough that bookkeeping costs nothing.
+  // 256 KiB of floats: small enough to be summed in cache, large enough that the bookkeeping is negligible.
   static constexpr int64_t kSegmentElements = 65536;
-  // Maximum elements of a model, half a terabyte.
+  // Maximum number of elements in a model: half a terabyte of floats.
   static constexpr int64_t kMaxElements = int64_t{1} << 37;
 
   struct Variable {
@@ -35,7 +35,7 @@ class ParameterLayout {
   };
   struct Segment {
     int variable = 0;
-    // Offsets in the variable and in the flat array, in elements.
+    // Offsets of the segment in its variable and in the flat array, in elements.
     int64_t offset = 0;
     int64_t flat_offset = 0;
     int64_t elements = 0;
@@ -63,11 +63,12 @@ class ParameterLayout {
   // Returns the space that a variable takes in the flat array: `elements` rounded up to a multiple of kTensorAlignment
   // bytes.
   static int64_t Padded(int64_t elements);
-  // Elements of the flat array, including padding.
+  // Number of elements in the flat array, including padding.
   int64_t flat_elements() const { return flat_elements_; }
-  // Elements of its first part, which holds the trained variables, including padding.
+  // Number of elements in the first part of the flat array, which holds the trained variables, including padding.
   int64_t trained_elements() const { return trained_elements_; }
-  // Elements of its last part, which holds the constant variables, and the offset of that part.
+  // Number of elements in the last part of the flat array, which holds the constant variables, and the offset of that
+  // part.
   int64_t constant_elements() const { return flat_elements_ - constants_offset_; }
   int64_t constants_offset() const { return constants_offset_; }
   // Returns where that part has the element at `flat_offset`. Negative if the element is before that part.
@@ -78,7 +79,7 @@ class ParameterLayout {
   void AddState(UpdateOp* op);
   // Gives every variable, state and segment its position in the flat array.
   void PlaceAll();
-  // Appends the variables that match to the flat array.
+  // Appends the variables for which `matches` returns true to the flat array.
   void PlaceIf(absl::FunctionRef<bool(const Variable&)> matches);
   void Place(Variable* variable);
 

@@ -115,7 +115,7 @@ TEST_P(RoundingTest, NeitherPositionNorAlignmentMatters) {
     RoundTo(t.type, n, rounded.data());
     std::vector<uint16_t> encoded(n);
     Encode16(t.type, n, values.data(), encoded.data());
-    // The bytes extend to the end of the memory, so that the sanitizer detects a read past them.
+    // The bytes end where the allocation ends, so that the sanitizer detects a read past them.
     std::vector<char> bytes(2 * n + 1);
     if (n > 0) std::memcpy(bytes.data() + 1, encoded.data(), 2 * n);
     Decode16(t.type, n, bytes.data() + 1, decoded.data());

@@ -12,14 +12,14 @@
 
 namespace lockstep {
 
-// The dimensions of a tensor, all known, row-major. A scalar has none. A value type.
+// The dimensions of a tensor, all of them known, in row-major order. A scalar has none. A value type.
 class Shape {
  public:
   Shape() = default;
   // Requires valid dimensions; untrusted ones must go through Create.
   Shape(std::initializer_list<int64_t> dims) : dims_(dims) {}
 
-  // InvalidArgument for a negative dimension or more than 2^62 elements.
+  // Returns InvalidArgument for a negative dimension or more than 2^62 elements.
   static absl::StatusOr<Shape> Create(absl::Span<const int64_t> dims);
   static absl::StatusOr<Shape> FromProto(const v1::TensorShapeProto& proto);
   v1::TensorShapeProto ToProto() const;
@@ -29,7 +29,7 @@ class Shape {
   absl::Span<const int64_t> dims() const { return dims_; }
   int64_t num_elements() const;
 
-  // Returns "[2,3]"; "[]" for a scalar.
+  // Returns the dimensions in a form such as "[2,3]", or "[]" for a scalar.
   std::string ToString() const;
 
   friend bool operator==(const Shape& a, const Shape& b) { return a.dims_ == b.dims_; }

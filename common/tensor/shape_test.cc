@@ -53,7 +53,7 @@ TEST(ShapeTest, RefusesNegativeAndHugeDimensions) {
   EXPECT_EQ(Shape::FromProto(unknown).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-// A zero must not hide an overflow of the other dimensions from num_elements.
+// A zero dimension must not hide from num_elements that the product of the other dimensions overflows.
 TEST(ShapeTest, AZeroAmongHugeDimensionsIsSafe) {
   const auto shape = Shape::Create({int64_t{1} << 40, int64_t{1} << 40, 0});
   EXPECT_FALSE(shape.ok());

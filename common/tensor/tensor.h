@@ -35,7 +35,7 @@ class Tensor {
   v1::DataType dtype() const { return dtype_; }
   const Shape& shape() const { return shape_; }
   int64_t num_elements() const { return buffer_ ? shape_.num_elements() : 0; }
-  // The contents, num_elements x element size bytes.
+  // The contents: num_elements() times the element size, in bytes.
   absl::string_view bytes() const;
   char* data() { return buffer_ ? buffer_->data() : nullptr; }
 

@@ -86,7 +86,7 @@ TEST(TensorTest, RefusesInconsistentProtos) {
   EXPECT_THAT(ErrorOf(proto), HasSubstr("negative"));
   proto.mutable_shape()->mutable_dim(0)->set_size(int64_t{1} << 61);
   EXPECT_THAT(ErrorOf(proto), HasSubstr("2^62"));
-  // Elements x size wraps around to 24 in 64 bits.
+  // The number of elements times the element size wraps around to 24 in 64-bit arithmetic.
   proto = good;
   proto.mutable_shape()->mutable_dim(0)->set_size((int64_t{1} << 61) + 2);
   proto.mutable_shape()->mutable_dim(1)->set_size(1);

@@ -29,13 +29,14 @@
 namespace lockstep {
 namespace {
 
-// Returns the status of a unary call. A chief that refuses the caller's role would do so again.
+// Converts the status of a unary call. PermissionDenied gets the exit code for a bad configuration, because a chief
+// that refuses the caller's role would do so again.
 absl::Status CallStatus(const grpc::Status& status) {
   absl::Status converted = FromGrpc(status);
   return absl::IsPermissionDenied(converted) ? WithExitCode(std::move(converted), kExitBadConfiguration) : converted;
 }
 
-// The calls in progress that CancelConnecting ends. Thread-safe.
+// The calls in progress that CancelConnecting cancels. Thread-safe.
 class ConnectingCalls {
  public:
   // Returns Cancelled after Cancel.
@@ -56,7 +57,7 @@ class ConnectingCalls {
   void Cancel() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     cancelled_ = true;
-    // A context must outlive its cancellation, so hold the lock. TryCancel calls none of our code.
+    // Hold the lock, because a context must outlive its cancellation. TryCancel does not call back into our code.
     for (grpc::ClientContext* const context : contexts_) context->TryCancel();
   }
 
@@ -211,7 +212,7 @@ class GrpcChiefClient : public ChiefClient {
     return silence;
   }
 
-  // Makes a call that CancelConnecting ends.
+  // Makes a call that CancelConnecting can cancel.
   template <typename Reply, typename Request>
   absl::StatusOr<Reply> Connect(const ChiefConnection::Link& link, Method<Reply, Request> method,
                                 const Request& request, grpc::ClientContext* context, absl::Duration timeout) {

@@ -15,7 +15,7 @@ struct GrpcClientOptions {
   absl::Duration call_timeout = absl::Seconds(60);
   // Time that GetRunSpec and GetStatus may initially take to reach a chief that is not connected (ChiefConnection).
   absl::Duration connect_timeout = absl::Seconds(2);
-  // Time without progress after which Leave abandons the orderly end of a Step stream.
+  // Time without progress after which Leave gives up closing a Step stream in an orderly way.
   absl::Duration leave_limit = absl::Seconds(10);
   // Called once per silence_period while a heartbeat has no reply. May be null.
   ChiefClient::OnSilence on_silence;
@@ -23,7 +23,7 @@ struct GrpcClientOptions {
   Credentials credentials;
 };
 
-// Returns a client of the chief at `target`, in gRPC's syntax: "host:port" or "unix:/path". Connects at the first call.
+// Returns a client of the chief at `target`, in gRPC's syntax: "host:port" or "unix:/path". Connects on the first call.
 std::unique_ptr<ChiefClient> NewGrpcChiefClient(const std::string& target, const GrpcClientOptions& options = {});
 
 // Returns OK if the gRPC health service at `target` reports SERVING for the whole server; Unavailable if nothing

@@ -477,7 +477,7 @@ TEST_F(GrpcChiefClientTest, CancellationByChiefIsUnavailable) {
   EXPECT_EQ(status, absl::UnavailableError("the chief shut down during the call"));
 }
 
-// The number of earlier refusals does not matter, because no pause grows.
+// The number of earlier refusals does not matter, because the delay between attempts does not grow.
 TEST_F(GrpcChiefClientTest, FindsAChiefThatComesAfterRefusals) {
   const auto refused = absl::UnavailableError("connection refused: no process listens there");
   const std::string target = absl::StrCat("127.0.0.1:", port_);
@@ -496,7 +496,7 @@ TEST_F(GrpcChiefClientTest, FindsAChiefThatComesAfterRefusals) {
 }
 
 TEST_F(GrpcChiefClientTest, SaysThatANameCannotBeResolved) {
-  // According to RFC 6761, the root's own name has no address, and a resolver knows this without a server.
+  // A name with an empty label is invalid, so the resolver rejects it without asking a server.
   const auto client = NewGrpcChiefClient("no..name:2222");
   EXPECT_THAT(std::string(client->GetRunSpec().status().message()),
               HasSubstr("the host name \"no..name\" cannot be resolved: "));
@@ -527,7 +527,8 @@ TEST_F(GrpcChiefClientTest, SaysThatAPortSpeaksTls) {
   tls.join();
 }
 
-// A host that is far away: it speaks HTTP/2 to connections that have waited for half a second, and answers no call.
+// A simulated distant host: it starts to speak HTTP/2 half a second after it has accepted a connection, and answers no
+// calls.
 class FarHost {
  public:
   FarHost() : listener_(socket(AF_INET, SOCK_STREAM, 0)) {

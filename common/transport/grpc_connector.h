@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// Connects to chiefs of other processes over gRPC. InvalidArgument for the empty master. Thread-safe.
+// A connector to chiefs in other processes over gRPC. Returns InvalidArgument for an empty master. Thread-safe.
 class GrpcConnector : public Connector {
  public:
   // `fs` must outlive this object and its clients.

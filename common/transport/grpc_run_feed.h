@@ -10,14 +10,14 @@
 
 namespace lockstep {
 
-// A stream of a chief's reports about its run: one call of WatchRun. Only Cancel may be called by another thread.
+// A stream of a chief's reports about its run: one call of WatchRun. Only Cancel may be called from another thread.
 class RunFeed {
  public:
   virtual ~RunFeed() = default;
-  // Blocks until the next reply, which comes once a second. Errors: those of WatchRun; Unavailable if the chief does
-  // not answer or is gone; Cancelled after Cancel. After an error there is no further reply.
+  // Blocks until the next reply arrives; one arrives every second. Errors: those of WatchRun; Unavailable if the chief
+  // does not answer or is gone; Cancelled after Cancel. After an error there is no further reply.
   virtual absl::Status Read(v1::WatchRunReply* reply) = 0;
-  // Ends the current and every later Read. Thread-safe.
+  // Makes the current call of Read and all later ones fail. Thread-safe.
   virtual void Cancel() = 0;
 };
 

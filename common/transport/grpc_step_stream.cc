@@ -18,7 +18,7 @@ gpr_timespec DeadlineAfter(absl::Duration wait) {
 
 constexpr char kStepMethod[] = "/lockstep.v1.ChiefService/Step";
 constexpr int64_t kFrameBytes = 256 << 10;
-// No frame is much larger than this, because the chief accepts up to 8 MiB.
+// Maximum number of elements in a piece (4 MiB), which keeps frames well below the 8 MiB that the chief accepts.
 constexpr int64_t kMaxPieceElements = 16 * ParameterLayout::kSegmentElements;
 constexpr int64_t kReportBytes = 1 << 20;
 
@@ -65,13 +65,13 @@ absl::Status PolledStream::Finish() {
   grpc::Status result;
   stream_->Finish(&result, Begin(kFinish));
   while (pending(kFinish)) Poll(absl::InfiniteDuration());
-  // The certificate of the connection has expired or was revoked. The connection of the next session shows whether a
-  // renewed one helps.
+  // The connection's certificate has expired or was revoked. The next session's connection will show whether a renewed
+  // certificate helps.
   if (result.error_code() == grpc::StatusCode::UNAUTHENTICATED) return absl::AbortedError(result.error_message());
   return FromGrpc(result);
 }
 
-// Does not touch the flag of the operation, because another thread polls.
+// Does not set the operation's flag, because another thread may be polling.
 void PolledStream::Wake() { alarm_.Set(&queue_, gpr_time_0(GPR_CLOCK_MONOTONIC), &pending_[kWake]); }
 
 GrpcStepStream::GrpcStepStream(std::shared_ptr<grpc::Channel> channel, absl::Duration leave_limit)
@@ -154,8 +154,8 @@ void GrpcStepStream::HandleReply(Receiver* receiver) {
     }
   }
   stream_.received()->Clear();
-  // The chief sends nothing after a token until it receives something. Reading on together with that write saves a
-  // separate packet of flow control, which takes 12 us of the smallest step.
+  // The chief sends nothing after a token until it receives something. Starting the next read together with that write
+  // saves a separate flow-control packet, which would add 12 us to the smallest step.
   paused_ = !*more;
   if (*more) StartRead();
 }
@@ -193,7 +193,7 @@ void GrpcStepStream::CancelWait() {
 absl::Status GrpcStepStream::Close() {
   if (std::exchange(closed_, true)) return status_;
   if (!broken_) stream_.Cancel();
-  // gRPC delivers the status only after every message before it has been read.
+  // gRPC delivers the status only after all messages before it have been read.
   while (broken_ && !read_failed_) {
     if (!stream_.reading()) stream_.Read();
     read_failed_ = stream_.Poll(absl::InfiniteDuration()) == PolledStream::Event::kFailedRead;

@@ -20,16 +20,17 @@
 namespace lockstep {
 
 // A bidirectional gRPC stream of whole messages for a thread that polls it. Uses the generic asynchronous API with its
-// own completion queue, so that no message crosses threads. At most one read and one write are in progress. Call Start,
-// then operations and Poll, and Finish at the end. For one thread, except Wake and Cancel.
+// own completion queue, so that no message crosses threads. At most one read and one write are in progress. The
+// constructor starts the stream; then start reads and writes and call Poll, and call Finish at the end. For use by one
+// thread, except Wake and Cancel.
 class PolledStream {
  public:
-  // A completed operation that Poll has handled. A failed operation is the last of its kind.
+  // The completed operation that Poll reports, if any. A failed operation is the last of its kind.
   enum class Event { kNone, kStarted, kRead, kWritten, kFailedRead, kFailedOther, kFinished, kWoken };
 
   // Calls `method` ("/package.Service/Method").
   PolledStream(std::shared_ptr<grpc::Channel> channel, const std::string& method);
-  // Finish must have been called.
+  // Requires that Finish has been called.
   ~PolledStream();
 
   bool started() const { return !pending(kStart); }
@@ -39,7 +40,7 @@ class PolledStream {
   // Begins a write. The stream must have started, and no other write may be in progress.
   void Write(const grpc::ByteBuffer& message);
   // Begins a read. The stream must have started, and no other read may be in progress. When the read completes,
-  // received() is the message.
+  // received() returns the message.
   void Read();
   grpc::ByteBuffer* received() { return &received_; }
 
@@ -48,7 +49,7 @@ class PolledStream {
   // Waits until no operation is in progress. Returns the status with which the server ended the stream.
   absl::Status Finish();
 
-  // Makes the waiting or next Poll return kWoken. May be called at most once, from any thread.
+  // Makes the current or next call of Poll return kWoken. May be called at most once, from any thread.
   void Wake();
   // Aborts the stream. May be called from any thread.
   void Cancel() { context_.TryCancel(); }
@@ -69,11 +70,11 @@ class PolledStream {
   grpc::ByteBuffer received_;
 };
 
-// A Step stream over gRPC that the worker's own thread polls, so frames leave and replies arrive only during its calls.
-// For one thread, except CancelWait and Cancel.
+// A Step stream over gRPC that the worker's own thread polls, so that frames are sent and replies received only during
+// that thread's calls. For use by one thread, except CancelWait and Cancel.
 class GrpcStepStream : public StepStream {
  public:
-  // Drain gives up if nothing moves for `leave_limit`.
+  // Drain gives up if there is no progress for `leave_limit`.
   GrpcStepStream(std::shared_ptr<grpc::Channel> channel, absl::Duration leave_limit);
   ~GrpcStepStream() override;
 
@@ -86,11 +87,12 @@ class GrpcStepStream : public StepStream {
   void CancelWait() override;
   void Cancel() override { stream_.Cancel(); }
 
-  // Transfers what it can within `wait` and drops replies. Returns why the stream has ended; OK if it has not.
+  // Sends and receives what it can within `wait`, and drops replies. Returns the error that ended the stream, or OK if
+  // it is still open.
   absl::Status Look(absl::Duration wait);
 
  private:
-  // Writes the next frame, unless a write is in progress, and continues to read.
+  // Starts to write the next frame, unless a write is in progress, and continues reading.
   void StartWrite();
   void StartRead();
   // Handles one operation that completes within `wait`; returns false if none does. Passes replies to `receiver`, or
@@ -103,7 +105,7 @@ class GrpcStepStream : public StepStream {
   PolledStream stream_;
   std::deque<grpc::ByteBuffer> frames_;  // waiting to be written
   Decoded<StepReplyFrame> decoded_;      // empty unless a reply is being handled
-  // True once the receiver has said that nothing more follows.
+  // True while reading is paused because the receiver expects no further reply.
   bool paused_ = false;
   std::atomic<bool> wait_cancelled_{false};
   absl::Status status_;  // the first error

@@ -11,13 +11,13 @@
 namespace lockstep {
 namespace {
 
-// Larger than any reply of a chief.
+// Larger than any reply from a chief.
 constexpr size_t kMaxReplyBytes = 64 << 20;
 // Interval at which a worker that waits on the ring checks whether the stream has ended.
 constexpr absl::Duration kLook = absl::Milliseconds(20);
 
-// Takes the chief's answer to the offer of a ring. A chief that does not support rings sends replies, which are passed
-// on.
+// A receiver of the chief's answer to the offer of a ring. A chief that does not support rings sends ordinary replies
+// instead, which are passed on.
 class AnswerReceiver : public StepStream::Receiver {
  public:
   explicit AnswerReceiver(StepStream::Receiver* receiver) : receiver_(*receiver) {}
@@ -116,7 +116,7 @@ absl::StatusOr<bool> RingStepStream::ReceiveFromRing(Receiver* receiver) {
     if (!stream.ok() || cancelled_.load()) return Close();
     if (sent && receiver->OnIdle()) continue;
     ring_->Wait(ticket, kLook);
-    // First take messages that the chief sent before the end.
+    // First take the messages that the chief sent before it ended the stream.
     if (ring_->Ticket() == ticket) stream = stream_->Look(absl::ZeroDuration());
   }
 }

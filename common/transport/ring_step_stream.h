@@ -16,10 +16,10 @@ namespace lockstep {
 
 // A Step stream of a worker on the chief's machine. It opens and ends like a stream over gRPC, but in between its
 // frames go through rings in shared memory. If the first frame offers no gradient memory, or the chief does not accept
-// a ring, everything goes over gRPC. For one thread, except CancelWait and Cancel.
+// a ring, everything goes over gRPC. For use by one thread, except CancelWait and Cancel.
 class RingStepStream : public StepStream {
  public:
-  // `stream` is new. Drain gives up if nothing moves for `leave_limit`.
+  // `stream` must not have been used yet. Drain gives up if there is no progress for `leave_limit`.
   RingStepStream(std::unique_ptr<GrpcStepStream> stream, absl::Duration leave_limit);
   ~RingStepStream() override;
 
@@ -33,15 +33,17 @@ class RingStepStream : public StepStream {
   void Cancel() override;
 
  private:
-  // The path of frames. kNew: nothing has been sent. kOffered: a ring has been offered, and the chief has not answered.
-  // kStream and kRing: the path that the chief has chosen.
+  // The path that frames take. kNew: nothing has been sent. kOffered: a ring has been offered, and the chief has not
+  // answered yet. kStream and kRing: the path that the chief has chosen.
   enum class Path { kNew, kOffered, kStream, kRing };
 
   absl::Status Offer(const StepFrame& first);
-  // Waits for the chief's answer; returns false if the chief sent a token without an answer.
+  // Waits for the chief's answer. Returns false if the wait was cancelled, or if the chief sent a token without an
+  // answer.
   absl::StatusOr<bool> AwaitAnswer(Receiver* receiver);
   absl::StatusOr<bool> ReceiveFromRing(Receiver* receiver);
-  // Passes the next reply, if there is one, to the receiver, and sets `more` to its result.
+  // Passes the next reply to the receiver, and sets `more` to the receiver's result. Returns false if there is no
+  // reply.
   absl::StatusOr<bool> TakeReply(Receiver* receiver, bool* more);
   // Returns true if everything queued for sending has been sent.
   absl::StatusOr<bool> Flush();

@@ -68,7 +68,7 @@ void InputGradient(const WindowGeometry& g, const float* dy, const float* w, flo
   }
 }
 
-// The range of outputs whose windows have the position `place` inside the image.
+// The range of outputs for whose windows the position `place` lies inside the image.
 struct Outputs {
   int64_t begin;
   int64_t end;

@@ -71,7 +71,7 @@ HWY_INLINE void ForEachPosition(const WindowGeometry& g, const Window& window, B
 
 using Words = hn::RebindToSigned<Floats>;
 
-// Winners are stored as the bits of floats.
+// Returns the number as the bits of a float, which is how winners are stored.
 HWY_INLINE FloatVector BitsOf(int32_t number) { return hn::BitCast(Floats(), hn::Set(Words(), number)); }
 
 void MaxPool(const WindowGeometry& g, const float* x, int32_t* winners, float* y) {

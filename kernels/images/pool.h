@@ -15,7 +15,8 @@ void MaxPoolImage(const WindowGeometry& geometry, const float* x, int32_t* winne
 // y = the mean of each window.
 void AveragePoolImage(const WindowGeometry& geometry, const float* x, float* y);
 
-// Overwrite dx. Each dy goes to the winning position, or in equal parts to the positions of its window.
+// These overwrite dx. Max pooling passes each dy to the winning position; average pooling passes an equal part of it to
+// each position of its window.
 void MaxPoolGradient(const WindowGeometry& geometry, const int32_t* winners, const float* dy, float* dx);
 void AveragePoolGradient(const WindowGeometry& geometry, const float* dy, float* dx);
 

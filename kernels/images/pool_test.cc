@@ -120,7 +120,7 @@ TEST(PoolKernelTest, ANotANumberWins) {
   }
 }
 
-// Returns a window that begins or ends inside the input at every position.
+// Returns a sliding window that overlaps the input at every position.
 SlidingWindow RandomSlide(RandomCase* c) {
   SlidingWindow w;
   w.input = c->Size(1, 20);
@@ -131,7 +131,7 @@ SlidingWindow RandomSlide(RandomCase* c) {
   return w;
 }
 
-// Returns the input elements in the window of output i, row by row.
+// Returns the indices of the input elements in the window of output i, row by row.
 std::vector<int64_t> WindowOf(const WindowGeometry& g, int64_t i) {
   const int64_t top = g.y.first(i / g.channels / g.x.output);
   const int64_t left = g.x.first(i / g.channels % g.x.output);
@@ -163,7 +163,7 @@ TEST(PoolKernelTest, TargetsAgreeOnRandomShapes) {
     MaxPoolGradient(g, c.Input(std::vector<int32_t>(winners, winners + sizes.output)), dy_input, largest_dx);
     AveragePoolGradient(g, dy_input, mean_dx);
 
-    // A position in only one window gets its part. Other positions get the sum of their parts.
+    // If the windows are disjoint, a position gets its part unchanged. Otherwise it gets the sum of its parts.
     const bool disjoint = g.y.stride >= g.y.size && g.x.stride >= g.x.size;
     std::vector<float> expected_largest_dx(sizes.input), expected_mean_dx(sizes.input);
     const auto add = [&](float part, float* dx) { *dx = disjoint ? part : *dx + part; };

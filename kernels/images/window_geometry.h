@@ -11,12 +11,12 @@ struct SlidingWindow {
   int64_t input = 0;
   int64_t size = 0;
   int64_t stride = 0;
-  // Number of padding positions before the first position. It determines the number after the last one.
+  // Number of padding positions before the first position. The number after the last one follows from it.
   int64_t padding = 0;
   int64_t output = 0;
 
   int64_t first(int64_t o) const { return o * stride - padding; }
-  // Number of positions from the first window's beginning to the last one's end, including padding.
+  // Number of positions from the beginning of the first window to the end of the last one, including padding.
   int64_t span() const { return (output - 1) * stride + size; }
 };
 

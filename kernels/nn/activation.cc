@@ -61,8 +61,8 @@ void Gradients(const ActivationKernel& f, int64_t size, const float* value, cons
   });
 }
 
-// Writes the gradients of `rows` rows to dx, unless it is null, and adds them to `sums`, which it overwrites if `first`
-// is true.
+// Writes the gradients of `rows` rows to dx, unless it is null, and adds them to `sums`. If `first` is true, the
+// initial contents of `sums` are ignored.
 template <class Function, class Strip>
 HWY_INLINE void GradientsOfStrip(Function function, const Strip& strip, bool first, int64_t rows, int64_t columns,
                                  const float* value, const float* dy, float* dx, float* sums) {
@@ -81,7 +81,7 @@ HWY_INLINE void GradientsOfStrip(Function function, const Strip& strip, bool fir
 
 void GradientsAndSums(const ActivationKernel& f, int64_t rows, int64_t columns, const float* value, const float* dy,
                       float* dx, float* sums) {
-  // The sums of narrow rows stay in registers. Wide rows are added one by one, so that memory is read in order. Strips
+  // The sums of narrow rows stay in registers. Wide rows are added one by one so that memory is read in order; strips
   // that span many rows take three times as long on an AMD EPYC.
   const int64_t group = columns <= 4 * kFloatLanes ? rows : 1;
   WithActivation(f, [&](auto function) HWY_ATTR {

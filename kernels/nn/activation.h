@@ -11,7 +11,7 @@ namespace lockstep {
 void ApplyActivation(const ActivationKernel& f, int64_t size, const float* x, float* y);
 
 // For each of `rows` rows of `columns` elements, `stride` apart in sum and y: sum[c] += bias[c], unless bias is null,
-// then y[c] = f(sum[c]). y may be `sum`, which then holds only f.
+// then y[c] = f(sum[c]). y may be `sum`, which then holds only the values of f.
 void AddBiasAndActivateRows(const ActivationKernel& f, int64_t rows, int64_t columns, int64_t stride, const float* bias,
                             float* sum, float* y);
 

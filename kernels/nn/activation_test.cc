@@ -22,7 +22,7 @@ const ActivationKernel kAll[] = {
     {ActivationType::kTanh},     {ActivationType::kSigmoid}, {ActivationType::kGelu},
     {ActivationType::kRelu6}};
 
-// Computes the activation with Eigen, in double.
+// Computes the activation with Eigen, in double precision.
 Eigen::ArrayXd Reference(ActivationType type, const Eigen::ArrayXd& x) {
   switch (type) {
     case ActivationType::kIdentity:
@@ -91,7 +91,7 @@ TEST(ActivationKernelTest, GradientsAreTheSlopesOfEigen) {
   }
 }
 
-// x s and its slope in double, with s = (1 + tanh u) / 2, which avoids the cancellation in 1 + tanh.
+// x s and its slope in double precision, with s = (1 + tanh u) / 2, computed without the cancellation in 1 + tanh.
 struct ExactGelu {
   explicit ExactGelu(double x)
       : u(std::sqrt(M_2_PI) * (x + 0.044715 * x * x * x)),
@@ -212,7 +212,7 @@ float GradientOf(const ActivationKernel& f, float value, float dy) {
   return dy;
 }
 
-// An element has the same bits alone as in any row.
+// An element has the same bits when computed alone as in any row.
 TEST(ActivationKernelTest, TargetsAgreeOnRandomShapes) {
   ForEachRandomCase(600, [](RandomCase& c) {
     const ActivationKernel& f = c.OneOf(kAll);

@@ -14,7 +14,8 @@ namespace lockstep {
 namespace HWY_NAMESPACE {
 namespace {
 
-// 64 channels if the registers can hold them, because strips narrower than a row do not read memory in order.
+// Enough for 64 channels if the registers can hold them, because strips narrower than a row do not read memory in
+// order.
 constexpr int kStripVectors = kFloatLanes < 16 ? 8 : 4;
 
 template <class Strip>

@@ -25,7 +25,7 @@ struct ChannelNumbers {
 void NormalizeColumns(const ActivationKernel& f, int64_t rows, int64_t columns, const ChannelNumbers& channels,
                       const float* x, float* y);
 
-// The input of the activation's gradient, and where dz = dy f'(z) is stored.
+// The value from which the activation's gradient is computed, and where dz = dy f'(z) is stored.
 enum class NormGradientMode {
   kFromInput,           // from z; dz is not kept
   kFromInputAndStore,   // from z; dz replaces dy
@@ -38,8 +38,8 @@ void SumNormGradients(const ActivationKernel& f, NormGradientMode mode, int64_t 
                       const ChannelNumbers& channels, const float* x, const float* y, float* dy, float* products,
                       float* sums);
 
-// dx = scale dz - ((x - mean) slope + offset), the parenthesis in one fused multiply-add. dz = dy f'(z); if dy already
-// holds dz, `f` is the identity. dx may be dy.
+// dx = scale dz - ((x - mean) slope + offset), with one fused multiply-add for the term in parentheses. dz = dy f'(z);
+// if dy already holds dz, pass the identity as `f`. dx may be dy.
 void NormInputGradient(const ActivationKernel& f, int64_t rows, int64_t columns, const ChannelNumbers& channels,
                        const float* offset, const float* slope, const float* x, const float* dy, float* dx);
 

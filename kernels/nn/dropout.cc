@@ -18,7 +18,7 @@ namespace {
 
 using Integers = hn::RebindToSigned<Floats>;
 
-// Number of mask bits written at a time. Must be whole bytes.
+// Number of mask bits written at a time. Must be a multiple of 8.
 constexpr int kTogether = kFloatLanes < 8 ? 8 : kFloatLanes;
 
 // Drops elements of one vector and returns its mask bits.
@@ -57,7 +57,7 @@ void DropOnTarget(const DropoutRule& rule, int64_t size, const uint32_t* bits, c
     StoreBytes(word, kTogether / 8, kept + i / 8);
   }
   if (i == size) return;
-  // The random numbers of the last elements, up to a whole byte of the mask.
+  // The random numbers of the last elements, rounded up to a whole byte of the mask.
   uint32_t last[kTogether] = {};
   std::copy_n(bits + i, (size - i + 7) / 8 * 8, last);
   uint32_t word = 0;
@@ -78,7 +78,7 @@ HWY_INLINE hn::Mask<Floats> MaskOf(uint32_t word) {
   return hn::RebindMask(Floats(), hn::TestBit(hn::Set(di, static_cast<int32_t>(word)), bit));
 }
 
-// Returns the mask bits of the elements from i on. Reads only bytes of elements before `end`.
+// Returns the mask bits of the elements from i on. Reads only the bytes of elements before `end`.
 HWY_INLINE uint32_t WordAt(const uint8_t* kept, int64_t i, int64_t end) {
   uint32_t word = kept[i / 8];
   if (kFloatLanes > 8 && i + 8 < end) word |= static_cast<uint32_t>(kept[i / 8 + 1]) << 8;

@@ -7,7 +7,7 @@ namespace lockstep {
 
 // The rule for keeping elements, and the factor for the kept ones.
 struct DropoutRule {
-  // The lowest value of a random number's upper 24 bits that keeps the element.
+  // The lowest value of a random number's upper 24 bits for which the element is kept.
   int32_t lowest_kept;
   float scale;
 };

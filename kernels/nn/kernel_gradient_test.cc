@@ -23,7 +23,7 @@ struct Case {
 // Images and gradients, with the arguments of KernelGradientBlocks for them.
 struct Operands {
   explicit Operands(const Case& c, std::vector<float> (*random)(int64_t, uint64_t) = RandomIntegers) {
-    // Adds a column and a row that no window reaches.
+    // Includes an additional column and row that no window reaches.
     const int64_t row_size = ((c.width - 1) * c.stride_x + c.kernel_x + 1) * c.channels;
     input.image_size = ((c.height - 1) * c.stride_y + c.kernel_y + 1) * row_size;
     images = random(c.count * input.image_size, 1);
@@ -56,7 +56,7 @@ struct Operands {
 // Computes the kernel gradient with `together` blocks per call.
 ResultArray Compute(const Operands& operands, int64_t together = std::numeric_limits<int64_t>::max()) {
   ResultArray result(operands.patch_size() * operands.input.columns);
-  // Computes the blocks backwards, as if threads took turns.
+  // Computes the blocks in reverse order, because threads may compute them in any order.
   for (int64_t end = NumKernelGradientBlocks(operands.input); end > 0;) {
     const int64_t begin = end - std::min(end, together);
     KernelGradientBlocks(operands.input, begin, end, result.data());
@@ -107,7 +107,7 @@ TEST(KernelGradientTest, ColumnsMayEndAnywhereInAPanel) {
 
 TEST(KernelGradientTest, PatchesMayEndAnywhereInATile) {
   for (int64_t channels = 1; channels <= 8; ++channels) ExpectOuterProducts({1, 2, 2, 2, channels, 1, 1, 1, 1});
-  // More than the elements of one block: 96, 224.
+  // More patch elements than one block holds: 96 or 224, depending on the target.
   ExpectOuterProducts({1, 2, 2, 17, 97, 1, 1, 1, 1});
   ExpectOuterProducts({1, 2, 2, 3, 20, 3, 5, 1, 1});
   ExpectOuterProducts({1, 2, 2, 17, 230, 1, 1, 1, 1});
@@ -157,8 +157,8 @@ TEST(KernelGradientTest, SumsPixelsInBandsThenTheBandsInOrder) {
 }
 
 TEST(KernelGradientTest, ABlocksBitsDoNotDependOnOthers) {
-  // The number of blocks ranges from 3 (of 14 rows and 32 columns) to 65 (of 6 rows and 16 columns), which is more than
-  // one pass over the images handles.
+  // The number of blocks ranges from 3 (with tiles of 14 rows and 32 columns) to 65 (with tiles of 6 rows and 16
+  // columns), which is more than one pass over the images handles.
   for (const Case& c : {Case{2, 15, 14, 65, 9, 2, 2, 1, 1}, Case{2, 2, 3, 200, 29, 4, 4, 1, 1}}) {
     const Operands operands(c, RandomFloats);
     ForEachTarget([&] {
@@ -191,7 +191,7 @@ TEST(KernelGradientTest, TargetsAgreeOnRandomShapes) {
     Operands operands(shape);
     operands.images = c.Numbers(static_cast<int64_t>(operands.images.size()));
     operands.gradients = c.Numbers(static_cast<int64_t>(operands.gradients.size()));
-    // The images end with the last patch.
+    // Makes the images end with the last patch.
     operands.images.resize(
         (shape.count - 1) * operands.input.image_size + (shape.height - 1) * operands.input.row_stride +
         (shape.width - 1) * operands.input.pixel_stride +

@@ -18,10 +18,11 @@ namespace lockstep {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Number of vectors of eight summed side by side.
+// Number of vectors of eight that are summed in parallel.
 constexpr int kEights = 4;
 
-// Returns the sum over a row of f(column, count) for eights of columns; lanes from `count` on must be zero.
+// Returns the sum over a row of f(column, count), which returns the terms of eight columns. Lanes from `count` on must
+// be zero.
 template <class F>
 HWY_INLINE float SumRow(int64_t columns, F f) {
   Eight sums[kEights];
@@ -90,7 +91,7 @@ void RowsGradientOnTarget(int64_t rows, int64_t columns, const float* gamma, con
     const float product_mean = SumRow(columns,
                                       [&](int64_t c, int64_t count) HWY_ATTR {
                                         Eight distance = SubtractEight(LoadEight(x + c, count, 0), row_mean);
-                                        // The mean times the inverse may be infinite.
+                                        // The lanes past the end hold -mean, and mean * inverse may be infinite.
                                         if (count < 8) distance = KeepFirst(distance, count);
                                         return MultiplyEight(g(c, count), MultiplyEight(distance, row_inverse));
                                       }) /

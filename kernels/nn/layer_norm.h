@@ -16,7 +16,8 @@ struct RowMoments {
   const float* inverses;
 };
 
-// y = (x - mean) * inverse * gamma + beta, with gamma and beta in one fused multiply-add. Writes the rows' moments.
+// y = (x - mean) * inverse * gamma + beta, with one fused multiply-add for gamma and beta. Also writes the rows'
+// moments.
 void NormalizeRows(int64_t rows, int64_t columns, float epsilon, const float* gamma, const float* beta, const float* x,
                    float* means, float* inverses, float* y);
 

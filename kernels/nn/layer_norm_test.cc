@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t kRows = 5;
 constexpr float kEpsilon = 0.01f;
 
-// Adds in the documented order, one addition at a time.
+// Adds the terms in the documented order, one addition at a time.
 float SumOfRow(const std::vector<float>& terms) {
   const auto size = static_cast<int64_t>(terms.size());
   float parts[32] = {};
@@ -145,7 +145,7 @@ TEST(LayerNormKernelTest, TheGradientMayReplaceTheOutputs) {
   });
 }
 
-// Lanes beyond the last column do not count, whatever the row's mean is.
+// Lanes beyond the last column must not contribute, whatever the row's mean is.
 TEST(LayerNormKernelTest, ARowOfOneNumberHasNoGradient) {
   const float gamma = 1, mean = 3e38f, inverse = 10, dy = 0;
   ForEachTarget([&] {

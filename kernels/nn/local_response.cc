@@ -17,7 +17,7 @@ namespace lockstep {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Returns memory for a row between `radius` zeros on either side. Writes the zeros.
+// Returns memory for a row with `radius` zeros on either side. The zeros are already written.
 float* PaddedRow(int64_t columns, int64_t radius) {
   thread_local Scratch scratch;
   float* const row = scratch.Get(columns + 2 * radius);
@@ -26,7 +26,7 @@ float* PaddedRow(int64_t columns, int64_t radius) {
   return row;
 }
 
-// Returns vector v of the sums over `row`, a PaddedRow. The zeros do not change the sums.
+// Returns vector v of the sums over each element's neighbors in `row`, a PaddedRow. The zeros do not change the sums.
 template <class Strip>
 HWY_INLINE FloatVector SumOfNeighbours(const Strip& strip, const float* row, int64_t radius, int v) {
   FloatVector sum = strip.Load(row, v);
@@ -71,7 +71,7 @@ void Gradient(const LocalResponse& f, int64_t rows, int64_t columns, const float
     ForEachStrip(columns, [&](const auto& strip) HWY_ATTR {
       for (int v = 0; v < strip.kVectors; ++v) {
         const FloatVector product = hn::Mul(strip.Load(dy, v), strip.Load(y, v));
-        // Lanes after the row's end read scales of 0, but are not stored.
+        // Lanes past the end of the row divide by a scale of 0, but are not stored.
         strip.Store(hn::Div(product, strip.Load(scales, v)), ratios + f.radius, v);
       }
     });

@@ -5,9 +5,9 @@
 
 namespace lockstep {
 
-// Normalizes each element by its neighbours in a row (Krizhevsky et al. 2012): y[i] = x[i] s[i]^-beta with s[i] = bias
-// + alpha * the sum of x[j]^2 over j from i - radius to i + radius inside the row. A power is e^(-beta ln s) (math.h).
-// radius >= 0, bias > 0, alpha >= 0.
+// Normalization of each element by its neighbors in a row (Krizhevsky et al. 2012): y[i] = x[i] s[i]^-beta with s[i] =
+// bias + alpha * the sum of x[j]^2 over j from i - radius to i + radius within the row. A power is computed as e^(-beta
+// ln s) (math.h). radius >= 0, bias > 0, alpha >= 0.
 struct LocalResponse {
   int64_t radius = 0;
   float bias = 0;
@@ -15,8 +15,8 @@ struct LocalResponse {
   float beta = 0;
 };
 
-// Normalizes each row of `columns` elements separately and writes s to `scales`. Sums are added from the first j to the
-// last. y may be x.
+// Normalizes each row of `columns` elements separately and writes s to `scales`. The terms of a sum are added from the
+// first j to the last. y may be x.
 void NormalizeLocalResponse(const LocalResponse& f, int64_t rows, int64_t columns, const float* x, float* scales,
                             float* y);
 

@@ -22,7 +22,7 @@ using Part = hn::Vec<EightTag>;
 
 HWY_INLINE Part Constant(float x) { return hn::Set(EightTag(), x); }
 
-// Returns how many of the eight elements from `at` on are in the row.
+// Returns how many of the eight elements starting at `at` are in the row.
 HWY_INLINE int64_t CountAt(int64_t size, int64_t at) { return std::min<int64_t>(8, size - at); }
 
 struct Denominator {
@@ -178,7 +178,7 @@ struct LogLoss {
   float epsilon;
 };
 
-// targets(at, count) returns the eight targets from `at` on.
+// targets(at, count) returns the eight targets starting at `at`.
 template <class Function, class Targets>
 HWY_INLINE float MeanLoss(Function function, const LossRow& row, Targets targets) {
   const auto size = static_cast<float>(row.size);

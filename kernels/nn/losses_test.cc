@@ -39,7 +39,7 @@ std::vector<float> Compute(int64_t size, Loss loss) {
   return Compute(RandomFloats(size, size), loss);
 }
 
-// Returns outputs for a loss. For a log loss they are probabilities, because its value is NaN otherwise.
+// Returns outputs for a loss. For the log loss, these are probabilities, because the loss would be NaN otherwise.
 std::vector<float> OutputsFor(const ElementwiseLossKernel& loss, int64_t size) {
   std::vector<float> x = RandomFloats(size, size);
   if (loss.type != ElementwiseLossType::kLogLoss) return x;
@@ -100,7 +100,7 @@ TEST(LossesTest, ALabelIsTheTargetOfItsClass) {
   }
 }
 
-// Adds eight sums like eight-inl.h.
+// Adds the terms to eight sums, as eight-inl.h does.
 float SumOfRow(const std::vector<float>& terms) {
   float s[8] = {};
   for (size_t i = 0; i < terms.size(); ++i) s[i % 8] += terms[i];

@@ -20,15 +20,15 @@ namespace {
 
 // Number of tiles of patch elements in one block of the kernel's gradient.
 constexpr int64_t kBlockTiles = 16;
-// Maximum number of pixels in a band. The part that a tile reads fits into the first-level cache. The results' bits
-// depend on it.
+// Maximum number of pixels in a band. The part of a band that a tile reads fits into the first-level cache. Changing it
+// changes the low-order bits of the results.
 constexpr int64_t kBandPixels = 192;
 
 void PackOnTarget(const Matrix& b, int64_t first, int64_t all_rows, float* panels) {
   PackPanelsOf(b, 0, b.rows, 0, b.columns, all_rows * kPanelColumns, panels + first * kPanelColumns);
 }
 
-// Consecutive pixels of one row whose patches make a tile. Pixel r's results go to result + r * result_stride.
+// Consecutive pixels of one row whose patches form a tile. The results for pixel r go to result + r * result_stride.
 struct PatchTile {
   TileRows patches;
   float* result;
@@ -80,7 +80,7 @@ HWY_INLINE void MultiplyPatchRows(int64_t count, const TileElements& patch, cons
   }
 }
 
-// Pixels at any addresses, and the addresses of their results.
+// Pixels at arbitrary addresses, and the addresses of their results.
 struct ScatteredTile {
   const float* from[kMostTileRows];
   float* to[kMostTileRows];
@@ -122,8 +122,8 @@ void MultiplyScatteredPanel(const float* images, const PixelGrid& from, const Ti
   }
 }
 
-// Returns true if tiles within a row of pixels would be so small that the multiply-adds wait for each other. Requires a
-// target whose tiles have so few rows that the pointers fit into registers.
+// Returns true if tiles within a row of pixels would be so small that the multiply-adds would wait for each other, and
+// the target's tiles have so few rows that the pointers fit into registers.
 bool ScattersTiles(const PixelGrid& from) { return kMostTileRows <= 6 && RowTiles(from.columns).least < 5; }
 
 // Computes the columns of one panel.
@@ -169,7 +169,7 @@ struct Band {
   int64_t x_end;
 };
 
-// Calls body(band) for bands that cover the output, each at most kBandPixels pixels.
+// Calls body(band) for bands that cover the output, each of at most kBandPixels pixels.
 template <typename Body>
 HWY_INLINE void ForEachBand(int64_t height, int64_t width, Body body) {
   const int64_t columns = std::min(width, kBandPixels);

@@ -15,7 +15,7 @@ struct TileElements {
   int64_t run_stride = 0;
 };
 
-// Pixels in `rows` rows of `columns`. Pixel (y, x) begins at y * row_stride + x * column_stride.
+// A grid of `rows` x `columns` pixels. Pixel (y, x) begins at y * row_stride + x * column_stride.
 struct PixelGrid {
   int64_t rows = 0;
   int64_t columns = 0;
@@ -23,23 +23,24 @@ struct PixelGrid {
   int64_t column_stride = 0;
 };
 
-// Returns the number of floats in a row of all panels together, at least `columns`, on any target.
+// Returns an upper bound, valid on every target, on the number of floats in one row of all panels together. It is at
+// least `columns`.
 inline int64_t PaddedColumns(int64_t columns) { return (columns + 31) / 32 * 32; }
 
-// Packs the columns of b into the panels that the kernels below read on the current target. Writes b.rows *
+// Packs the columns of b into the panels that the kernels below read on the current target. Writes at most b.rows *
 // PaddedColumns(b.columns) floats.
 void PackPanels(const Matrix& b, float* panels);
-// Like PackPanels, but for some rows of a matrix with `all_rows` rows, starting at row `first`.
+// Like PackPanels, but b holds only some rows of a matrix with `all_rows` rows, starting at row `first`.
 void PackPanelRows(const Matrix& b, int64_t first, int64_t all_rows, float* panels);
 
 // For each pixel of `from` and each column c of the packed matrix, computes the chain of fused multiply-adds of the
-// pixel's patch with column c, in the order of the patch's elements, plus bias[c] unless `bias` is null. Writes it to
-// result[c] at the pixel's place in `to`, which must have as many pixels as `from`. `panels` must come from PackPanels
-// for a matrix with `columns` columns.
+// pixel's patch with column c, in the order of the patch's elements, plus bias[c] unless `bias` is null. Writes the
+// result to result[c] at the pixel's place in `to`, which must have as many pixels as `from`. `panels` must come from
+// PackPanels for a matrix with `columns` columns.
 void MultiplyPatches(const float* images, const PixelGrid& from, const TileElements& patch, const float* panels,
                      int64_t columns, const float* bias, float* result, const PixelGrid& to);
 
-// Images whose outer products with gradients are summed.
+// Images and gradients whose outer products are summed.
 struct KernelGradientInput {
   // Padded images, and the gradient of the outputs [images, height, width, columns].
   const float* images = nullptr;
@@ -49,7 +50,7 @@ struct KernelGradientInput {
   int64_t height = 0;
   int64_t width = 0;
   int64_t columns = 0;
-  // Distance in `images` between the patches of neighbouring pixels.
+  // Distance in `images` between the patches of neighboring pixels.
   int64_t pixel_stride = 0;
   int64_t row_stride = 0;
   // The elements of one pixel's patch. `step` must be 1.

@@ -19,17 +19,18 @@ namespace lockstep {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Number of products summed before they are added to the result. A panel of this many rows stays in a near cache. The
-// results' bits depend on it.
+// Maximum number of products that are summed before the sum is added to the result. A panel with this many rows stays
+// in a cache near the core. Changing it changes the low-order bits of the results.
 constexpr int64_t kMaxDepth = 400;
-// Number of rows of a whose copies stay in the second-level cache.
+// Maximum number of rows of matrix `a` whose copies stay in the second-level cache.
 constexpr int64_t kBlockRows = 192;
 // With fewer tiles of rows, a panel is reused too rarely to be worth copying.
 constexpr int64_t kRowTilesWorthPacking = 2;
 // With fewer panels, a transposed row of a is reused too rarely to be worth copying.
 constexpr int64_t kPanelsWorthPacking = 4;
 
-// Number of columns packed together. The rows of b are far apart, so this reads more than one line per page.
+// Number of columns packed together. The rows of b are far apart, so packing several panels at once reads more than one
+// cache line per page.
 constexpr int64_t kGroupColumns = 64;
 // A block of the inner dimension.
 struct Depth {
@@ -48,7 +49,7 @@ void PackRows(const Matrix& a, const Depth& depth, int64_t row, const RowTiles& 
     float* to = copy + tiles.begin(i) * depth.size;
     const int64_t size = tiles.size(i);
     if (first + kRowVectors * kFloatLanes <= a.rows) {
-      // Copies a few elements too many. The next copies overwrite them.
+      // Copies a few elements too many, which the next copies overwrite.
       for (int64_t k = 0; k < depth.size; ++k, from += a.stride, to += size) {
         for (int v = 0; v < kRowVectors; ++v) hn::StoreU(hn::LoadU(d, from + v * kFloatLanes), d, to + v * kFloatLanes);
       }
@@ -58,7 +59,7 @@ void PackRows(const Matrix& a, const Depth& depth, int64_t row, const RowTiles& 
   }
 }
 
-// The part of c in `tile`, which has at most kBlockRows rows, for one block of the inner dimension.
+// The contribution of one block of the inner dimension to the part of c in `tile`, which has at most kBlockRows rows.
 class DepthBlock {
  public:
   DepthBlock(const Matrix& a, const Matrix& b, const Depth& depth, const Tile& tile)
@@ -84,7 +85,7 @@ class DepthBlock {
  private:
   // Multiplies the panels of `count` columns, which are packed together.
   void MultiplyGroup(int64_t column, int64_t count, float* c, int64_t c_stride) {
-    // A panel's first tile copies the panel for the other tiles.
+    // If b's columns can be read in place, a panel's first tile copies the panel for the other tiles.
     const bool in_place = !b_.transposed && count % kPanelColumns == 0;
     if (!in_place) {
       PackPanelsOf(b_, depth_.begin, depth_.size, tile_.column + column, count, depth_.size * kPanelColumns, panel_);

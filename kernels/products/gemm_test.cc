@@ -20,7 +20,7 @@ std::vector<float> Random(int64_t size, uint64_t stream) {
   return values;
 }
 
-// A matrix with gaps between its rows, or columns when transposed.
+// A matrix with gaps between its rows, or between its columns if transposed.
 struct Operand {
   Operand() = default;
   Operand(int64_t rows, int64_t columns, bool transposed, uint64_t stream)

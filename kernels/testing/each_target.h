@@ -23,7 +23,7 @@ void ForEachTarget(Body body) {
   UseTarget(before);
 }
 
-// Fails unless body(), a container of numbers, has the same bits on each of this machine's targets.
+// Fails unless body(), which returns a container of numbers, returns the same bits on each of this machine's targets.
 template <typename Body>
 void ExpectSameBitsOnEachTarget(Body body) {
   const auto expected = body();

@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kBorder = 32;
 constexpr int64_t kAlignment = 16;
 constexpr float kBorderValue = -77.25f;
-// Small enough for the curvature, and large enough for the rounding errors of doubles.
+// Small enough to neglect the curvature, and large enough to neglect the rounding errors of doubles.
 constexpr double kStep = 1e-5;
 
 }  // namespace

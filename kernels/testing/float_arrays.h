@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// Memory for a result. Elements are NaN until written, so that tests detect omitted elements. Borders around them must
-// not change. The first element is aligned to 64 bytes.
+// Memory for a result. Elements are NaN until they are written, so that tests detect omitted ones. The borders around
+// them must not change. The first element is aligned to 64 bytes.
 class ResultArray {
  public:
   explicit ResultArray(int64_t size);
@@ -21,7 +21,7 @@ class ResultArray {
   float* data() { return begin_; }
   absl::Span<float> values() { return {begin_, static_cast<size_t>(size_)}; }
   absl::Span<const float> values() const { return {begin_, static_cast<size_t>(size_)}; }
-  // True while nothing outside the array has been written.
+  // Returns true if nothing outside the array has been written.
   bool borders_intact() const;
 
  private:
@@ -30,10 +30,10 @@ class ResultArray {
   float* begin_;
 };
 
-// Returns normal numbers of stream `stream`.
+// Returns normally distributed random numbers from stream `stream`.
 std::vector<float> RandomFloats(int64_t size, uint64_t stream);
 
-// Returns whole numbers in [-4, 4]. Sums of their products are exact in any order, up to 2^24.
+// Returns random whole numbers in [-4, 4]. Sums of their products are exact in any order, up to 2^24.
 std::vector<float> RandomIntegers(int64_t size, uint64_t stream);
 
 std::vector<double> ToDoubles(absl::Span<const float> values);

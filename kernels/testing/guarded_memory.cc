@@ -21,7 +21,8 @@ char g_description[512];
 struct sigaction g_previous[2];
 constexpr int kSignals[] = {SIGSEGV, SIGBUS};
 
-// Restores the previous handler, which receives the signal when the instruction is repeated.
+// Writes the description and restores the previous handler, which receives the signal when the faulting instruction is
+// repeated.
 void WriteDescription(int signal) {
   [[maybe_unused]] const auto written = write(STDERR_FILENO, g_description, strlen(g_description));
   for (int i = 0; i < 2; ++i) {

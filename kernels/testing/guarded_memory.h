@@ -6,8 +6,8 @@
 
 namespace lockstep {
 
-// Memory in slots. Each slot is between two pages that can be neither read nor written, so an access beyond an array's
-// end next to such a page raises a signal. For use by one thread at a time.
+// Memory divided into slots. Each slot lies between two pages that can be neither read nor written, so an access beyond
+// the end of an array that adjoins such a page raises a signal. For use by one thread at a time.
 class GuardedMemory {
  public:
   // Enough for the arrays of one call.

@@ -28,13 +28,13 @@ class RandomCase {
   int64_t Between(int64_t least, int64_t most);
   // Like Between, but for sizes: often returns a small size, or one next to a multiple of 8.
   int64_t Size(int64_t least, int64_t most);
-  // Returns true once in `n` times.
+  // Returns true with probability 1 / n.
   bool OneIn(int64_t n) { return Between(1, n) == 1; }
   template <typename T, size_t kCount>
   const T& OneOf(const T (&choices)[kCount]) {
     return choices[Between(0, kCount - 1)];
   }
-  // Returns a number above 0, of the magnitude of `about`.
+  // Returns a positive number of about the magnitude of `about`.
   float Positive(float about);
 
   // Returns numbers that are near 1, whole, or of any magnitude. Some arrays include zeros, infinities, NaN, subnormal
@@ -70,7 +70,7 @@ class RandomCase {
     outputs_.back().unwritten = std::string(reinterpret_cast<const char*>(&unwritten), sizeof(unwritten));
     return data;
   }
-  // Returns a copy to read and write.
+  // Returns a copy that may be read and written.
   template <typename T>
   T* InOut(const std::vector<T>& values) {
     T* const data = static_cast<T*>(Placed(values.data(), values.size() * sizeof(T)));
@@ -88,7 +88,7 @@ class RandomCase {
   // Describes a border or gap that was written, or a float or double that was not. Returns an empty string if there is
   // none.
   std::string Violation() const;
-  // Returns the bytes of all outputs. All NaNs count as the same.
+  // Returns the bytes of all outputs, with all NaNs made alike.
   std::vector<std::string> Results() const;
   // Describes the first difference between the results and `expected`, or returns an empty string if they are equal.
   std::string DifferenceFrom(const std::vector<std::string>& expected) const;
@@ -138,13 +138,13 @@ class RandomCase {
   std::vector<OutputArray> outputs_;
 };
 
-// Used by ForEachRandomCase. After BeginCase, a fault names the case. EndCase fails if the case has a violation, and
-// compares its results with `expected`, or sets `expected` if it is empty.
+// Used by ForEachRandomCase. After BeginCase, the report of a fault names the case. EndCase fails if the case has a
+// violation, and compares its results with `expected`, or sets `expected` if it is empty.
 void BeginCase(int number);
 void EndCase(const RandomCase& random_case, std::vector<std::string>* expected);
 
 // Calls body(random_case) for `count` cases, each on every target of this machine. Stops at the first case that fails,
-// accesses memory outside its arrays, or has different bits on two targets.
+// accesses memory outside its arrays, or produces different bits on two targets.
 template <typename Body>
 void ForEachRandomCase(int count, Body body) {
   for (int number = 0; number < count && !testing::Test::HasFailure(); ++number) {

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kSize = 20;
 
-// Returns a case's whole output: 3 rows of 4 elements with gaps of 2.
+// Writes and returns a case's whole output: 3 rows of 4 elements with gaps of 2.
 float* Rows(RandomCase* c) {
   float* const out = c->Output(3, 4, 6);
   for (int64_t i = 0; i < 16; ++i) {

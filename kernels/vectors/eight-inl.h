@@ -18,7 +18,7 @@ HWY_BEFORE_NAMESPACE();
 namespace lockstep {
 namespace HWY_NAMESPACE {
 
-// A vector of eight floats, or one of two vectors of four.
+// A vector of eight floats or, where vectors have only four lanes, one half of it.
 using EightTag = hn::CappedTag<float, 8>;
 inline constexpr int kEightLanes = hn::MaxLanes(EightTag());
 inline constexpr int kEightParts = 8 / kEightLanes;
@@ -95,7 +95,7 @@ HWY_INLINE float SumEight(const Eight& x) {
   return ((lanes[0] + lanes[4]) + (lanes[2] + lanes[6])) + ((lanes[1] + lanes[5]) + (lanes[3] + lanes[7]));
 }
 
-// Returns the largest lane. NaN counts only in the first lane.
+// Returns the largest lane. Ignores NaN except in the first lane.
 HWY_INLINE float LargestOfEight(const Eight& x) {
   alignas(32) float lanes[8];
 #pragma GCC unroll 2

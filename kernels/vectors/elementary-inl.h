@@ -37,9 +37,9 @@ struct Lanes<double> {
   static HWY_INLINE double Of(double x) { return x; }
 };
 
-// A number as the unevaluated sum of two doubles: `high` is the sum rounded to double, `low` is the remainder. Has
-// about 106 bits unless something underflows. The algorithms are Dekker's (1971) and Knuth's, with a fused multiply-add
-// for products.
+// A number represented as the unevaluated sum of two doubles: `high` is the sum rounded to double, and `low` is the
+// remainder. Its precision is about 106 bits unless something underflows. The algorithms are Dekker's (1971) and
+// Knuth's, with a fused multiply-add for products.
 template <class V>
 struct Pair {
   V high;
@@ -77,7 +77,7 @@ HWY_INLINE Pair<V> ExactProduct(V a, V b) {
   return {product, Fma(a, b, Lanes<V>::Of(-0.0) - product)};
 }
 
-// The following functions have an error of a few units of 2^-104 of the result.
+// The following functions have a relative error of a few times 2^-104.
 template <class V>
 HWY_INLINE Pair<V> Plus(Pair<V> a, Pair<V> b) {
   Pair<V> sum = ExactSum(a.high, b.high);
@@ -99,7 +99,7 @@ HWY_INLINE Pair<V> Times(Pair<V> a, Pair<V> b) {
   return ExactSumOfOrdered(product.high, Fma(a.high, b.low, Fma(a.low, b.high, product.low)));
 }
 
-// For products without rounding, or whose rounding does not matter.
+// For products that are exact, or whose rounding does not matter.
 template <class V>
 HWY_INLINE Pair<V> Scaled(Pair<V> x, V factor) {
   return {x.high * factor, x.low * factor};
@@ -114,15 +114,15 @@ HWY_INLINE Pair<V> Quotient(Pair<V> a, Pair<V> b) {
   return ExactSumOfOrdered(quotient, rest / b.high);
 }
 
-// The coefficients of a power series. The first ones are pairs. The coefficients of terms smaller than a
-// three-hundredth of the sum are rounded to double.
+// The coefficients of a power series. The first ones are pairs of doubles; those of terms smaller than 1/300 of the sum
+// are rounded to double.
 template <size_t kPairs, size_t kDoubles>
 struct Series {
   PairConstant pairs[kPairs];
   double doubles[kDoubles];
 };
 
-// The series at x, |x| < 0.7.
+// The value of the series at x, for |x| < 0.7.
 template <class V, size_t kPairs, size_t kDoubles>
 HWY_INLINE Pair<V> SumOf(const Series<kPairs, kDoubles>& series, Pair<V> x) {
   V rest = Lanes<V>::Of(series.doubles[kDoubles - 1]);
@@ -146,8 +146,8 @@ constexpr Series<9, 10> kExpSeries = {
     {0x1.27e4fb7789f5cp-22, 0x1.ae64567f544e4p-26, 0x1.1eed8eff8d898p-29, 0x1.6124613a86d09p-33, 0x1.93974a8c07c9dp-37,
      0x1.ae7f3e733b81fp-41, 0x1.ae7f3e733b81fp-45, 0x1.952c77030ad4ap-49, 0x1.6827863b97d97p-53,
      0x1.2f49b46814157p-57}};
-// 1, 1/3, 1/5, ...: ln((1 + s) / (1 - s)) = 2 s (1 + s^2/3 + s^4/5 + ...), for |s| < 0.172. One series to double
-// precision, and one to 2^-75 for logarithms that are multiplied by up to 1000 and become exponents.
+// 1, 1/3, 1/5, ...: ln((1 + s) / (1 - s)) = 2 s (1 + s^2/3 + s^4/5 + ...), for |s| < 0.172. kLogSeries is accurate to
+// double precision, and kFineLogSeries to 2^-75, for logarithms that are multiplied by up to 1000 and become exponents.
 constexpr Series<2, 11> kLogSeries = {
     {{1, 0}, {0x1.5555555555555p-2, 0x1.5555555555555p-56}},
     {1.0 / 5, 1.0 / 7, 1.0 / 9, 1.0 / 11, 1.0 / 13, 1.0 / 15, 1.0 / 17, 1.0 / 19, 1.0 / 21, 1.0 / 23, 1.0 / 25}};
@@ -173,7 +173,7 @@ constexpr PairConstant kLn2 = {0x1.62e42fefa39efp-1, 0x1.abc9e3b39803fp-56};
 constexpr double kHalfPi[] = {0x1.921fb54442d18p+0, 0x1.1a62633145c07p-54, -0x1.f1976b7ed8fbcp-110};
 constexpr double kTwoByPi = 0x1.45f306dc9c883p-1;
 
-// The bits of sqrt(1/2), where mantissas begin.
+// The bits of sqrt(1/2), the lower end of the range of mantissas.
 constexpr int64_t kSqrtHalfBits = 0x3FE6A09E667F3BCD;
 
 // ln m, for m in [sqrt(1/2), sqrt(2)).

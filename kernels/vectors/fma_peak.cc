@@ -13,7 +13,7 @@ namespace lockstep {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Enough to keep two units busy if results take five cycles.
+// Enough independent chains to keep two units busy if a result takes five cycles.
 constexpr int kChains = 12;
 
 int64_t RunOnTarget(int64_t rounds) {

@@ -5,8 +5,8 @@
 
 namespace lockstep {
 
-// Does `rounds` rounds of independent fused multiply-adds in the registers of the current target, and returns their
-// number (each lane counts). No kernel can be faster. For benchmarks.
+// Does `rounds` rounds of independent fused multiply-adds in the registers of the current target, and returns the
+// number of multiply-adds, counting each lane. No kernel can be faster. For benchmarks.
 int64_t RunMultiplyAdds(int64_t rounds);
 
 }  // namespace lockstep

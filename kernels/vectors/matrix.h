@@ -22,7 +22,7 @@ inline Matrix RowMajor(const float* data, int64_t rows, int64_t columns) {
 // Returns the transpose of a row-major [columns, rows] array without gaps.
 inline Matrix Transposed(const float* data, int64_t rows, int64_t columns) { return {data, rows, columns, rows, true}; }
 
-// A rectangle of a result.
+// A rectangular part of a result.
 struct Tile {
   int64_t row = 0;
   int64_t column = 0;

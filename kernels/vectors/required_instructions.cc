@@ -7,8 +7,8 @@
 
 #include <cstring>
 
-// Compiled for plain x86-64, so it includes no header with inline functions: the linker could share them with other
-// objects in either direction.
+// Compiled for plain x86-64. Includes no header with inline functions, because the linker might use this object's
+// copies of them in other objects, or other objects' copies here.
 
 namespace lockstep {
 namespace {

@@ -20,7 +20,8 @@ ProcessorFeatures ThisProcessor();
 // Every object is compiled for these features (-march=x86-64-v3).
 //
 // If the processor lacks a feature, a program that links this library prints a message and exits with code 2. It does
-// so before any static initializer runs, since those are compiled for x86-64-v3 too. Only this library's source is not.
+// so before any static initializer runs, since those are compiled for x86-64-v3 too. Only the source of this library is
+// compiled for plain x86-64.
 const char* MissingInstructions(const ProcessorFeatures& features);
 
 }  // namespace lockstep

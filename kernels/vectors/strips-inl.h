@@ -16,7 +16,7 @@ HWY_BEFORE_NAMESPACE();
 namespace lockstep {
 namespace HWY_NAMESPACE {
 
-// kVectors vectors of columns, all of them inside the matrix.
+// A strip of kVectors vectors, all of whose columns are inside the matrix.
 template <int kCount>
 struct FullStrip {
   static constexpr int kVectors = kCount;
@@ -29,7 +29,8 @@ struct FullStrip {
   }
 };
 
-// The last columns, fewer than a vector has lanes. The other lanes read 0 and are not written.
+// A strip of the last columns, of which there are fewer than a vector has lanes. The other lanes read 0 and are not
+// written.
 struct PartStrip {
   static constexpr int kVectors = 1;
   int64_t column;
@@ -38,7 +39,7 @@ struct PartStrip {
   HWY_INLINE void Store(FloatVector x, float* row, int) const { StorePart(x, Floats(), row + column, count); }
 };
 
-// Calls body(strip) for strips that cover [0, columns), each of at most kMost vectors: 4 or 8.
+// Calls body(strip) for strips that cover [0, columns), each of at most kMost vectors. kMost must be 4 or 8.
 template <int kMost = 4, typename Body>
 HWY_INLINE void ForEachStrip(int64_t columns, Body body) {
   int64_t column = 0;

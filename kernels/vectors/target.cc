@@ -40,7 +40,7 @@ std::string Requested() {
   return variable == nullptr ? "" : variable;
 }
 
-// Applies the environment's choice before main, so that no kernel runs on a different target.
+// Its constructor applies the environment's choice before main, so that no kernel runs on a different target.
 struct AtStart {
   AtStart() : error(TargetNameError(Requested(), AvailableTargets())) {
     const std::string requested = Requested();

@@ -24,7 +24,7 @@ const char* TargetName(KernelTarget target);
 // LOCKSTEP_TARGET counts as unset. Programs check this before they compute, and exit with the error.
 std::string TargetError();
 
-// Returns what TargetError() would return for `name` in LOCKSTEP_TARGET on a processor with `available`.
+// Returns what TargetError() would return for `name` in LOCKSTEP_TARGET on a processor with the targets `available`.
 std::string TargetNameError(const std::string& name, const std::vector<KernelTarget>& available);
 
 // Makes the kernels use `target`, one of AvailableTargets(), from the next call on. For tests and benchmarks.

@@ -1,6 +1,7 @@
 // The inner loop of all matrix products and convolutions. Compiled once for each target. Every sum is one chain of
-// fused multiply-adds in the order of the elements, independent of its neighbours. Its bits therefore do not depend on
-// where a matrix is split into tiles, on the vector width, on the number of threads or on the processor's caches.
+// fused multiply-adds in the order of the elements, independent of the sums next to it. Its bits therefore do not
+// depend on where a matrix is split into tiles, on the vector width, on the number of threads or on the processor's
+// caches.
 #if defined(LOCKSTEP_KERNELS_VECTORS_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef LOCKSTEP_KERNELS_VECTORS_TILE_INL_H_
 #undef LOCKSTEP_KERNELS_VECTORS_TILE_INL_H_
@@ -23,7 +24,7 @@ namespace HWY_NAMESPACE {
 inline constexpr int kMostTileRows = HWY_TARGET == HWY_AVX2 ? 6 : 14;
 inline constexpr int kPanelColumns = 2 * kFloatLanes;
 // Number of elements in the body of the inner loop. With only 16 registers, GCC would move and spill sums between
-// several elements.
+// elements if there were several.
 inline constexpr int kUnrolled = HWY_TARGET == HWY_AVX2 ? 1 : 4;
 
 // The rows of a tile in memory: element e of row r is data[r * stride + e * step].
@@ -53,7 +54,7 @@ struct Ahead {
   const float* then;
   int64_t then_stride;
 
-  // Prefetches one of the first rows.
+  // Prefetches the next row.
   HWY_INLINE void Ask() {
     constexpr int kLineFloats = 16;
 #pragma GCC unroll 2
@@ -86,7 +87,7 @@ template <int kRows, int kVectors, bool kAdjacent, bool kPrefetches, bool kCopie
 HWY_INLINE void AddToTile(int64_t depth, const TileRows& rows, const TilePanel& panel, Ahead ahead,
                           FloatVector (&sums)[kRows][kVectors]) {
   const Floats d;
-  // Each pointer serves three rows, because an address can include the stride or twice the stride.
+  // Each pointer serves three rows, because an address operand can add the stride once or twice.
   constexpr int kGroups = kAdjacent ? 1 : (kRows + 2) / 3;
   const float* from[kGroups];
 #pragma GCC unroll 5
@@ -181,7 +182,8 @@ HWY_INLINE void SumRuns(int64_t runs, int64_t run_stride, int64_t depth, TileRow
   }
 }
 
-// Like SumRuns, but for rows at any addresses. Element e of a run in row r is rows[r][run * run_stride + e * step].
+// Like SumRuns, but for rows at arbitrary addresses. Element e of a run in row r is rows[r][run * run_stride + e *
+// step].
 template <int kRows, int kVectors>
 HWY_INLINE void SumScatteredRuns(int64_t runs, int64_t run_stride, int64_t depth, int64_t step,
                                  const float* const* rows, const float* panel, FloatVector (&sums)[kRows][kVectors]) {
@@ -212,7 +214,7 @@ struct RowTiles {
       : count((all_rows + kMostTileRows - 1) / kMostTileRows),
         least(count == 0 ? 0 : all_rows / count),
         longer(count == 0 ? 0 : all_rows % count) {}
-  // The first row of tile `i`; begin(count) is the number of rows.
+  // The first row of tile `i`; begin(count) is the total number of rows.
   int64_t begin(int64_t i) const { return i * least + std::min(i, longer); }
   int64_t size(int64_t i) const { return least + (i < longer ? 1 : 0); }
 

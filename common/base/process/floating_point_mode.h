@@ -6,9 +6,9 @@
 namespace lockstep {
 
 // Returns OK if the calling thread has the default floating-point mode of IEEE 754. Otherwise returns
-// FailedPrecondition with exit code 2, and names the mode: subnormal numbers count as zero, as in every program that is
-// linked with -ffast-math, or rounding is not to the nearest. A thread inherits the mode of the thread that creates it,
-// so a check before threads are created covers them. Takes nanoseconds.
+// FailedPrecondition with exit code 2, and names the mode: subnormal numbers are treated as zero, as in every program
+// that is linked with -ffast-math, or rounding is not to nearest. A thread inherits the mode of the thread that creates
+// it, so a check before threads are created covers them. Takes nanoseconds.
 absl::Status CheckFloatingPointMode();
 
 }  // namespace lockstep

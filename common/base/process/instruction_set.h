@@ -1,10 +1,10 @@
 #ifndef LOCKSTEP_COMMON_BASE_PROCESS_INSTRUCTION_SET_H_
 #define LOCKSTEP_COMMON_BASE_PROCESS_INSTRUCTION_SET_H_
 
-// Included by headers whose users compute. A program must be compiled for the same instruction set as the library. In a
-// model with Eigen, for example, the flags determine the number of lanes among which sums are divided. Also, the linker
-// keeps one copy of an inline function, which must run on every processor (docs/library.md). Kernels choose their
-// instruction set at run time.
+// Included by headers whose users do floating-point arithmetic. A program must be compiled for the same instruction set
+// as the library: in a model with Eigen, for example, the flags determine the number of lanes among which sums are
+// divided. Also, the linker keeps only one copy of an inline function, and that copy must run on every processor
+// (docs/library.md). Kernels choose their instruction set at run time.
 #if !defined(__AVX2__) || !defined(__FMA__)
 #error "Lockstep needs AVX2 and FMA: compile with LOCKSTEP_COPTS (Bazel) or pkg-config --cflags lockstep"
 #elif defined(__AVX512F__)

@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-// The fields of the lines that the thread is logging; null if there are none.
+// The fields for the lines that the thread logs, or null if there are none.
 thread_local const LogFields::Fields* thread_fields = nullptr;
 
 // Returns the text as a JSON string. Bytes that are not UTF-8 become question marks.
@@ -71,7 +71,7 @@ class JsonSink : public google::LogSink {
       for (const auto& field : *thread_fields) absl::StrAppend(&text, ",", Quoted(field.first), ":", field.second);
     }
     absl::StrAppend(&text, ",\"message\":", Quoted(absl::string_view(message, message_length)), "}\n");
-    // A single call keeps the line whole if other threads or processes write to the same stderr.
+    // A single call keeps the line whole even if other threads or processes write to the same stderr.
     [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
   }
 
@@ -101,7 +101,7 @@ absl::Status SetLogFormat(absl::string_view format, const std::string& role) {
   }
   sink = new JsonSink(role);
   google::AddLogSink(sink);
-  // Log neither text to stderr nor to files.
+  // Do not write log lines as text, neither to stderr nor to files.
   FLAGS_logtostderr = false;
   FLAGS_alsologtostderr = false;
   FLAGS_stderrthreshold = google::NUM_SEVERITIES;

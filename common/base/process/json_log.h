@@ -15,7 +15,7 @@ extern const char kLogFormatHelp[];
 
 // Sets the format of the process's log on stderr: "text" as glog writes it, or "json", one object per line with `time`
 // (RFC 3339 with the zone), `severity`, `role`, `process`, `file`, `line`, `message`, and the fields below. Call this
-// once, before threads log. InvalidArgument for any other format.
+// once, before any thread logs. Returns InvalidArgument for any other format.
 absl::Status SetLogFormat(absl::string_view format, const std::string& role);
 // Returns true after SetLogFormat("json").
 bool LogsJson();

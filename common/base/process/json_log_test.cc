@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// Returns what the lines of `log` write to stderr.
+// Returns what `log` writes to stderr.
 template <typename Log>
 std::string LinesOf(const Log& log) {
   ::testing::internal::CaptureStderr();

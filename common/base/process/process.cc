@@ -24,23 +24,23 @@
 namespace lockstep {
 namespace {
 
-// Wakes a TerminationWatch that is over. Other processes may send this signal too.
+// The signal that wakes a TerminationWatch that has ended. Other processes may send it too.
 constexpr int kWake = SIGUSR1;
 
-// Payloads of a status: its exit code, and a mark for a hanging disk.
+// Payloads of a status: its exit code, and a mark that a hanging disk caused the error.
 constexpr char kExitCodePayload[] = "lockstep/exit_code";
 constexpr char kDiskHangPayload[] = "lockstep/disk_hang";
 
-// Writes `line` to stderr, but not if that would block. Stderr may be a pipe that nothing reads, on which a thread that
-// holds the log's lock already waits.
+// Writes `line` to stderr unless that would block. Stderr may be a pipe without a reader, and a thread that holds the
+// log's lock may already be blocked on it.
 void SayWithoutWaiting(const std::string& line) {
   pollfd output = {STDERR_FILENO, POLLOUT, 0};
   if (poll(&output, 1, 0) != 1 || (output.revents & POLLOUT) == 0) return;
   [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, line.data(), line.size());
 }
 
-// Returns true if process ids are those of the machine, because the process is in the first namespace of process ids
-// and not in a container's.
+// Returns true if the process's id is the same as on the host, because the process is in the initial PID namespace and
+// not in a container's.
 bool HasHostsProcessIds() {
   constexpr char kFirst[] = "pid:[4026531836]";  // PROC_PID_INIT_INO of Linux
   char name[sizeof(kFirst)] = "";
@@ -88,13 +88,14 @@ void InitializeProcess(const char* program) {
   }
   FLAGS_logtostderr = true;
   google::InitGoogleLogging(program);
-  // Debian's Abseil checks every lock of gRPC for deadlocks. Lockstep uses other mutexes.
+  // Debian's build of Abseil runs deadlock detection on every lock that gRPC takes. Lockstep itself does not use
+  // Abseil's mutexes.
   absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 2047 << 20);
-  // Use one heap, so that memory that a received message took and freed serves the next message, whichever thread
-  // receives it. With a heap for each thread, a chief's heaps kept twice the memory that its messages ever took at the
-  // same time.
+  // Use one heap, so that memory that was allocated for a received message and freed is reused for the next message,
+  // whichever thread receives it. With a heap for each thread, a chief's heaps kept twice as much memory as its
+  // messages ever needed at the same time.
   mallopt(M_ARENA_MAX, 1);
   rlimit files;
   if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
@@ -105,7 +106,7 @@ void InitializeProcess(const char* program) {
   std::signal(SIGXFSZ, SIG_IGN);
   std::signal(SIGUSR1, SIG_IGN);
   std::signal(SIGUSR2, SIG_IGN);
-  // A parent may pass on that SIGCHLD is ignored. Then the process could not wait for its own children.
+  // If the parent ignored SIGCHLD, this process has inherited that, and it could not wait for its own children.
   std::signal(SIGCHLD, SIG_DFL);
 }
 
@@ -131,7 +132,7 @@ sigset_t StopSignals() {
   sigaddset(&signals, SIGXCPU);
   struct sigaction hangup = {};
   sigaction(SIGHUP, nullptr, &hangup);
-  // A blocked signal stays pending even if it is ignored.
+  // SIGHUP is left out if it is ignored, because a blocked signal stays pending even then.
   if (hangup.sa_handler != SIG_IGN) sigaddset(&signals, SIGHUP);
   return signals;
 }
@@ -218,7 +219,7 @@ void TerminationWatch::Act() {
 
 int TerminationWatch::Next(absl::Time deadline) {
   for (;;) {
-    // Treat more than a timespec holds as no limit.
+    // Limits the wait to what a timespec can hold.
     const absl::Duration left =
         std::clamp(deadline - options_.clock->Now(), absl::ZeroDuration(), absl::Hours(1000000));
     const timespec timeout = absl::ToTimespec(left);
@@ -236,7 +237,7 @@ int TerminationWatch::stop_signal() const {
 void TerminationWatch::RequestAct(int stop_signal) {
   MutexLock lock(&mutex_);
   if (ending_) return;
-  // Only one stop signal is reported (StopRequests).
+  // StopRequests reports only one stop signal.
   if (stop_signal != 0) stop_signal_ = stop_signal;
   save_due_ = true;
   changed_.SignalAll();

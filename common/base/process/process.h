@@ -17,7 +17,7 @@
 
 namespace lockstep {
 
-// Exit codes of every program.
+// Exit codes of all programs.
 enum ExitCode {
   kExitDone = 0,
   kExitFailed = 1,            // NaN loss or another permanent failure
@@ -28,7 +28,7 @@ enum ExitCode {
 
 // Returns the exit code of a role that ended with `status`.
 int ExitCodeOf(const absl::Status& status);
-// Returns the same error with a payload. ExitCodeOf returns `exit_code` for it, as long as callers pass it on
+// Returns the same error with a payload that makes ExitCodeOf return `exit_code`, as long as callers pass the error on
 // unchanged.
 absl::Status WithExitCode(absl::Status status, int exit_code);
 
@@ -37,12 +37,12 @@ absl::Status WithExitCode(absl::Status status, int exit_code);
 absl::Status AsDiskHang(absl::Status status);
 bool IsDiskHang(const absl::Status& status);
 
-// Initializes the process; the first call of every main. Logs go to stderr. The C library keeps freed memory, which
-// halves the time of a step, and has one heap for all threads. The limit of open files is raised as far as allowed.
-// SIGPIPE and SIGXFSZ are ignored, so that a write beyond `ulimit -f` fails as on a full disk. SIGUSR1 and SIGUSR2 have
-// no effect unless a TerminationWatch takes them. SIGCHLD is not ignored, even if the parent ignores it. If there is a
-// TargetError() (kernels/vectors/target.h), ends the process with it. The instruction set of the whole program has been
-// checked before main (kernels/vectors/required_instructions.h).
+// Initializes the process. Must be the first call in every main. Logs go to stderr. The C library keeps freed memory,
+// which halves the time of a step, and has one heap for all threads. The limit on open files is raised as far as
+// allowed. SIGPIPE and SIGXFSZ are ignored, so that a write beyond `ulimit -f` fails as on a full disk. SIGUSR1 and
+// SIGUSR2 have no effect unless a TerminationWatch takes them. SIGCHLD is not ignored, even if the parent ignores it.
+// If there is a TargetError() (kernels/vectors/target.h), ends the process with it. The instruction set of the whole
+// program has been checked before main (kernels/vectors/required_instructions.h).
 void InitializeProcess(const char* program);
 
 // Returns to the kernel the freed memory that InitializeProcess makes the C library keep. Call this after using a large
@@ -63,8 +63,9 @@ sigset_t StopSignals();
 // Returns StopSignals() plus SIGUSR1 and SIGUSR2, which tell the process to save now and to continue.
 sigset_t WatchedSignals();
 
-// Maximum time that a process that was asked to stop may take in addition to saving (checkpoint.stop_seconds), for the
-// event file and for calls that hang on a disk. After that it ends itself.
+// Maximum time from a stop request to the exit of a process, in addition to the time for saving
+// (checkpoint.stop_seconds). It allows for the event file and for calls that hang on a disk. A process that exceeds it
+// ends itself.
 constexpr absl::Duration kEndingLimit = absl::Seconds(15);
 
 // Acts on WatchedSignals() in its own threads, as StopRequests defines. A signal that means an immediate end ends the
@@ -80,9 +81,9 @@ class TerminationWatch {
     // Called at a signal that requests a save, but not after on_stop. All signals that arrive before the call begins
     // are one request. Must not block, because on_stop would wait for it. Null if the process has nothing to save.
     std::function<void()> on_save;
-    // Called when the watch ends the process.
+    // Called when the watch ends the process. Returns the exit code.
     std::function<int()> second_exit_code = [] { return kExitTerminated; };
-    // Called at the first stop signal.
+    // Called at the first stop signal. Returns the time after which the watch ends the process.
     std::function<absl::Duration()> limit = [] { return absl::InfiniteDuration(); };
     Clock* clock = Clock::Real();
     Executor* executor = Executor::Threads();
@@ -98,7 +99,7 @@ class TerminationWatch {
   void Watch() ABSL_LOCKS_EXCLUDED(mutex_);
   // Runs the callbacks.
   void Act() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Waits for the next signal and returns it; returns a negative number at `deadline`.
+  // Waits for the next signal and returns it, or returns a negative number at `deadline`.
   int Next(absl::Time deadline);
   // Makes Act call on_stop or, if `stop_signal` is 0, on_save, unless the watch is ending.
   void RequestAct(int stop_signal) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -112,9 +113,9 @@ class TerminationWatch {
   absl::optional<pthread_t> watcher_id_ ABSL_GUARDED_BY(mutex_);
   int stop_signal_ ABSL_GUARDED_BY(mutex_) = 0;
   bool save_due_ ABSL_GUARDED_BY(mutex_) = false;
-  // True if no further callback may begin.
+  // True if no further request is accepted. A stop that was already requested is still acted on.
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
-  // True if the watch has ended, so that the next signal only wakes watcher_.
+  // True if the watch has ended, in which case the next signal only wakes watcher_.
   bool over_ ABSL_GUARDED_BY(mutex_) = false;
   // Runs the callbacks.
   std::unique_ptr<Thread> actor_;

@@ -28,7 +28,7 @@ namespace {
   while (true) pause();
 }
 
-// Returns when a watch has taken the signals that were sent before.
+// Waits until a watch has taken all signals that were sent before.
 void AwaitTaken() {
   sigset_t pending;
   const auto any = [&pending] {
@@ -54,7 +54,7 @@ TerminationWatch::Options Watching(std::function<void()> on_stop, Clock* clock =
   return options;
 }
 
-// Has no thread left after the first two.
+// An executor that can start only two threads.
 class TwoThreads : public Executor {
  private:
   std::unique_ptr<Thread> StartThread(std::string name, Priority priority, absl::AnyInvocable<void()> body) override {
@@ -82,7 +82,7 @@ TEST(ExitCodeTest, ADiskThatHangsIsNoAbsence) {
   EXPECT_TRUE(AsDiskHang(absl::OkStatus()).ok());
 }
 
-// A write beyond the limit fails like a write to a full disk. Saved data stays, and the run tries again.
+// A write beyond the limit fails like a write to a full disk. Data that was saved is kept, and the run tries again.
 TEST(InitializeProcessTest, AFileBeyondTheLimitIsAnErrorAndNoEnd) {
   const auto write_beyond_the_limit = [] {
     InitializeProcess("test");
@@ -268,7 +268,7 @@ TEST(TerminationWatchTest, LeavesAHangupIgnoredThatNohupIgnores) {
   signal(SIGHUP, SIG_DFL);
 }
 
-// Schedulers send both before they take a machine away.
+// Cluster schedulers send both signals before they take a machine away.
 TEST(TerminationWatchTest, UserSignalsSaveAndAStopStillWorks) {
   for (const int signal : {SIGUSR1, SIGUSR2}) {
     std::atomic<int> saves{0}, stops{0};
@@ -350,7 +350,7 @@ TEST(InitializeProcessTest, AwaitsChildrenDespiteIgnoredSigchld) {
   EXPECT_EXIT(await_child(), testing::ExitedWithCode(7), "");
 }
 
-// A program that never stays long enough in one place to need a watch has none.
+// A program that never runs long enough to need a watch has none.
 TEST(InitializeProcessTest, UserSignalsWithoutAWatchAreHarmless) {
   const auto take_both = [] {
     InitializeProcess("test");
@@ -361,7 +361,8 @@ TEST(InitializeProcessTest, UserSignalsWithoutAWatchAreHarmless) {
   EXPECT_EXIT(take_both(), testing::ExitedWithCode(0), "");
 }
 
-// Returns the name that the first process of a container gives itself; empty where containers are not allowed.
+// Returns the name that the first process of a container gives itself, or an empty string where containers are not
+// allowed.
 std::string NameInAContainer() {
   int pipes[2];
   if (pipe(pipes) != 0) return "";

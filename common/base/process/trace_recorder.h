@@ -14,22 +14,22 @@
 
 namespace lockstep {
 
-// An activity of this process and its thread. Becomes a line of a timeline.
+// An activity of one thread of this process, which becomes a line of a timeline.
 struct TraceEvent {
   std::string name;
   absl::Time begin, end;
-  // The number of the thread in this process, from 1, in the order of the threads' first events.
+  // The thread's number in this process. Threads are numbered from 1 in the order of their first events.
   int thread = 0;
 };
 
-// Collects events while recording. Otherwise each event costs only one relaxed load. The times are the machine's,
-// because they are only shown to people. Thread-safe.
+// Collects events while recording. Otherwise each event costs only one relaxed load. Times come from the machine's own
+// clock, because they are only shown to people. Thread-safe.
 class TraceRecorder {
  public:
   // Maximum number of events; later events are dropped.
   static constexpr size_t kMaxEvents = 100000;
 
-  // The recorder that TraceSpan uses.
+  // Returns the recorder that TraceSpan uses.
   static TraceRecorder* Process();
 
   // Discards the collected events and starts recording.
@@ -41,7 +41,7 @@ class TraceRecorder {
 
   // Adds an event of the calling thread.
   void Add(absl::string_view name, absl::Time begin, absl::Time end) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Do the same as Add in two calls. `key` identifies the open event.
+  // Together, these two calls do the same as Add. `key` identifies the open event.
   void Open(const void* key, std::string name) ABSL_LOCKS_EXCLUDED(mutex_);
   void Close(const void* key) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -12,13 +12,13 @@
 
 namespace lockstep {
 
-// Starts `limit` threads of the operating system whose names contain `part`, and then none, like a system that has no
-// more left. Does not limit other threads. For tests. Thread-safe.
+// An executor that starts `limit` threads whose names contain `part` and then no more, like a system that cannot create
+// another thread. Does not limit other threads. For tests. Thread-safe.
 class LimitedThreads : public Executor {
  public:
   explicit LimitedThreads(int limit, std::string part = "") : left_(limit), part_(std::move(part)) {}
 
-  // The number of threads that were refused.
+  // Returns the number of threads that it refused to start.
   int refused() const { return std::max(0, -left_.load()); }
 
  private:

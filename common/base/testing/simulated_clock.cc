@@ -38,7 +38,8 @@ bool SimulatedClock::WaitUntil(CondVar* cv, Mutex* mutex, absl::Time deadline) {
     taken = waiters_.erase(key) == 0;
     waiters_changed_.SignalAll();
   }
-  // An Advance is about to lock `mutex`, so both must live until it has notified this waiter.
+  // An Advance that has taken this waiter is about to lock `mutex`, so `mutex` and `cv` must live until it has notified
+  // the waiter.
   while (taken && !*called) cv->Wait(mutex);
   MutexLock lock(&mutex_);
   return now_ >= deadline;
@@ -56,7 +57,8 @@ void SimulatedClock::Advance(absl::Duration duration) {
     waiters_changed_.SignalAll();
   }
   for (const Waiter& waiter : due) {
-    // While its mutex is held, the waiter is inside Wait or has left it, never between the test and the wait.
+    // While this thread holds the waiter's mutex, the waiter is inside Wait or has left it, and is never between its
+    // test and its wait.
     MutexLock lock(waiter.mutex);
     *waiter.called = true;
     waiter.cv->SignalAll();

@@ -21,14 +21,15 @@ class SimulatedClock : public Clock {
   bool WaitUntil(CondVar* cv, Mutex* mutex, absl::Time deadline) override ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Moves the time and wakes the waiters whose deadline has passed.
+  // Advances the time and wakes the waiters whose deadlines have passed.
   void Advance(absl::Duration duration) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Acts as if the user set the date: WallTime jumps by `duration`, which may be negative; Now does not change.
+  // Acts as if the user had set the date: WallTime jumps by `duration`, which may be negative; Now does not change.
   void SetWallClock(absl::Duration duration) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Blocks (in real time, without polling) until `count` threads wait for deadlines of this clock that have not passed.
+  // Blocks (in real time, without polling) until `count` threads are waiting for deadlines of this clock that have not
+  // passed.
   void AwaitWaiters(int count) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the number of threads that wait for such deadlines.
+  // Returns the number of threads that are waiting for such deadlines.
   int waiters() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -76,7 +76,7 @@ TEST(SimulatedClockTest, WaitersPastTheirDeadlineDoNotCount) {
       }
     }
   });
-  // If waiters that have yet to wake were counted, Advance would be too early for the next round.
+  // If AwaitWaiters also counted waiters that have yet to wake, Advance would be too early for the next round.
   for (int i = 0; i < 100; ++i) {
     clock.AwaitWaiters(1);
     clock.Advance(absl::Seconds(1));

@@ -36,7 +36,7 @@ void AppendEvent(absl::string_view event, absl::string_view effects, std::vector
   if (!head.empty()) lines->push_back(head);
 }
 
-// Returns the lines of a scene with the effects that its events currently have.
+// Returns the lines of a scene with the effects that its events have now.
 std::vector<std::string> PlayScene(const std::vector<std::string>& lines, const TranscriptMachine& machine) {
   std::vector<std::string> played;
   int events = 0;

@@ -53,7 +53,7 @@ class SystemThread : public Thread {
   bool joinable_ = true;
 };
 
-// Does not use std::thread, which throws when there is no thread left.
+// Does not use std::thread, whose constructor throws if the system cannot create another thread.
 class SystemThreads : public Executor {
  private:
   std::unique_ptr<Thread> StartThread(std::string name, Priority priority, absl::AnyInvocable<void()> body) override {

@@ -26,29 +26,29 @@ class Executor {
  public:
   enum class Priority {
     kNormal,
-    // Takes the processor time that normal threads leave, but does not starve while they are busy: next to three busy
-    // threads it gets a tenth of a processor.
+    // Takes the processor time that normal threads leave unused, but does not starve while they are busy: next to three
+    // busy threads it gets a tenth of a processor.
     kBackground,
   };
 
-  // Threads of the operating system; never destroyed.
+  // Returns the executor for threads of the operating system. It is never destroyed.
   static Executor* Threads();
 
   virtual ~Executor() = default;
 
   // Runs `body` in a new thread. `name` is for debuggers and profilers, which show its first 15 bytes. Ends the process
-  // when the system has no thread left.
+  // if the system cannot create another thread.
   std::unique_ptr<Thread> Start(std::string name, absl::AnyInvocable<void()> body,
                                 Priority priority = Priority::kNormal);
-  // Like Start, for callers that can continue without the thread: if the system has no thread left, returns null and
-  // destroys `body` without running it.
+  // Like Start, for callers that can continue without the thread: if the system cannot create another thread, returns
+  // null and destroys `body` without running it.
   std::unique_ptr<Thread> TryStart(std::string name, absl::AnyInvocable<void()> body,
                                    Priority priority = Priority::kNormal) {
     return StartThread(std::move(name), priority, std::move(body));
   }
 
  private:
-  // Returns null if the system has no thread left.
+  // Returns null if the system cannot create another thread.
   virtual std::unique_ptr<Thread> StartThread(std::string name, Priority priority, absl::AnyInvocable<void()> body) = 0;
 };
 

@@ -42,7 +42,7 @@ TEST(ExecutorTest, AThreadMayBeJoinedAgain) {
 }
 
 TEST(ExecutorTest, ADetachedThreadOutlivesItsObject) {
-  // Leaked, because the thread may still unlock it when the test is over.
+  // Leaked, because the thread may still unlock the mutex after the test has ended.
   struct Gate {
     Mutex mutex;
     CondVar changed;

@@ -21,7 +21,7 @@ class PeriodicTaskTest : public ::testing::Test {
     return options;
   }
 
-  // Waits until the task waits for its next call.
+  // Waits until the task is waiting for its next call, and then advances the clock.
   void Advance(absl::Duration duration) {
     clock_.AwaitWaiters(1);
     clock_.Advance(duration);

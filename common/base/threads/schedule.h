@@ -5,8 +5,8 @@
 
 namespace lockstep {
 
-// Returns the next date after `date` on a schedule without drift, for a caller that is ready at `now`. Skips missed
-// dates. `period` must be positive.
+// Returns the next date after `date` on a schedule without drift, for a caller that is ready at `now`. Skips dates that
+// have already passed at `now`. `period` must be positive.
 inline absl::Time NextDate(absl::Time date, absl::Duration period, absl::Time now) {
   const absl::Time next = date + period;
   return now > next ? next + absl::Ceil(now - next, period) : next;

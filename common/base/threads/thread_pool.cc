@@ -9,7 +9,7 @@ namespace lockstep {
 namespace {
 
 // State of a ParallelFor call. Threads of the pool may reach it after the last index is taken and the caller has
-// returned, so they share ownership, and call the function only for an index that they have taken.
+// returned. Therefore they share ownership of it, and call the function only for an index that they have taken.
 class Batch {
  public:
   Batch(int64_t n, absl::FunctionRef<void(int64_t)> f) : n_(n), f_(f) {}

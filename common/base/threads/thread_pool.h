@@ -17,7 +17,7 @@ namespace lockstep {
 // scheduled closures first. Thread-safe; the destructor must not run in one of the pool's threads.
 class ThreadPool {
  public:
-  // Starts at least one thread.
+  // Starts `threads` threads, or one if `threads` is less than 1.
   explicit ThreadPool(int threads, Executor* executor = Executor::Threads());
   // Returns a pool with up to `threads` threads, as many as the system can start; null if it can start none.
   static std::unique_ptr<ThreadPool> Try(int threads, Executor* executor = Executor::Threads());

@@ -79,7 +79,7 @@ TEST(ThreadPoolTest, ParallelForCallsEveryIndexOnce) {
 
 TEST(ThreadPoolTest, ParallelForUsesSeveralThreads) {
   ThreadPool pool(3);
-  // Each call waits for all others, so it ends only if four threads run at the same time.
+  // Each call waits for all others, so the calls return only if four threads run at the same time.
   Mutex mutex;
   CondVar changed;
   int present = 0;

@@ -26,8 +26,8 @@ inline bool IsDataFileOf(absl::string_view base_name, absl::string_view file_nam
          file_name.size() == kNumbersSize && file_name.substr(5, 4) == "-of-";
 }
 
-// Returns the prefix of the checkpoint that a path refers to: "d/model.ckpt-1" also for "d/model.ckpt-1.index" and
-// "d/model.ckpt-1.data-00000-of-00001".
+// Returns the prefix of the checkpoint that a path refers to, e.g. "d/model.ckpt-1" for that prefix itself, for
+// "d/model.ckpt-1.index" and for "d/model.ckpt-1.data-00000-of-00001".
 inline std::string CheckpointPrefixOf(const std::string& path) {
   const std::string prefix = path.substr(0, path.rfind('.'));
   const auto name_of = [](const std::string& whole) { return absl::string_view(whole).substr(whole.rfind('/') + 1); };

@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-// Returns the header of the index at `prefix`. Reads and verifies the index but no data. Errors: NotFound without an
-// index; DataLoss if it is damaged; file system errors.
+// Returns the header of the index at `prefix`. Reads and verifies the index but no data. Errors: NotFound if there is
+// no index; DataLoss if it is damaged; file system errors.
 absl::StatusOr<v1::BundleHeaderProto> ReadBundleHeader(FileSystem* fs, const std::string& prefix);
 
 // Returns true if a user's Saver wrote the checkpoint, false if it is damaged or absent. Fails only if the file system

@@ -24,7 +24,7 @@ constexpr int kMostDimensions = 254;
 // Limit for the strings of one entry, which are read as a whole. A sparse file may claim any size without using disk
 // space.
 constexpr int64_t kMostStringBytes = 1 << 30;
-// Number of bytes of a key that an error shows.
+// Maximum number of bytes of a key to include in an error message.
 constexpr size_t kShownKeyBytes = 200;
 
 uint64_t NumElements(const v1::BundleEntryProto& entry) { return Shape::FromProto(entry.shape())->num_elements(); }

@@ -25,7 +25,7 @@ namespace lockstep {
 // and the variable. Thread-safe after Open.
 class BundleReader : public TensorReader {
  public:
-  // Opens and checks the index. Errors: NotFound without an index file; DataLoss if it is damaged or a data file is
+  // Opens and checks the index. Errors: NotFound if there is no index file; DataLoss if it is damaged or a data file is
   // missing or too short; Unimplemented for a compressed index or one from a big-endian machine.
   static absl::StatusOr<std::unique_ptr<BundleReader>> Open(FileSystem* fs, const std::string& prefix);
 

@@ -144,7 +144,7 @@ TEST_F(BundleReaderTest, DetectsACutAtEveryByte) {
   }
 }
 
-// OutOfRange would count as a clean end of the run that is being restored.
+// Must not return OutOfRange, which the run that restores the checkpoint would take for a clean end.
 TEST_F(BundleReaderTest, DetectsACutWhileItIsRead) {
   const auto reader = BundleReader::Open(&fs_, "ckpt").value();
   fs_.Truncate(kData, 17);

@@ -18,11 +18,11 @@
 namespace lockstep {
 
 struct BundleWriterOptions {
-  // Add calls this before it writes each chunk of at most 1 MiB, with the chunk's offset among all bytes added. Add
-  // returns its error. May block, and may be null.
+  // Add calls this before it writes each chunk of at most 1 MiB, with the chunk's offset among all bytes added. If it
+  // fails, Add returns its error. May block, and may be null.
   using BeforePiece = std::function<absl::Status(uint64_t offset)>;
   BeforePiece before_piece;
-  // 1 to 9999. Add writes each tensor to the data file with the fewest bytes.
+  // Number of data files, 1 to 9999. Add writes each tensor to the data file that has the fewest bytes.
   int num_data_files = 1;
   // Marks the checkpoint as written by a user's Saver.
   bool written_by_saver = false;
@@ -46,7 +46,8 @@ class BundleWriter {
   // dtype and shape; file errors.
   absl::Status Add(absl::string_view name, v1::DataType dtype, const Shape& shape, absl::string_view content);
 
-  // Makes the checkpoint visible and durable. Returns an earlier error of Add, if any. Do not call Add afterwards.
+  // Makes the checkpoint visible and durable. If an earlier Add failed, returns its error. Add must not be called
+  // afterwards.
   absl::Status Finish();
 
  private:

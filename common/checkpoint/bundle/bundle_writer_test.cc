@@ -84,7 +84,7 @@ TEST_F(BundleWriterTest, EndsBeforeAPieceThatIsRefused) {
   EXPECT_THAT(Files(), ElementsAre());
 }
 
-// A single data file, in the version that TensorFlow's reader accepts.
+// There is one data file, and the version is one that TensorFlow's reader accepts.
 TEST_F(BundleWriterTest, TheHeaderIsTheseBytesForEver) {
   ASSERT_TRUE(Save(&fs_, "d/ckpt", 1).ok());
   const auto entries = DecodeIndexTable(ReadFile(&fs_, "d/ckpt.index").value());
@@ -145,7 +145,7 @@ TEST_F(BundleWriterTest, ReplacesADifferentNumberOfDataFiles) {
   EXPECT_THAT(Files(), ElementsAre("ckpt.data-00000-of-00001", "ckpt.index"));
 }
 
-// Fails each operation of a save with several data files over an existing checkpoint.
+// Makes each operation in turn fail while a save with several data files replaces an existing checkpoint.
 TEST_F(BundleWriterTest, FailedReplacementLeavesOnlyTheOldOne) {
   const auto save = [this](float value) { return Save(&fs_, "d/ckpt", value, 2); };
   ASSERT_TRUE(save(1).ok());
@@ -154,7 +154,7 @@ TEST_F(BundleWriterTest, FailedReplacementLeavesOnlyTheOldOne) {
     fs_.FailOperation(n, absl::ResourceExhaustedError("full"));
     if (save(2).ok()) break;
     const float found = Restore(&memory_, "d/ckpt");
-    // The new index already has its final name if only the last sync of the directory fails.
+    // The new index already has its final name if only the last sync of the directory failed.
     EXPECT_TRUE(found == 1 || found == 2) << n;
     if (found == 2) break;
     if (Files().size() > 3) {
@@ -195,7 +195,7 @@ TEST_F(BundleWriterTest, RefusesContentUnlikeItsTypeAndShape) {
   EXPECT_FALSE(writer->Add("s", v1::DT_STRING, {}, "").ok());
   EXPECT_FALSE(writer->Add("", v1::DT_FLOAT, {1}, Bytes(1)).ok());
   EXPECT_FALSE(writer->Add(std::string(65537, 'x'), v1::DT_FLOAT, {1}, Bytes(1)).ok());
-  // The errors do not spoil the checkpoint.
+  // The calls that failed do not affect the checkpoint.
   ASSERT_TRUE(writer->Add("v", v1::DT_FLOAT, {1}, Bytes(1)).ok());
   EXPECT_TRUE(writer->Finish().ok());
   EXPECT_EQ(Restore(&fs_, "d/ckpt"), 1);
@@ -236,7 +236,7 @@ TEST_F(BundleWriterTest, LeavesNothingWhereverAFirstSaveFails) {
   }
 }
 
-// The rename may have succeeded despite its error.
+// The rename may have succeeded even though it returned an error.
 TEST_F(BundleWriterTest, KeepsTheDataWhenAnIndexMayLeadToThem) {
   fs_.FailMatching(FaultyFileSystem::Operation::kRename, "ckpt.index", absl::InternalError("timed out"));
   EXPECT_FALSE(Save(&fs_, "d/ckpt", 1).ok());
@@ -267,7 +267,7 @@ TEST_F(BundleWriterTest, ReplacesADamagedCheckpoint) {
   EXPECT_EQ(Files().size(), 2u);
 }
 
-// Without the index, the data file in use is unknown.
+// If the index cannot be read, the writer cannot know which data file is in use.
 TEST_F(BundleWriterTest, UnreadableCheckpointIsNotAbsent) {
   ASSERT_TRUE(Save(&fs_, "d/ckpt", 1).ok());
   using Operation = FaultyFileSystem::Operation;
@@ -280,8 +280,8 @@ TEST_F(BundleWriterTest, UnreadableCheckpointIsNotAbsent) {
   }
 }
 
-// Stops the second save of a prefix after each operation and loses any subset of unsynced data. The old or the new
-// checkpoint must be intact, and the new one once Finish has succeeded.
+// Interrupts the second save of a prefix after each operation and loses any subset of the unsynced data. Either the old
+// or the new checkpoint must be intact, and once Finish has succeeded, it must be the new one.
 class BundleWriterCrashTest : public ::testing::TestWithParam<int> {};
 
 // Covers one data file and several.

@@ -24,10 +24,10 @@ constexpr int kRestartInterval = 16;
 constexpr uint64_t kMagic = 0xdb4775248b80fb57u;
 // Two padded handles and the magic number.
 constexpr size_t kFooterSize = 48;
-// Follows each block: the compression type and the masked CRC32C of block and type.
+// Size of what follows each block: the compression type and the masked CRC32C of the block and the type.
 constexpr size_t kTrailerSize = 5;
 
-// Maximum total bytes of all keys for each byte of the table.
+// Maximum total size of all keys, in bytes per byte of the table.
 constexpr uint64_t kMostKeyBytesPerByte = 64;
 
 class StringFile : public leveldb::WritableFile {
@@ -82,16 +82,16 @@ absl::StatusOr<absl::string_view> BlockAt(absl::string_view table, const BlockHa
 
 using Visit = absl::FunctionRef<absl::Status(absl::string_view key, absl::string_view value)>;
 
-// Remaining limits for one table. Because keys share prefixes, they can be larger than their stored form: up to 16
-// times in a table with LevelDB's restart points, and without bound in a malicious one.
+// The rest of a table's limits. Because keys share prefixes, all keys together can be larger than their stored
+// form: up to 16 times in a table with LevelDB's restart points, and without bound in a malicious one.
 struct Allowance {
   uint64_t key_bytes;
   uint64_t block_bytes;
 };
 
-// Visits the entries of a block in order. An entry consists of the number of key bytes shared with the previous key, of
-// unshared key bytes and of value bytes (varints), the rest of the key, and the value. The restart points, which serve
-// for searching, and their number follow the entries.
+// Visits the entries of a block in order. An entry consists of three varints, the numbers of key bytes shared with the
+// previous key, of other key bytes and of value bytes, followed by these other key bytes and the value. After the
+// entries come the restart points, which are used for searching, and their number.
 absl::Status VisitEntries(absl::string_view block, uint64_t offset, Allowance* allowance, Visit visit) {
   if (block.size() + kTrailerSize > allowance->block_bytes) return Damaged(offset, "the block overlaps others");
   allowance->block_bytes -= block.size() + kTrailerSize;
@@ -154,7 +154,7 @@ absl::Status ReadIndexTable(absl::string_view table, Visit visit) {
   if (!ConsumeHandle(&footer, &meta_index) || !ConsumeHandle(&footer, &index)) {
     return Damaged(table.size() - kFooterSize, "the footer holds no block handles");
   }
-  // The block is empty without a filter policy, but it has a checksum too.
+  // Without a filter policy, the metaindex block is empty, but it still has a checksum.
   RETURN_IF_ERROR(BlockAt(table, meta_index).status());
   ASSIGN_OR_RETURN(const absl::string_view index_block, BlockAt(table, index));
 

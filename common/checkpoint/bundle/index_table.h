@@ -21,9 +21,9 @@ std::string EncodeIndexTable(const std::map<std::string, std::string>& entries);
 // Reads any LevelDB table without compression, verifies all its checksums, and calls `visit` with each key and value in
 // key order. The key and the value are valid only during the call. An error from `visit` ends the reading and is
 // returned. LevelDB's own reader trusts the lengths in a block and in the footer, but this function trusts nothing. Its
-// time is proportional to the table's size. All keys together may have at most 64 times the table's bytes, so it
-// rejects overlapping blocks, keys that are too long, and keys that share more. Errors: DataLoss, with the position of
-// the damage; Unimplemented for a compressed table.
+// time is proportional to the table's size, because it rejects overlapping blocks, keys that are too long, and tables
+// whose keys together have more than 64 times the table's bytes. Errors: DataLoss, with the position of the damage;
+// Unimplemented for a compressed table.
 absl::Status ReadIndexTable(absl::string_view table,
                             absl::FunctionRef<absl::Status(absl::string_view key, absl::string_view value)> visit);
 

@@ -67,7 +67,8 @@ TEST(IndexTableTest, IsReadByLevelDb) {
   EXPECT_EQ(read, entries);
 }
 
-// Detects every flip except in the footer, whose handles are padded to 40 bytes. The padding is never read.
+// Every flip is detected except in the padding of the footer's handles, which are padded to 40 bytes. The padding is
+// never read.
 TEST(IndexTableTest, DetectsAFlipOfEveryByteButThePadding) {
   const Entries entries = SomeEntries(40);
   const std::string table = EncodeIndexTable(entries);
@@ -154,7 +155,7 @@ TEST(IndexTableTest, SaysAtWhichByteAnEntryIsDamaged) {
             "damaged at byte 5: an entry does not fit in its block");
 }
 
-// Each entry shares all but its last bytes with the previous one.
+// Returns a block in which each key shares its first `key_size` bytes with the previous one.
 std::string BlockOfSharedKeys(size_t key_size, int n) {
   std::string block = Varint(0) + Varint(key_size) + Varint(1) + std::string(key_size, 'k') + "v";
   for (int i = 0; i < n; ++i) {
@@ -163,7 +164,7 @@ std::string BlockOfSharedKeys(size_t key_size, int n) {
   return block + std::string("\0\0\0\0\1\0\0\0", 8);
 }
 
-// A 200 kB file would yield 3 GB of keys.
+// Without a limit, a file of 200 kB could yield 3 GB of keys.
 TEST(IndexTableTest, RefusesKeysThatAreManyTimesTheirFile) {
   const auto status = [](size_t key_size, int n) {
     return DecodeIndexTable(TableOfBlock(BlockOfSharedKeys(key_size, n))).status();
@@ -201,7 +202,7 @@ TEST(IndexTableTest, RefusesBlocksThatAreNamedAgain) {
   EXPECT_THAT(std::string(DecodeIndexTable(TableOfBlock(empty, 1000)).status().message()), HasSubstr("overlaps"));
 }
 
-// Random names, with LevelDB's prefix sharing.
+// The names share all but their last digits, so that LevelDB's prefix sharing applies.
 TEST(IndexTableTest, RoundTripsRandomTables) {
   Entries entries;
   const std::string longest((64 << 10) - 5, 'x');

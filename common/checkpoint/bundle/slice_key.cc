@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-// Appends the number of bytes of `value`, then its bytes from the highest non-zero byte on.
+// Appends the number of significant bytes of `value`, then these bytes, highest first.
 void AppendUnsigned(std::string* key, uint64_t value) {
   std::string bytes;
   for (; value > 0; value >>= 8) bytes.insert(bytes.begin(), static_cast<char>(value & 0xff));
@@ -31,7 +31,7 @@ void AppendSigned(std::string* key, int64_t value) {
   int bits = 0;
   while (bits < 64 && (magnitude >> bits) != 0) ++bits;
   const int size = bits / 7 + 1;
-  // The header consists of `size` ones, which may extend beyond the first byte.
+  // The `size` highest bits, which may extend beyond the first byte, are inverted.
   for (int i = 0; i < size; ++i) {
     const int shift = 8 * (size - 1 - i);
     const uint64_t shifted = shift < 64 ? static_cast<uint64_t>(value >> shift) : (value < 0 ? ~uint64_t{0} : 0);

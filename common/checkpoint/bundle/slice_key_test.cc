@@ -19,7 +19,7 @@ v1::TensorSliceProto Slice(std::initializer_list<std::pair<int64_t, int64_t>> ex
   return slice;
 }
 
-// The keys that TensorFlow 2.21 writes.
+// The keys are those that TensorFlow 2.21 writes.
 TEST(SliceKeyTest, IsTensorFlowsForStartsOfEverySize) {
   const std::pair<int64_t, const char*> cases[] = {
       {0, "0061000101018081"},

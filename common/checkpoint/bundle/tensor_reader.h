@@ -38,7 +38,7 @@ class TensorReader {
   // layout that an Entry cannot describe.
   virtual absl::StatusOr<Entry> Describe(absl::string_view name) const = 0;
 
-  // A line of a listing, including tensors of types that are not read.
+  // An entry of a listing, which also covers tensors whose type cannot be read.
   struct Listing {
     std::string type;
     Shape shape;
@@ -51,10 +51,11 @@ class TensorReader {
   // the checksum of a format that has one. Errors: those of Describe; DataLoss; file errors.
   virtual absl::Status ReadInto(absl::string_view name, absl::Span<char> out) const = 0;
 
-  // Returns a tensor. Also returns Unimplemented for strings and other types without a fixed size.
+  // Reads and returns a tensor. Errors: those of ReadInto; Unimplemented for strings and other types without a fixed
+  // size.
   absl::StatusOr<Tensor> Read(absl::string_view name) const;
 
-  // Reads all tensors except those of types that are not read, and verifies all checksums of the format.
+  // Reads all tensors except those whose type cannot be read, and verifies all checksums of the format.
   virtual absl::Status Verify() const;
 };
 

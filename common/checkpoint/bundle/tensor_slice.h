@@ -12,10 +12,10 @@
 
 namespace lockstep {
 
-// A box of a larger tensor, with a start and a length in each dimension. A value type.
+// A rectangular part of a larger tensor, with a start and a length in each dimension. A value type.
 class TensorSlice {
  public:
-  // An extent without a length covers the whole dimension. InvalidArgument if the slice exceeds `shape`.
+  // An extent without a length covers the whole dimension. Returns InvalidArgument if the slice exceeds `shape`.
   static absl::StatusOr<TensorSlice> FromProto(const v1::TensorSliceProto& proto, const Shape& shape);
 
   uint64_t num_elements() const;

@@ -14,7 +14,7 @@ namespace lockstep {
 // not change other tensors.
 std::unique_ptr<TensorReader> AsFloat32(std::unique_ptr<TensorReader> reader);
 
-// Opens tensors to load weights from. Opens another program's file with AsFloat32, but not a checkpoint, because a
+// Opens tensors to load weights from. Uses AsFloat32 for another program's file, but not for a checkpoint, because a
 // variable accepts only its own type, as in TensorFlow.
 absl::StatusOr<std::unique_ptr<TensorReader>> OpenWeights(FileSystem* fs, const std::string& path);
 

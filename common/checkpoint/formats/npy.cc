@@ -22,7 +22,7 @@ namespace {
 constexpr absl::string_view kMagic("\x93NUMPY", 6);
 // NumPy aligns the elements to this number of bytes.
 constexpr size_t kAlignment = 64;
-// Number of characters of a type that an error shows.
+// Maximum number of characters of a type to include in an error message.
 constexpr size_t kShownTypeBytes = 60;
 // NumPy's limit.
 constexpr size_t kMostDimensions = 64;
@@ -134,7 +134,8 @@ bool ParseShape(absl::string_view text, std::vector<int64_t>* dims) {
   return true;
 }
 
-// Explains how to save an array of this unsupported element type in another way. Empty if there is no advice.
+// Returns advice on how to save an array of this unsupported element type in another form, or an empty string if there
+// is none.
 const char* SavedInstead(absl::string_view code) {
   if (code == "O") return "; convert Python objects with .astype('float32') or .astype('int64')";
   const bool is_text = absl::StartsWith(code, "U") || absl::StartsWith(code, "S");
@@ -161,7 +162,7 @@ absl::StatusOr<v1::DataType> ParseType(absl::string_view descr, absl::string_vie
   return known->dtype;
 }
 
-// Number of bytes before the dictionary, and number of bytes including the dictionary.
+// Number of bytes before the dictionary, and number of bytes up to its end.
 struct Extent {
   size_t text = 0, header = 0;
 };

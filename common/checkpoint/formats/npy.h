@@ -25,7 +25,7 @@ struct NpyHeader {
   uint64_t content_bytes() const;
 };
 
-// Longer headers are rejected, as in NumPy by default.
+// Longer headers are rejected, as NumPy does by default.
 constexpr size_t kMostNpyHeaderBytes = 10000 + 12;
 
 // Parses the header of an array. `start` holds the first kMostNpyHeaderBytes bytes of the array, or all of them if

@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-// Reads the output of numpy.savez and savez_compressed: a ZIP archive with a member NAME.npy for each array.
+// Reader of the output of numpy.savez and savez_compressed: a ZIP archive with a member NAME.npy for each array.
 class NpzReader : public TensorReader {
  public:
   // Errors: those of ZipReader::Open; DataLoss for a member that is not a .npy file or whose length contradicts its
@@ -34,7 +34,7 @@ class NpzReader : public TensorReader {
   };
 
   explicit NpzReader(std::unique_ptr<ZipReader> zip) : zip_(std::move(zip)) {}
-  // Returns an error for an array without a header.
+  // Returns NotFound for an unknown name, and the error of its header for an array whose header was not accepted.
   absl::StatusOr<const Array*> Find(absl::string_view name) const;
 
   const std::unique_ptr<ZipReader> zip_;

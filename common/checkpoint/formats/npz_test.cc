@@ -33,7 +33,8 @@ std::string Deflated(const std::string& data) {
   return out;
 }
 
-// An archive with one member, as another program would write it. Each of its numbers can be made wrong.
+// A ZIP archive with one member, as another program would write it. Tests can change each of its numbers to a wrong
+// one.
 struct Archive {
   std::string name = "w.npy", stored;
   uint32_t crc = 0, stored_bytes = 0, bytes = 0, offset = 0;

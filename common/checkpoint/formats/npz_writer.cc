@@ -18,12 +18,12 @@ namespace {
 constexpr size_t kMostNameBytes = 0xffff;
 
 void Append16(std::string* out, uint64_t value) { AppendLittleEndian<uint16_t>(out, static_cast<uint16_t>(value)); }
-// Appends 32 bits. Numbers that do not fit are in the zip64 field.
+// Appends a 32-bit number. One that does not fit is replaced by a placeholder and stored in the zip64 field instead.
 void Append32(std::string* out, uint64_t value) {
   AppendLittleEndian<uint32_t>(out, static_cast<uint32_t>(std::min(value, zip::kElsewhere32)));
 }
 
-// Returns the field with the `values` that exceed 32 bits, or nothing if all fit.
+// Returns the zip64 field with those `values` that do not fit into 32 bits, or an empty string if all fit.
 std::string Zip64Field(absl::Span<const uint64_t> values) {
   std::string numbers;
   for (const uint64_t value : values) {
@@ -36,7 +36,7 @@ std::string Zip64Field(absl::Span<const uint64_t> values) {
   return field + numbers;
 }
 
-// Appends the part that local headers and directory entries share, from the version to the lengths.
+// Appends the fields that local headers and directory entries have in common, from the version to the lengths.
 void AppendCommon(std::string* out, uint64_t bytes, uint32_t crc32, size_t name_bytes, const std::string& field) {
   Append16(out, field.empty() ? zip::kVersion : zip::kVersion64);
   Append16(out, zip::kUtf8Flag);

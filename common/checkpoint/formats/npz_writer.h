@@ -14,11 +14,13 @@
 
 namespace lockstep {
 
-// Writes an archive that numpy.load reads, as numpy.savez does: a stored member NAME.npy for each array, with zip64 if
-// the sizes require it. All timestamps are in 1980, so that equal arrays result in equal files. Not thread-safe.
+// Writer of an archive that numpy.load reads. As with numpy.savez, the archive has a stored member NAME.npy for each
+// array, with zip64 if the sizes require it. All timestamps are 1980-01-01, so that equal arrays produce equal files.
+// Not thread-safe.
 class NpzWriter {
  public:
-  // Writes `file` from its start. The file must outlive the writer; the caller closes it.
+  // Writes the archive to `file`, to which nothing may have been written yet. The file must outlive the writer; the
+  // caller closes it.
   explicit NpzWriter(WritableFile* file) : file_(file) {}
 
   // Adds an array. `content` holds the elements, little-endian and row-major. Errors: InvalidArgument for a type that

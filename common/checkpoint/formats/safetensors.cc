@@ -21,7 +21,7 @@ namespace {
 constexpr char kMetadata[] = "__metadata__";
 constexpr size_t kLengthBytes = sizeof(uint64_t);
 constexpr size_t kAlignment = 8;
-// Number of bytes of the wrong part that an error shows.
+// Maximum number of bytes of invalid input that an error message quotes.
 constexpr size_t kShownBytes = 60;
 
 struct NamedType {
@@ -41,7 +41,8 @@ v1::DataType TypeNamed(absl::string_view name) {
   return found == std::end(kTypes) ? v1::DT_INVALID : found->dtype;
 }
 
-// Takes {"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}, with the members in any order.
+// Parses the entry of one tensor, {"dtype":"F32","shape":[2,3],"data_offsets":[0,24]}, with the members in any order.
+// Returns false if it is malformed.
 template <typename TensorInfo>
 bool TakeInfo(JsonScanner* scanner, TensorInfo* info) {
   if (!scanner->TakeChar('{')) return false;

@@ -23,7 +23,7 @@ namespace lockstep {
 // Longer headers are rejected, as in the reference implementation.
 constexpr uint64_t kMostSafetensorsHeaderBytes = 100'000'000;
 
-// Reads a safetensors file. A tensor of a type that v1::DataType lacks (F8_E4M3) can be neither described nor read.
+// Reader of a safetensors file. A tensor of a type that v1::DataType lacks (F8_E4M3) can be neither described nor read.
 class SafetensorsReader : public TensorReader {
  public:
   // Errors: NotFound; DataLoss for a damaged file or one in another format.
@@ -48,13 +48,13 @@ class SafetensorsReader : public TensorReader {
   };
 
   explicit SafetensorsReader(std::string path) : path_(std::move(path)) {}
-  // Type name as in the header.
+  // The entry of a tensor in the header. `type` is the name of the type as written there.
   struct TensorInfo {
     std::string type;
     std::vector<int64_t> shape, offsets;
   };
   absl::Status ReadHeader();
-  // `begin` is the offset of the tensors' bytes in the file.
+  // `begin` is the offset in the file at which the tensors' bytes start.
   absl::Status AddTensor(const std::string& name, const TensorInfo& info, uint64_t begin);
   absl::Status CheckPlaces(uint64_t begin) const;
   absl::Status Damaged(absl::string_view what) const;
@@ -72,9 +72,10 @@ struct SafetensorsEntry {
   Shape shape;
 };
 
-// Returns the header of a file whose tensors' bytes follow in this order. Pads the header so that they begin at a
-// multiple of 8. The reference implementation aligns the tensors by placing larger elements first. InvalidArgument for
-// a repeated name, a name that is not UTF-8, "__metadata__", and a type without a fixed size.
+// Returns the header of a file in which the tensors' bytes follow in the order of `entries`. Pads the header so that
+// these bytes begin at a multiple of 8. To align every tensor, place tensors with larger elements first, as the
+// reference implementation does. InvalidArgument for a repeated name, a name that is not UTF-8, "__metadata__", a type
+// without a fixed size, or a header that would be too long.
 absl::StatusOr<std::string> EncodeSafetensorsHeader(absl::Span<const SafetensorsEntry> entries,
                                                     const std::map<std::string, std::string>& metadata);
 

@@ -61,7 +61,8 @@ absl::Status WriteSynced(FileSystem* fs, const std::string& path, TensorFileForm
   return file->Close();
 }
 
-// Returns true for TensorFlow's format V1. An index is also a table, but it belongs to a prefix.
+// Returns true for a checkpoint in TensorFlow's format V1. The index of another checkpoint is also a table, but it
+// belongs to a prefix and does not count.
 bool IsV1(FileSystem* fs, const std::string& path) {
   return CheckpointPrefixOf(path) == path && IsV1Checkpoint(fs, path);
 }

@@ -16,20 +16,21 @@
 
 namespace lockstep {
 
-// Formats of weight files from other programs.
+// File formats in which other programs store weights.
 enum class TensorFileFormat { kSafetensors, kNpz };
 
 // Returns "safetensors" or "npz", which is also the extension of the file name.
 absl::string_view NameOf(TensorFileFormat format);
 // Parses a name. InvalidArgument lists the known names.
 absl::StatusOr<TensorFileFormat> ParseTensorFileFormat(absl::string_view name);
-// Returns the format by the path's extension, or nullopt for other paths, such as a checkpoint's prefix.
+// Returns the format that the path's extension names, or nullopt for other paths, such as a checkpoint's prefix.
 absl::optional<TensorFileFormat> FormatOfPath(absl::string_view path);
 
-// Opens a file of weights if the path names one, and otherwise the checkpoint to which the prefix or file belongs, or
-// the file itself if it is in TensorFlow's format V1. Returns errors of the format's reader, including NotFound.
+// Opens the weight file if the path names one. Otherwise opens the checkpoint to which the prefix or file belongs, or
+// the file itself if it is a checkpoint in TensorFlow's format V1. Returns the errors of the format's reader, including
+// NotFound.
 absl::StatusOr<std::unique_ptr<TensorReader>> OpenTensors(FileSystem* fs, const std::string& path);
-// Returns true if there is something to open. Returns false only if there is certainly nothing.
+// Returns true if there is something at the path for OpenTensors to open, and false only if there is certainly nothing.
 absl::StatusOr<bool> TensorsExist(FileSystem* fs, const std::string& path);
 
 // Returns a NotFound error for a path that is neither a checkpoint nor a file of weights. The error says what is there
@@ -38,16 +39,16 @@ absl::StatusOr<bool> TensorsExist(FileSystem* fs, const std::string& path);
 absl::Status NoSuchCheckpoint(FileSystem* fs, const std::string& path, const std::string& logdir);
 
 struct TensorFileContents {
-  // The tensors of the source to write, in any order.
+  // Names of the source's tensors to write, in any order.
   std::vector<std::string> names;
-  // Free text stored in safetensors; npz cannot hold it.
+  // Free-form text to store in a safetensors file. Ignored for npz, which cannot hold it.
   std::map<std::string, std::string> metadata;
 };
 
-// Writes tensors of `source` to `path`, with their names, types and shapes. A reader sees the old file or the complete,
-// synced new file. The file's bytes depend only on the tensors and the metadata. Holds one tensor in memory at a time.
-// Errors, after which there is no new file: InvalidArgument, with the name of a tensor that the format cannot hold;
-// errors of the source and of the file system.
+// Writes the tensors of `source` that `contents` names to `path`, with their names, types and shapes. A reader sees
+// either the old file or the complete, synced new file. The file's bytes depend only on the tensors and the metadata.
+// Holds one tensor in memory at a time. Errors: InvalidArgument, naming a tensor that the format cannot hold; errors of
+// the source and of the file system. If writing fails, there is no new file.
 absl::Status WriteTensorFile(FileSystem* fs, const std::string& path, TensorFileFormat format,
                              const TensorReader& source, const TensorFileContents& contents);
 

@@ -25,7 +25,7 @@ namespace {
 constexpr uint64_t kTableMagic = 0xdb4775248b80fb57u;
 constexpr uint64_t kFooterBytes = 48;
 
-// Maximum number of dimensions and of slices of a tensor that is read.
+// Maximum number of dimensions of a tensor that is read.
 constexpr int kMostDimensions = 254;
 
 bool IsReadType(v1::DataType dtype) {
@@ -38,11 +38,11 @@ absl::StatusOr<Shape> ShapeOf(const v1::TensorShapeProto& proto) {
   return Shape::Create(dims);
 }
 
-// Decodes packed variable-length integers. Returns an empty string if they are damaged.
+// Decodes packed varints. Returns an empty string if they are malformed.
 template <typename T>
 std::string FromVarints(absl::string_view packed, uint64_t elements) {
   std::string bytes;
-  // Each integer has at least one byte.
+  // Every integer takes at least one byte.
   if (elements > packed.size()) return bytes;
   bytes.reserve(elements * sizeof(T));
   while (!packed.empty()) {
@@ -107,7 +107,8 @@ absl::StatusOr<std::vector<std::string>> FilesOf(FileSystem* fs, const std::stri
 
 bool IsV1Checkpoint(FileSystem* fs, const std::string& path) {
   const auto files = FilesOf(fs, path);
-  // An error is reported when the checkpoint is opened. Any shard shows the format, since one may be missing.
+  // Return true for InvalidArgument, so that Open reports the error. A single shard is enough to recognize the format,
+  // because others may be missing.
   if (!files.ok()) return absl::IsInvalidArgument(files.status());
   return absl::c_any_of(*files, [fs](const std::string& file) { return EndsAsTable(fs, file); });
 }
@@ -161,7 +162,7 @@ absl::Status V1CheckpointReader::Load(const std::string& file, absl::string_view
   if (!all.has_meta()) return damaged("has no list of tensors, so it is no checkpoint of format V1");
   for (v1::SavedSliceMeta& meta : *all.mutable_meta()->mutable_tensor()) RETURN_IF_ERROR(AddTensor(std::move(meta)));
   for (const absl::string_view value : values) {
-    // The numbers are decoded again when they are read. Only the name is needed here.
+    // Only the name is needed here. The numbers are decoded later, when the tensor is read.
     v1::SavedTensorSlices slices;
     if (value.size() > std::numeric_limits<int>::max() ||
         !slices.ParseFromArray(value.data(), static_cast<int>(value.size()))) {
@@ -195,7 +196,8 @@ absl::StatusOr<TensorReader::Entry> V1CheckpointReader::Describe(absl::string_vi
   }
   auto shape = ShapeOf(tensor->meta.shape());
   if (!shape.ok()) return Damaged(absl::StrCat(name, ": ", shape.status().message()));
-  // Each element has at least one byte, so the size that a damaged shape claims is not allocated.
+  // Every element takes at least one byte, so a damaged shape that claims more elements than are stored is rejected
+  // before anything is allocated.
   uint64_t stored = 0;
   for (const absl::string_view slice : tensor->slices) stored += slice.size();
   const auto elements = static_cast<uint64_t>(shape->num_elements());
@@ -243,7 +245,7 @@ absl::Status V1CheckpointReader::ReadInto(absl::string_view name, absl::Span<cha
     if (!parsed.ParseFromArray(value.data(), static_cast<int>(value.size()))) return Damaged("a tensor is damaged");
     const v1::SavedSlice& saved = parsed.data();
     v1::TensorSliceProto place = saved.slice();
-    // A slice of a scalar and, in old files, a slice of a whole tensor have no extents.
+    // A slice of a scalar has no extents. Neither, in old files, does a slice that covers a whole tensor.
     if (place.extent().empty()) {
       for (int i = 0; i < entry.shape.rank(); ++i) place.add_extent();
     }

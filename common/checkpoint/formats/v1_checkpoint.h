@@ -14,18 +14,18 @@
 
 namespace lockstep {
 
-// Returns true if the path names a checkpoint in TensorFlow's format V1, which tf.train.Saver wrote until 2016. The
-// weights of tf-slim's nets are published in this format. The checkpoint is one file that ends like a LevelDB table, or
-// several such shards named PREFIX-00000-of-00002 and so on. All of these name it: PREFIX, the path of any shard, and
+// Returns true if the path names a checkpoint in TensorFlow's format V1, which tf.train.Saver wrote until 2016 and in
+// which the weights of tf-slim's nets are published. The checkpoint is one file that ends like a LevelDB table, or
+// several such shards named PREFIX-00000-of-00002 and so on. Any of these names it: PREFIX, the path of any shard, or
 // PREFIX-?????-of-00002, as in TensorFlow's state file.
 bool IsV1Checkpoint(FileSystem* fs, const std::string& path);
 
-// Reads such a checkpoint, and holds its files in memory. Reads tensors of float32, float64, int32 and int64, whole or
-// in slices. Lists other types without reading them. Thread-safe.
+// Reader of a checkpoint in TensorFlow's format V1, whose files it holds in memory. Reads tensors of float32, float64,
+// int32 and int64, whole or in slices. Lists tensors of other types, but cannot read them. Thread-safe.
 class V1CheckpointReader : public TensorReader {
  public:
   // Errors: those of ReadFile (a missing shard, a file above 1 GiB) and of ReadIndexTable; InvalidArgument if PREFIX
-  // has shards of several checkpoints; DataLoss, which names the contradiction.
+  // has shards of several checkpoints; DataLoss if the contents are inconsistent, with the reason.
   static absl::StatusOr<std::unique_ptr<V1CheckpointReader>> Open(FileSystem* fs, const std::string& path);
 
   const std::string& prefix() const override { return path_; }
@@ -38,7 +38,7 @@ class V1CheckpointReader : public TensorReader {
  private:
   struct SavedValue {
     v1::SavedSliceMeta meta;
-    // The table values that hold its slices. They point into contents_.
+    // The table values that hold the tensor's slices. They point into contents_.
     std::vector<absl::string_view> slices;
   };
 

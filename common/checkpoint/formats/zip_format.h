@@ -21,7 +21,7 @@ constexpr size_t kEnd64Bytes = 56;
 constexpr uint32_t kLocatorSignature = 0x07064b50;
 constexpr size_t kLocatorBytes = 20;
 
-// The extra field for numbers that exceed 32 bits, and the placeholders for those numbers.
+// The ID of the extra field for numbers that exceed 32 bits, and the placeholder for such numbers.
 constexpr uint16_t kZip64Field = 1;
 constexpr uint64_t kElsewhere32 = 0xffffffff;
 
@@ -29,7 +29,7 @@ constexpr uint16_t kStored = 0;
 constexpr uint16_t kDeflated = 8;
 // Names are UTF-8.
 constexpr uint16_t kUtf8Flag = 1 << 11;
-// Version 4.5: readers that support zip64.
+// ZIP version 4.5, which a reader must support to read zip64.
 constexpr uint16_t kVersion64 = 45;
 constexpr uint16_t kVersion = 20;
 // The earliest date, 1980-01-01.

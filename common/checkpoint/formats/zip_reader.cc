@@ -21,7 +21,7 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kPieceBytes = 256 << 10;
-// Deflate cannot shrink by more than this factor.
+// Deflate cannot compress by more than this factor.
 constexpr uint64_t kGreatestRatio = 1032;
 // The size of the end record with the longest comment.
 constexpr uint64_t kMostEndBytes = zip::kEndBytes + 0xffff;
@@ -39,8 +39,8 @@ absl::StatusOr<std::string> ReadBytes(const RandomAccessFile& file, uint64_t off
   return bytes;
 }
 
-// Replaces the values whose bits are all ones by the values of the zip64 field, which contains only these, in this
-// order. Returns false if the field is missing or too short.
+// Replaces each of the `values` that is the 32-bit placeholder (all ones) by its value in the zip64 field. The field
+// contains only these values, in this order. Returns false if the field is missing or too short.
 bool TakeZip64(absl::string_view extra, absl::Span<uint64_t* const> values) {
   const auto is_elsewhere = [](const uint64_t* value) { return *value == zip::kElsewhere32; };
   if (std::none_of(values.begin(), values.end(), is_elsewhere)) return true;

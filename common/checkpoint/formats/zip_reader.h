@@ -16,8 +16,8 @@
 
 namespace lockstep {
 
-// Reads a ZIP archive (PKWARE's APPNOTE, with zip64) with stored or deflated members. Checks all numbers in the archive
-// against the length of the file before using them. Thread-safe.
+// Reader of a ZIP archive (PKWARE's APPNOTE, with zip64) with stored or deflated members. Checks all numbers in the
+// archive against the length of the file before using them. Thread-safe.
 class ZipReader {
  public:
   struct Member {
@@ -30,8 +30,8 @@ class ZipReader {
     uint32_t crc32 = 0;
   };
 
-  // Errors: NotFound; DataLoss for a damaged archive or another format; Unimplemented for an archive of several parts,
-  // an encrypted member, or another compression method.
+  // Errors: NotFound; DataLoss for a damaged archive or another format; Unimplemented for a multi-part archive, an
+  // encrypted member, or another compression method.
   static absl::StatusOr<std::unique_ptr<ZipReader>> Open(FileSystem* fs, const std::string& path);
 
   const std::string& path() const { return path_; }
@@ -54,13 +54,13 @@ class ZipReader {
   absl::Status ReadDirectory(const Directory& directory);
   // Consumes a directory entry from the beginning of `rest`.
   absl::StatusOr<Member> TakeEntry(absl::string_view* rest) const;
-  // Sets the position of a member's bytes from its local header at `offset`.
+  // Sets the position of a member's bytes, which follow its local header at `offset`.
   absl::Status Locate(uint64_t offset, Member* member) const;
   absl::Status CheckMembers() const;
-  // Calls `take` with a member's bytes in order until it returns false.
+  // Passes a member's bytes to `take`, piece by piece and in order, until `take` returns false.
   absl::Status Stream(const Member& member, absl::FunctionRef<bool(absl::string_view piece)> take) const;
   absl::Status Damaged(absl::string_view what) const;
-  // Describes, for an error message, a file that does not begin like an archive.
+  // Explains, for an error message, why the file is not a ZIP archive: it is cut off, or it has another known format.
   std::string ForeignStart() const;
 
   const std::string path_;

@@ -8,13 +8,13 @@ namespace lockstep {
 Shape Permuted(const Shape& shape, absl::Span<const int> permutation) {
   std::vector<int64_t> dims;
   for (const int dimension : permutation) dims.push_back(shape.dim(dimension));
-  // The result has as many elements as `shape`.
+  // This cannot fail, because the result has as many elements as `shape`.
   return *Shape::Create(dims);
 }
 
 void Permute(const Shape& from, absl::Span<const int> permutation, absl::Span<const float> in, absl::Span<float> out) {
   const size_t rank = permutation.size();
-  // The distance in `in` between two elements that are neighbors along a dimension of `out`.
+  // For each dimension of `out`, the distance in `in` between two elements that are adjacent along that dimension.
   std::vector<int64_t> strides(rank), sizes(rank), index(rank, 0);
   for (size_t i = 0; i < rank; ++i) {
     sizes[i] = from.dim(permutation[i]);

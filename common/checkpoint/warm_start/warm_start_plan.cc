@@ -21,10 +21,10 @@
 namespace lockstep {
 namespace {
 
-// Number of tensor names of a checkpoint that an error shows.
+// Maximum number of the checkpoint's tensor names that an error message lists.
 constexpr size_t kShownNames = 8;
 
-// The shapes of a variable and of the tensor that initializes it.
+// A variable and the tensor that initializes it, with their shapes.
 struct Match {
   std::string variable;
   Shape shape;
@@ -37,7 +37,7 @@ absl::Status Refuse(const TensorReader& checkpoint, const Match& match, absl::st
                                                  " for ", match.variable, match.shape.ToString(), ": ", why));
 }
 
-// Plans how to rearrange the tensor into the variable by a rule that specifies the order of its dimensions.
+// Plans how to rearrange the tensor for the variable, following a rule that specifies the order of its dimensions.
 absl::Status PlanPermutation(const TensorReader& checkpoint, const Match& match, WarmStartPlan::Load* load) {
   const std::vector<int>& permutation = match.source.permutation;
   if (match.stored.rank() != static_cast<int>(permutation.size())) {
@@ -59,8 +59,8 @@ bool OrderMatters(const Shape& shape) {
   return absl::c_count_if(shape.dims(), [](int64_t dim) { return dim > 1; }) > 1;
 }
 
-// Checks a tensor in another program's file if its rule does not specify the order of dimensions. `fits` is true if the
-// tensor is accepted unchanged.
+// Checks whether a tensor from another program's file could be in PyTorch's order of dimensions, if its rule does not
+// specify the order. `fits` is true if the tensor can be loaded without reordering.
 absl::Status CheckOrder(const TensorReader& checkpoint, const Match& match, bool fits, WarmStartReport* report) {
   const std::vector<int> order = PytorchPermutation(match.stored.rank());
   const bool is_foreign = FormatOfPath(checkpoint.prefix()).has_value();
@@ -79,7 +79,7 @@ absl::Status CheckOrder(const TensorReader& checkpoint, const Match& match, bool
   return absl::OkStatus();
 }
 
-// Returns the first names of the checkpoint's tensors.
+// Returns a text that lists the first few names of the checkpoint's tensors.
 std::string SomeNames(const TensorReader& checkpoint) {
   std::vector<std::string> names = checkpoint.names();
   const size_t count = names.size();

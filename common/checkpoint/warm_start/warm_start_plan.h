@@ -34,8 +34,8 @@ struct WarmStartPlan {
 };
 
 // Plans a warm start. Reads only the checkpoint's index. Errors name the checkpoint, the variable and the key: NotFound
-// for one that the rules require; InvalidArgument for a different type or shape, for a weight with a PyTorch name that
-// fits in two orders of its dimensions while no rule specifies the order, or if nothing would be loaded.
+// if a required variable is missing; InvalidArgument if a type or shape differs, if a weight with a PyTorch name fits
+// in two orders of its dimensions and no rule specifies the order, or if nothing would be loaded.
 absl::StatusOr<WarmStartPlan> PlanWarmStart(const TensorReader& checkpoint, const WarmStartRules& rules,
                                             const v1::ModelSpec& model);
 
@@ -48,9 +48,10 @@ struct WarmStart {
 // Errors: those of OpenWeights and PlanWarmStart, prefixed with the field.
 absl::StatusOr<WarmStart> OpenWarmStart(FileSystem* fs, const config::v1::CheckpointConfig& config,
                                         const v1::ModelSpec& model);
-// Reads the variable of a load, which is float32, into `out`. Returns the reader's errors.
+// Reads the float32 variable that `load` describes into `out`. Returns the reader's errors.
 absl::Status ReadLoad(const TensorReader& checkpoint, const WarmStartPlan::Load& load, absl::Span<float> out);
-// Reads the variables to load, one at a time. Errors: those of the reader and of CheckFinite, prefixed with the field.
+// Checks, one variable at a time, that all values to load can be read and are finite. Errors: those of the reader and
+// of CheckFinite, prefixed with the field.
 absl::Status CheckValues(const WarmStart& start);
 
 }  // namespace lockstep

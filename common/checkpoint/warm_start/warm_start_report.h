@@ -19,12 +19,13 @@ class WarmStartReport {
   void AddLoaded(absl::string_view variable, const Shape& shape, const std::string& key, absl::string_view how = "");
   // Records a warning that the user should look at.
   void AddWarning(std::string warning) { warnings_.push_back(std::move(warning)); }
-  // Records that the checkpoint has no such key.
+  // Records that the variable is not loaded because the checkpoint lacks `key`.
   void AddMissing(const std::string& variable, const std::string& key);
   // Records that the variable is excluded from loading.
   void AddExcluded(const std::string& variable) { excluded_.push_back(variable); }
 
-  // Names such as "hidden/kernel (hidden/weights)", with the key if it differs.
+  // Names of the variables that the checkpoint lacks, each with its key if that differs: "hidden/kernel
+  // (hidden/weights)".
   const std::vector<std::string>& missing() const { return missing_; }
 
   // Returns several lines without a final newline: which variables are loaded from which key, which keep their initial

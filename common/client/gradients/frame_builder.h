@@ -12,7 +12,8 @@
 
 namespace lockstep {
 
-// Limits by which a data path splits contributions. By default nothing is split, and each addition is sent immediately.
+// Limits that determine how a data path splits contributions. By default nothing is split, and each addition is sent
+// immediately.
 struct FrameSizes {
   // A frame is sent when its pieces hold this many bytes, so that sending starts while the rest is still being
   // computed.
@@ -23,8 +24,9 @@ struct FrameSizes {
   int64_t report_bytes = std::numeric_limits<int64_t>::max();
 };
 
-// Packs a worker's contributions into the frames of its Step stream. Fills in the fields that each frame carries and
-// those that only the first one carries. Pure: every call returns the frames to send now, in order. Not thread-safe.
+// Builder of the frames in which a worker's contributions travel over its Step stream. Fills in the fields that each
+// frame carries and those that only the first one carries. Performs no I/O: every call returns the frames to send now,
+// in order. Not thread-safe.
 class FrameBuilder {
  public:
   struct Options {
@@ -44,15 +46,16 @@ class FrameBuilder {
 
   std::vector<StepFrame> AddReports(absl::Span<const v1::SlotReport> reports);
   absl::optional<StepFrame> AddPiece(StepPiece piece);
-  // Attaches the digests to the next End.
+  // Attaches the digests to the frame that the next End returns.
   void SetDigests(absl::Span<const uint64_t> digests) { digests_.assign(digests.begin(), digests.end()); }
-  // Attaches the times (EncodeStepTimes) to the next End, if that ends a contribution.
+  // Attaches the times (EncodeStepTimes) to the frame that the next End returns, if that frame completes a
+  // contribution.
   void SetTimes(uint64_t times) { times_ = times; }
   // Makes the next End report the end of the input and drop everything added since the last frame.
   void SetEndOfInput() { end_of_input_ = true; }
   // Ends the contribution, if any, and requests a token.
   StepFrame End();
-  // Drops everything added since the last frame and announces that the worker is leaving.
+  // Drops everything added since the last frame, and returns the frame that announces that the worker is leaving.
   StepFrame Leave();
 
  private:

@@ -9,12 +9,12 @@
 namespace lockstep {
 namespace {
 
-// Returns a buffer without memory if the system cannot share any.
+// Returns a buffer in memory that other processes may map, or a buffer without memory if the system cannot share any.
 SentBuffer NewShared(const ParameterLayout& layout) {
   const size_t bytes = static_cast<size_t>(layout.trained_elements()) * sizeof(float);
   auto gradients = std::make_shared<AlignedBuffer>(AlignedBuffer::Shared(bytes));
   if (gradients->handle() == nullptr) return SentBuffer();
-  // Otherwise, the first write would get small pages.
+  // Without this, the first write would allocate small pages.
   if (bytes >= kHugeBuffer) gradients->Populate(0, bytes);
   return SentBuffer(std::move(gradients));
 }
@@ -65,8 +65,8 @@ void GradientBuffer::Sent(int variable) {
 }
 
 void GradientBuffer::Reclaim() {
-  // The sender has usually released the memory already, since the chief has received everything. If not, the sender
-  // keeps it.
+  // Usually the sender has already released the memory, because the chief has received everything. Otherwise, leave
+  // this memory to the sender.
   if (!shared_.IsFree()) shared_ = SentBuffer();
 }
 

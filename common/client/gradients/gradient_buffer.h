@@ -11,23 +11,24 @@
 
 namespace lockstep {
 
-// A worker's gradients, and their 16-bit form if they are sent in it. Pieces refer to the buffer's memory and co-own
-// it, so a sender never sees how the next gradient is written. For one thread; any thread may hold and drop pieces.
+// A worker's gradients, and their 16-bit encodings if they are sent in that form. Pieces refer to the buffer's memory
+// and share its ownership, so a sender never sees the next gradient being written. Use it from one thread; any thread
+// may hold and release pieces.
 class GradientBuffer {
  public:
   // `layout` and `buffers` must outlive this object. Gradients are sent as `type`. If `shareable` is true and the
   // system supports it, they are stored in memory that the chief may map, otherwise in `buffers`.
   GradientBuffer(const ParameterLayout* layout, v1::DataType type, bool shareable, VariableBuffers* buffers);
 
-  // Returns the buffer for the variable's next gradient. It stays the same until Sent.
+  // Returns the buffer for the variable's next gradient. The address stays the same until Sent is called.
   float* Variable(int variable);
-  // Returns part of a variable's gradient in the type in which it is sent. With `in_place`, returns its location
-  // instead of its content if the chief may map this memory.
+  // Returns part of a variable's gradient in the type in which it is sent. If `in_place` is true and the chief may map
+  // this memory, the piece has the gradient's location instead of its content.
   StepPiece Piece(int variable, int64_t offset, int64_t elements, bool in_place);
-  // Call this when all pieces of the variable's gradient have been made.
+  // Must be called once all pieces of the variable's gradient have been created.
   void Sent(int variable);
 
-  // The handle of the memory that the chief may map, which the first frame offers. Null if the memory is private.
+  // Handle of the memory that the chief may map, which is sent with the first frame. Null if the memory is private.
   const v1::SharedMemoryHandle* handle() const { return shared_.handle(); }
   // Prepares for the next contribution. Shared memory that a sender still holds is left to the sender permanently.
   void Reclaim();
@@ -39,7 +40,7 @@ class GradientBuffer {
   VariableBuffers encoded_buffers_;
   // All gradients, flat, if the chief may map them; otherwise empty.
   SentBuffer shared_;
-  // Each variable's gradient until it is sent, unless it is shared.
+  // Each variable's gradient until it has been sent. Unused if the gradients are shared.
   std::vector<SentBuffer> gradients_;
   // Each variable's 16-bit gradient until it is sent.
   std::vector<SentBuffer> encoded_;

@@ -169,7 +169,7 @@ TEST_F(GradientBufferTest, ReusesUnreadSharedMemory) {
 TEST_F(GradientBufferTest, ASenderNeverReadsTheNextValues) {
   for (const bool shareable : {false, true}) {
     for (int round = 0; round < 200; ++round) {
-      // Shared memory that was held once is not reused.
+      // Use a new buffer in each round, because shared memory that a sender still holds is not reused.
       GradientBuffer gradients(&layout_, v1::DT_FLOAT, shareable, &buffers_);
       const auto expected = static_cast<float>(round);
       gradients.Variable(1)[0] = expected;

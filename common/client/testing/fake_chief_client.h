@@ -46,7 +46,8 @@ class FakeChiefClient : public ChiefClient {
   std::vector<absl::Status> set_initial_values;  // empty: OK
   // Returned in replies to OpenSession.
   std::string initial_values_digest;
-  // If true, requests a canary from sessions that offer none. All its values are canary_value.
+  // If true, requests a canary from sessions that do not provide one. All values from which to compute it are
+  // canary_value.
   bool wants_canary = false;
   float canary_value = 0.25f;
   std::vector<std::deque<Event>> streams;

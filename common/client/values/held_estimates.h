@@ -31,7 +31,7 @@ class HeldEstimates {
   // Returns the estimates for a token in slot order, as flat arrays that the caller may modify until the next call, and
   // drops all others. At step 0, the estimates are zeros. Returns InvalidArgument naming a missing estimate.
   absl::StatusOr<std::vector<float*>> Take(int64_t step, const SlotBlock& block);
-  // Turns the estimates that Take returned into the next step's estimates.
+  // Marks the estimates that Take returned, which the caller has updated, as the estimates for the next step.
   void Advance();
 
  private:
@@ -44,7 +44,7 @@ class HeldEstimates {
 
   const ParameterLayout& layout_;
   const int64_t slots_;
-  // Elements of the trainable variables.
+  // Number of elements in the trainable variables.
   int64_t total_elements_ = 0;
   std::map<int64_t, Estimate> estimates_;  // by slot
 };

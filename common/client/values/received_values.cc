@@ -73,7 +73,7 @@ float* ReceivedValues::Place(int64_t variable, int64_t offset, int64_t elements)
   SentBuffer& memory = back().memory[variable];
   if (!memory.has_memory()) memory = buffers_.GetForParts(variable);
   if (!memory.IsFree(offset, elements)) {
-    // This step completed without the contribution that is still being sent.
+    // The step completed without the contribution that is still being sent, so its memory cannot be overwritten.
     SentBuffer other = buffers_.Get(variable);
     std::copy_n(memory.as<float>(), layout_.variables()[variable].elements, other.as<float>());
     buffers_.PutSent(variable, std::exchange(memory, std::move(other)));
@@ -83,7 +83,7 @@ float* ReceivedValues::Place(int64_t variable, int64_t offset, int64_t elements)
 }
 
 void ReceivedValues::Flip() {
-  // A chief may have sent one piece twice and no piece of another variable.
+  // A faulty chief may have sent one piece twice and no piece of another variable, which must have memory nevertheless.
   const auto variables = static_cast<int64_t>(layout_.variables().size());
   for (int64_t i = 0; i < variables; ++i) {
     if (!layout_.variables()[i].constant && !back().memory[i].has_memory())

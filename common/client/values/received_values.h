@@ -16,8 +16,8 @@
 
 namespace lockstep {
 
-// Elements that a sender may still read in parts: a gradient in transit whose memory can be overwritten part by part.
-// Movable. For use by one thread, but any thread may drop the owners of parts.
+// A gradient that is being sent, whose memory can be overwritten part by part once the sender has read each part.
+// Movable. Use it from one thread; any thread may release the owners of parts.
 class SentBuffer {
  public:
   // Creates a buffer without memory.
@@ -54,23 +54,24 @@ class SentBuffer {
   std::vector<Part> held_;  // as of the last check
 };
 
-// The memory of a worker's values and gradients, by variable. A new value overwrites the memory of the variable's
-// gradient, even while parts of the gradient are still being sent. The next gradient overwrites the memory of an older
-// value. Two buffers per variable are enough unless a sender still holds a gradient that the step did not need. Buffers
-// may outlive this object. For use by one thread.
+// The memory of a worker's values and gradients, by variable. A new value is received into the memory of the variable's
+// gradient, even while other parts of the gradient are still being sent. The next gradient is written into the memory
+// of an older value. Two buffers per variable are enough unless a sender still holds a gradient that the step did not
+// need. Buffers may outlive this object. Use it from one thread.
 class VariableBuffers {
  public:
   // Each element takes `element_bytes`.
   VariableBuffers(const ParameterLayout& layout, size_t element_bytes);
 
-  // Returns a buffer to overwrite as a whole. Not initialized.
+  // Returns a buffer that may be overwritten as a whole. Not initialized.
   SentBuffer Get(int64_t variable);
-  // Returns a buffer to overwrite part by part, each once SentBuffer::IsFree. Not initialized.
+  // Returns a buffer whose parts may each be overwritten once SentBuffer::IsFree returns true for them. Not
+  // initialized.
   SentBuffer GetForParts(int64_t variable);
 
-  // Takes back a gradient after all its parts have been handed to the sender.
+  // Accepts a gradient's buffer for reuse after all parts of the gradient have been handed to the sender.
   void PutSent(int64_t variable, SentBuffer gradient);
-  // Takes back a buffer whose content is no longer needed.
+  // Accepts a buffer for reuse whose content is no longer needed.
   void Put(int64_t variable, SentBuffer buffer);
 
  private:
@@ -88,16 +89,16 @@ class VariableBuffers {
 // after they were set. Not thread-safe.
 class ReceivedValues {
  public:
-  // `layout` and `buffers`, whose elements are floats, must outlive this. Values of trainable variables travel as
-  // `type`, all others as float32.
+  // `layout` and `buffers`, whose elements are floats, must outlive this object. Values of trainable variables are sent
+  // as `type`, all others as float32.
   ReceivedValues(const ParameterLayout* layout, v1::DataType type, VariableBuffers* buffers);
 
-  // Stores a part of the version of `step`, or of a constant variable. Returns InvalidArgument if the part does not fit
-  // the model, or if it belongs to a constant variable and values are taken.
+  // Stores a piece of the version of `step`, or of a constant variable. Returns InvalidArgument if the piece does not
+  // fit the model, or if it belongs to a constant variable while values are in use.
   absl::Status Receive(int64_t step, const StepPiece& piece);
 
-  // Returns the address of each variable of the version of `step`, unchanged until Release or the next Take.
-  // InvalidArgument if the version or a constant variable is incomplete, or a newer version has replaced it.
+  // Returns the address of each variable in the version of `step`. The values stay unchanged until Release or the next
+  // Take. InvalidArgument if the version or a constant variable is incomplete, or if a newer version has replaced it.
   absl::StatusOr<const std::vector<const float*>*> Take(int64_t step);
   // Releases the values that Take returned.
   void Release() { taken_ = false; }
@@ -111,7 +112,7 @@ class ReceivedValues {
     int64_t received_elements = 0;
   };
 
-  // A variable that no version changes.
+  // A constant variable, which all versions share.
   struct Constant {
     AlignedBuffer memory;  // empty before the first piece
     int64_t received_elements = 0;
@@ -120,7 +121,7 @@ class ReceivedValues {
   absl::Status ReceiveConstant(const StepPiece& piece);
   bool HoldsConstants();
   absl::Status CheckPiece(const StepPiece& piece) const;
-  // A piece arrives again if its variable was set after the piece was sent.
+  // The total may be exceeded, because a piece arrives again if its variable is set after the piece was sent.
   bool complete(const Version& version) const { return version.received_elements >= total_elements_; }
   Version& back() { return versions_[1 - front_]; }
   // Returns the address for these elements of the arriving version.
@@ -131,7 +132,7 @@ class ReceivedValues {
   const ParameterLayout& layout_;
   const v1::DataType type_;
   VariableBuffers& buffers_;
-  // Elements of a version, without the constant variables.
+  // Number of elements in a version, without the constant variables.
   int64_t total_elements_ = 0;
   std::vector<Constant> constants_;  // by variable
   // True once every element of every constant variable has been received.

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// "a" [2] and "b" [1].
+// Returns a layout with the variables "a" [2] and "b" [1].
 ParameterLayout TestLayout() {
   v1::ModelSpec model;
   for (const int elements : {2, 1}) {
@@ -25,7 +25,7 @@ ParameterLayout TestLayout() {
 
 class ReceivedValuesTest : public ::testing::Test {
  protected:
-  // Sends a variable of a version whose elements all equal its step.
+  // Receives a variable of the version of `step`, with all elements equal to the step.
   void Receive(int64_t step, int64_t variable) {
     const std::vector<float> content(variable == 0 ? 2 : 1, static_cast<float>(step));
     StepPiece piece;
@@ -34,7 +34,7 @@ class ReceivedValuesTest : public ::testing::Test {
     const absl::Status status = values_.Receive(step, piece);
     ASSERT_TRUE(status.ok()) << status;
   }
-  // Sends one element of "a".
+  // Receives one element of "a".
   void ReceivePart(int64_t step, int64_t offset) {
     const auto content = static_cast<float>(step);
     StepPiece piece;
@@ -195,7 +195,8 @@ TEST_F(ReceivedValuesTest, EarlyValueDoesNotOverwriteGradient) {
   EXPECT_NE((**values_.Take(4))[0], place);
 }
 
-// A hostile chief may send one variable several times and another not at all. Each still has memory, with any content.
+// A hostile chief may send one variable several times and another not at all. Each variable must still have memory,
+// whatever it contains.
 TEST_F(ReceivedValuesTest, APieceThatComesTwiceCanBeRead) {
   Receive(3, 1);
   Receive(3, 0);

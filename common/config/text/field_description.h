@@ -10,7 +10,8 @@ namespace lockstep {
 
 // Phrases for error messages about the fields of a configuration. Pure functions.
 
-// "an integer", "a number", "true or false", "one of NONE, RELU", "a string", "a block of Adam".
+// Returns a description of the field's type: "an integer", "a number", "true or false", "one of NONE, RELU", "a
+// string", "a block of Adam".
 std::string DescribeType(const google::protobuf::FieldDescriptor& field);
 
 // Returns a valid value of the field in text format: "1000", "0.1", "true", "RELU", "\"name\"", "{ }".

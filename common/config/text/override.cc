@@ -52,7 +52,8 @@ absl::optional<std::vector<Part>> SplitPath(absl::string_view path) {
   }
 }
 
-// Returns the position of the first '=' after the path; a map key in brackets may contain '='.
+// Returns the position of the first '=' outside brackets, which follows the path. A map key in brackets may contain
+// '='.
 size_t FindEquals(absl::string_view override) {
   bool in_brackets = false;
   for (size_t i = 0; i < override.size(); ++i) {
@@ -68,7 +69,7 @@ std::string QuotedText(absl::string_view text) {
   return absl::StrCat("\"", absl::CEscape(quoted ? text.substr(1, text.size() - 2) : text), "\"");
 }
 
-// Returns the value in text format, or nullopt if it does not have the field's type. Not for blocks.
+// Returns the value in text format, or nullopt if it does not fit the field's type. Always returns nullopt for blocks.
 absl::optional<std::string> ScalarLiteral(const FieldDescriptor& field, absl::string_view value) {
   switch (field.cpp_type()) {
     case FieldDescriptor::CPPTYPE_INT32:
@@ -86,7 +87,7 @@ absl::optional<std::string> ScalarLiteral(const FieldDescriptor& field, absl::st
     case FieldDescriptor::CPPTYPE_FLOAT:
     case FieldDescriptor::CPPTYPE_DOUBLE: {
       double number;
-      // The text format parser reads the same digits again, as float or double.
+      // Keep the digits as given, because the text format parser reads them again, as float or double.
       if (absl::SimpleAtod(value, &number) && std::isfinite(number)) {
         return std::string(absl::StripPrefix(absl::StripAsciiWhitespace(value), "+"));
       }
@@ -115,7 +116,7 @@ absl::string_view BlockBody(absl::string_view value) {
   return value;
 }
 
-// Applies one override to a message. Every error is one line without the override itself.
+// An override to apply to a message. Every error is one line that does not repeat the override.
 class Assignment {
  public:
   Assignment(absl::string_view path, absl::string_view value) : path_(path), value_(value) {}
@@ -152,7 +153,7 @@ class Assignment {
                                                    is_text ? "name" : ExampleValue(field), ", not \"", value_, "\""));
   }
 
-  // Returns an index from 0 to size; The size, or nothing in the brackets, appends.
+  // Returns an index from 0 to `size`. An index equal to `size`, or an empty text, means that an element is appended.
   absl::StatusOr<int> ParseIndex(const FieldDescriptor& field, absl::string_view text, int size) const {
     if (text.empty()) return size;
     int index;
@@ -161,7 +162,7 @@ class Assignment {
                                                    size, " elements; [", size, "] appends one"));
   }
 
-  // Returns the block below `message` through which the path goes, and creates it if it is absent.
+  // Returns the block within `message` through which the path leads, and creates it if it is absent.
   absl::StatusOr<Message*> Descend(const FieldDescriptor& field, absl::optional<absl::string_view> index,
                                    Message* message) const {
     const Reflection& reflection = *message->GetReflection();
@@ -204,7 +205,7 @@ class Assignment {
     return absl::OkStatus();
   }
 
-  // Returns "steps: 10" or "adam { beta1: 0.8 }".
+  // Returns the field and its value in text format: "steps: 10" or "adam { beta1: 0.8 }".
   absl::StatusOr<std::string> ElementText(const FieldDescriptor& field, absl::string_view value) const {
     if (field.message_type() != nullptr) return absl::StrCat(field.name(), " { ", BlockBody(value), "\n}");
     const auto literal = ScalarLiteral(field, value);

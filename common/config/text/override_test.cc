@@ -162,8 +162,8 @@ TEST(OverrideTest, ErrorsOfPathsSayWhatIsThere) {
   EXPECT_THAT(ErrorOf("", "training={} } optimizer {"), HasSubstr("expected a field's name"));
 }
 
-// Sets every field that a configuration can hold by its path. `within` holds the types of the enclosing blocks; a block
-// of one of these types is not entered again.
+// Sets, by its path, every field that a configuration can hold. `within` holds the types of the enclosing blocks; a
+// block of one of these types is not entered again.
 void SetEveryField(const Descriptor& type, const std::string& prefix, std::vector<const Descriptor*> within,
                    int* count) {
   within.push_back(&type);

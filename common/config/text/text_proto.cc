@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-// Groups of optimizers can nest. Without a limit, a text could exhaust the stack.
+// Maximum depth of nested blocks. Optimizer groups can be nested, so without a limit a text could exhaust the stack.
 constexpr int kMostNested = 100;
 
 using ::google::protobuf::Descriptor;
@@ -25,7 +25,7 @@ using ::google::protobuf::FieldDescriptor;
 using ::google::protobuf::Message;
 using ::google::protobuf::TextFormat;
 
-// Keeps the first error, because later errors are its consequences.
+// An error collector that keeps only the first error, because later errors follow from it.
 class FirstError : public google::protobuf::io::ErrorCollector {
  public:
   void AddError(int line, int column, const std::string& message) override {
@@ -47,7 +47,8 @@ class FirstError : public google::protobuf::io::ErrorCollector {
   std::string message_;
 };
 
-// Returns the offset of protobuf's (line, column), both from 0, where a tab advances to the next multiple of eight.
+// Returns the offset of protobuf's (line, column), both counted from 0, where a tab advances to the next multiple of
+// eight.
 size_t OffsetOf(absl::string_view text, int line, int column) {
   size_t offset = 0;
   for (; line > 0; --line) {
@@ -61,15 +62,15 @@ size_t OffsetOf(absl::string_view text, int line, int column) {
   return offset;
 }
 
-// Returns "12:5", counted from 1.
+// Returns the line and the column of an offset, both counted from 1, such as "12:5".
 std::string LineAndColumn(absl::string_view text, size_t offset) {
   const absl::string_view before = text.substr(0, offset);
   const size_t line_start = before.rfind('\n') == absl::string_view::npos ? 0 : before.rfind('\n') + 1;
   return absl::StrCat(std::count(before.begin(), before.end(), '\n') + 1, ":", offset - line_start + 1);
 }
 
-// Finds the field at a place in a message's text by following names and braces. protobuf's error messages do not name
-// the field.
+// The field at a place in a message's text. It is found by following names and braces, because protobuf's error
+// messages do not name it.
 class Place {
  public:
   Place(absl::string_view text, size_t offset, const Descriptor* message) : text_(text), messages_{message} {
@@ -78,7 +79,7 @@ class Place {
 
   // The message that contains the place; null inside an unknown field.
   const Descriptor* message() const { return messages_.back(); }
-  // Returns the closest outer message that has such a field, or null.
+  // Returns the innermost enclosing message, other than message(), that has such a field, or null.
   const Descriptor* OuterMessageWith(absl::string_view name) const {
     for (size_t i = messages_.size() - 1; i-- > 0;) {
       if (messages_[i] != nullptr && messages_[i]->FindFieldByName(std::string(name)) != nullptr) return messages_[i];
@@ -92,7 +93,7 @@ class Place {
 
   // True if a value of the field is expected at the place.
   bool in_value() const { return in_value_ || in_list_; }
-  // "optimizer.adam.beta1" and, without the last part, "optimizer.adam".
+  // The path of the field, such as "optimizer.adam.beta1", and the same without the last part, "optimizer.adam".
   std::string path() const { return absl::StrCat(parent_path(), parents_.empty() || name_.empty() ? "" : ".", name_); }
   std::string parent_path() const { return absl::StrJoin(parents_, "."); }
 
@@ -133,7 +134,7 @@ class Place {
     name_ = text_.substr(start, at_ - start);
     name_offset_ = start;
     field_ = message() == nullptr ? nullptr : message()->FindFieldByName(std::string(name_));
-    // A block does not need a colon.
+    // A block does not need a colon, so its value may follow the name directly.
     in_value_ = field_ != nullptr && field_->message_type() != nullptr;
   }
 

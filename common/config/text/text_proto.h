@@ -13,8 +13,9 @@ namespace lockstep {
 // Parses protobuf's text format into `message`, which is cleared first. Unknown fields are errors. InvalidArgument is
 // one line for a user with the file open:
 //   run.textproto:3:12: training.steps: takes an integer, such as 1000, not "ten"
-// It has line and column, counted from 1 with a tab as one column, the field's path, the problem and a valid
-// alternative. `file` is only a name for the message. `lines`, which may be null, receives the line of each field.
+// The line contains the line and column (counted from 1, with a tab as one column), the field's path, the problem and a
+// valid alternative. `file` is only a name for the message. `lines`, which may be null, receives the line of each
+// field.
 absl::Status ParseTextProto(absl::string_view text, absl::string_view file, google::protobuf::Message* message,
                             google::protobuf::TextFormat::ParseInfoTree* lines = nullptr);
 

@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// Requires one size, or height and width, all positive.
+// Requires one size, or a height and a width, all positive. If `required` is false, there may also be none.
 template <typename Sizes>
 void CheckWindow(const std::string& field, const Sizes& sizes, bool required, ConfigProblems* problems) {
   if (sizes.size() > 2 || (required && sizes.empty())) {

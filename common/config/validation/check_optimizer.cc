@@ -264,7 +264,7 @@ void CheckOptimizerRule(const config::v1::OptimizerConfig& optimizer, ConfigProb
 }
 
 void CheckLearningRate(const config::v1::LearningRate& rate, ConfigProblems* problems) {
-  // A piecewise schedule and a table specify every rate.
+  // A piecewise schedule and a table specify every rate, so they need no initial one.
   if (!rate.has_piecewise() && !rate.has_table()) {
     problems->Require("optimizer.learning_rate.initial", rate.initial(), rate.initial() > 0,
                       "a finite number above 0, such as 0.1");

@@ -9,7 +9,7 @@ namespace lockstep {
 
 // The parts of ValidateRunSpec, in one file each. `field` is the path of the part.
 void CheckModel(const config::v1::ModelConfig& model, ConfigProblems* problems);
-// If `needs_split`, there must be a split "train". Otherwise only an input that has other splits needs it.
+// If `needs_split` is true, there must be a split "train". Otherwise it is required only if the input has other splits.
 void CheckInput(const config::v1::InputConfig& input, bool needs_split, ConfigProblems* problems);
 void CheckOptimizerRule(const config::v1::OptimizerConfig& optimizer, ConfigProblems* problems);
 void CheckLearningRate(const config::v1::LearningRate& rate, ConfigProblems* problems);

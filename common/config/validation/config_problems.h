@@ -13,11 +13,11 @@
 
 namespace lockstep {
 
-// Collects the problems of a configuration, one line each. A line has the field, its value and the requirement. Fields
-// are named by their path, such as "optimizer.adam.beta1". Not thread-safe.
+// The problems of a configuration, one line each. A line has the field, its value and the requirement. Fields are named
+// by their path, such as "optimizer.adam.beta1". Not thread-safe.
 class ConfigProblems {
  public:
-  // Every field's path begins with `prefix`.
+  // `prefix` is prepended to the path of every field.
   explicit ConfigProblems(std::string prefix = "") : prefix_(std::move(prefix)) {}
 
   void Add(absl::string_view field, absl::string_view what) {

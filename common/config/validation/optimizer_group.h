@@ -11,8 +11,8 @@ bool HasKind(const config::v1::OptimizerConfig& optimizer);
 // Returns true if the rule has a weight_decay.
 bool HasWeightDecay(const config::v1::OptimizerConfig& optimizer);
 
-// Returns the optimizer of a group's variables. It has the group's settings and, where the group has none, the settings
-// of `whole`. It has only the group's clip, and no groups or multipliers. `group` must be valid.
+// Returns the optimizer for a group's variables: the group's settings, completed by those of `whole`. The clip is the
+// group's only, and there are no groups or multipliers. `group` must be valid.
 config::v1::OptimizerConfig OptimizerOfGroup(const config::v1::OptimizerConfig& whole,
                                              const config::v1::OptimizerConfig::Group& group);
 

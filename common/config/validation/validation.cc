@@ -108,8 +108,8 @@ void CheckFirstArrivals(const config::v1::TrainingConfig& training, ConfigProble
                     "absent, as first_arrivals is given, whose steps may need every worker");
 }
 
-// Rejects settings that have no meaning without slots that any worker may compute, and settings that would have no
-// effect.
+// Rejects settings that require slots that any worker may compute, if the policy has none, and settings that would have
+// no effect.
 void CheckPolicy(const config::v1::RunSpec& config, ConfigProblems* problems) {
   const config::v1::TrainingConfig& training = config.training();
   const int64_t staged = config.cluster().max_staged_contributions();

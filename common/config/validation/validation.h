@@ -11,7 +11,7 @@ namespace lockstep {
 // All functions return InvalidArgument with one line per problem: the field's path, its value, and the requirement.
 // Absent fields have their defaults. The functions are pure and do not check that files exist.
 
-// Validates a complete configuration. The model may be absent, because a worker may bring its own. In that case the
+// Validates a complete configuration. The model may be absent, because a worker may supply its own. In that case the
 // input may be absent too.
 absl::Status ValidateRunSpec(const config::v1::RunSpec& config);
 

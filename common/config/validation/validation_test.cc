@@ -30,7 +30,7 @@ constexpr const char* kModel =
     "loss { softmax_cross_entropy {} } } ";
 constexpr const char* kRest = "optimizer { sgd {} learning_rate { initial: 0.1 } } training { steps: 10 } ";
 
-// Returns the complaints about a valid configuration into which the text is merged.
+// Merges the text into a valid configuration and returns the problems found.
 std::vector<std::string> Complaints(absl::string_view text) {
   config::v1::RunSpec config = Parse<config::v1::RunSpec>(absl::StrCat(kInput, kModel, kRest));
   config.MergeFrom(Parse<config::v1::RunSpec>(text));
@@ -46,7 +46,7 @@ TEST(ValidationTest, AcceptsARunWhoseModelTheWorkerBrings) {
   EXPECT_TRUE(ValidateRunSpec(Parse<config::v1::RunSpec>(kRest)).ok());
 }
 
-// The code that uses registered names checks that the program has them.
+// Validation accepts any registered name. The code that uses a name checks that the program has registered it.
 TEST(ValidationTest, AcceptsWhatIsRegisteredByItsName) {
   EXPECT_THAT(Complaints("input { split { name: 'test' registered { name: 'spirals' } } } "
                          "evaluation { metric: 'registered:f1' metric: 'accuracy' }"),

@@ -13,8 +13,8 @@ namespace lockstep {
 // A regular expression in the configuration selects the variables whose names contain a match. The syntax is that of
 // RE2, so matching takes linear time for any expression. Thread-safe.
 
-// Returns InvalidArgument if the expression is malformed or too large to compile; the message continues the field's
-// name.
+// Returns InvalidArgument if the expression is malformed or too large to compile. The message is worded to follow the
+// field's name.
 absl::Status CheckVariableExpression(const std::string& expression);
 
 // Returns the indices of the trainable variables that the expression matches, ascending. `expression` is the value of a

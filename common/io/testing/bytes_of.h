@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// Returns the bytes of the numbers in memory, to write test files.
+// Returns the numbers' bytes as they are in memory, for writing test files.
 template <typename T>
 std::string BytesOf(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};

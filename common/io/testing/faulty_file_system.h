@@ -13,10 +13,10 @@
 
 namespace lockstep {
 
-// Forwards calls to another file system and makes chosen ones fail, for tests. Counts operations: every call that
-// inspects, reads or changes files, including open ones, except destructors. A test can thus run once, read the count,
-// and then fail or kill the same run at each operation. The other file system must outlive this one, which must outlive
-// its files. Thread-safe.
+// A file system for tests that forwards calls to another one and makes chosen calls fail. Counts operations: every call
+// that inspects, reads or changes files, including calls on open files, but not destructors. A test can thus run once,
+// read the count, and then fail or kill the same run at each operation. The other file system must outlive this one,
+// which must outlive its files. Thread-safe.
 class FaultyFileSystem : public ForwardingFileSystem {
  public:
   explicit FaultyFileSystem(FileSystem* base) : ForwardingFileSystem(base) {}
@@ -30,11 +30,11 @@ class FaultyFileSystem : public ForwardingFileSystem {
   void FailFrom(int64_t n, absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
   // Fails every later operation of this kind whose path, or whose old or new name in a rename, contains `part`.
   void FailMatching(Operation operation, std::string part, absl::Status error) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Kills the process after n more operations: nothing reaches the files afterwards. An Append at that moment writes
-  // half of its data.
+  // Simulates a process that is killed after n more operations: later ones do not reach the files, but if the next one
+  // is an Append, it still writes half of its data.
   void KillAfter(int64_t n) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Leaves space for `bytes` more bytes on the disk. An Append that does not fit fails with ResourceExhausted and
-  // leaves nothing.
+  // Limits the disk space to `bytes` more bytes. An Append that does not fit fails with ResourceExhausted and writes
+  // nothing.
   void FillDiskAfter(uint64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
   // Stops all failures.
   void Heal() ABSL_LOCKS_EXCLUDED(mutex_);

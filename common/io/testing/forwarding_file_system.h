@@ -12,9 +12,9 @@
 
 namespace lockstep {
 
-// Forwards every call to another file system, for tests. Calls a function of the subclass before each call, which may
-// delay it or make it fail. The other file system must outlive this one, which must outlive its files. Thread-safe if
-// the subclass is.
+// A file system for tests that forwards every call to another one. Before each call, it calls a function of the
+// subclass, which may delay the call or make it fail. The other file system must outlive this one, which must outlive
+// its files. Thread-safe if the subclass is.
 class ForwardingFileSystem : public FileSystem {
  public:
   enum class Operation {
@@ -50,9 +50,9 @@ class ForwardingFileSystem : public FileSystem {
  protected:
   FileSystem* base() const { return base_; }
 
-  // Called before every operation that inspects, reads or changes files, including open ones, except destructors.
-  // `path` is "FROM to TO" for a rename, and the file's path for an open file. An error is returned to the caller, and
-  // nothing is forwarded.
+  // Called before every operation that inspects, reads or changes files, including operations on open files, except
+  // destructors. `path` is "FROM to TO" for a rename, and the file's path for an open file. An error is returned to the
+  // caller, and nothing is forwarded.
   virtual absl::Status Before(Operation operation, const std::string& path) = 0;
   // Performs Before(kAppend, path) and the append itself.
   virtual absl::Status Append(const std::string& path, absl::string_view data, WritableFile* file);

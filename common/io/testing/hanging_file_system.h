@@ -10,9 +10,9 @@
 
 namespace lockstep {
 
-// Forwards every call to another file system, for tests. On request, calls on some paths hang before they do anything,
-// until they are released, as on a network file system whose server is gone. The other file system must outlive this
-// one, which must outlive its files. Thread-safe.
+// A file system for tests that forwards every call to another one. On request, calls on some paths hang before they do
+// anything, until they are released, as on a network file system whose server is gone. The other file system must
+// outlive this one, which must outlive its files. Thread-safe.
 class HangingFileSystem : public ForwardingFileSystem {
  public:
   explicit HangingFileSystem(FileSystem* base) : ForwardingFileSystem(base) {}

@@ -153,7 +153,7 @@ void MemoryFileSystem::DropUnsyncedData(absl::FunctionRef<uint64_t(uint64_t)> dr
   }
   Restart(std::move(left), [&draw](const File& file) {
     if (file.contents == file.synced) return file.synced;
-    // A file that was truncated and rewritten may have its old contents or part of the new ones.
+    // After a power failure, a file that was truncated and rewritten may have its old contents or part of the new ones.
     const bool extended = absl::StartsWith(file.contents, file.synced);
     if (!extended && draw(2) == 0) return file.synced;
     const size_t least = extended ? file.synced.size() : 0;
@@ -303,7 +303,7 @@ absl::Status MemoryFileSystem::RemoveDirectory(const std::string& path) {
       (inner != directories_.end() && absl::StartsWith(*inner, below))) {
     return absl::FailedPreconditionError(absl::StrCat("cannot remove ", path, ": Directory not empty"));
   }
-  // A power failure must not bring back files that were durable in the directory.
+  // A power failure must not restore files that were durable in the removed directory.
   const auto forget = [&below](Names* names) {
     const auto begin = names->lower_bound(below);
     auto end = begin;

@@ -27,16 +27,16 @@ class MemoryFileSystem : public FileSystem {
 
   MemoryFileSystem() = default;
 
-  // Simulates a power failure: restores contents to their last Sync, and names to the last SyncDirectory of their
-  // directory or as `names` specifies. Writes to files that are still open are lost. Locks end.
+  // Simulates a power failure: restores contents as of their last Sync, and names as of the last SyncDirectory of their
+  // directory or as `names` specifies. Writes to files that are still open are lost. Locks are released.
   void DropUnsyncedData(UnsyncedNames names = UnsyncedNames::kLost) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Simulates a power failure that keeps a drawn subset of the unsynced name changes and a drawn prefix of each file's
-  // unsynced data. `draw(n)` returns one of 0 ... n - 1.
+  // Simulates a power failure that keeps a subset of the unsynced name changes and a prefix of each file's unsynced
+  // data. `draw` chooses both: draw(n) returns one of 0 ... n - 1.
   void DropUnsyncedData(absl::FunctionRef<uint64_t(uint64_t n)> draw) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Inverts the bits of `mask` in one byte, which must exist.
   void FlipBits(const std::string& path, uint64_t offset, char mask) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Truncates a file to `size` bytes. It must have at least as many.
+  // Truncates a file to `size` bytes. The file must have at least that many.
   void Truncate(const std::string& path, uint64_t size) ABSL_LOCKS_EXCLUDED(mutex_);
   // Sets the modification time like utimensat(2), which advances the change time. The file must exist.
   void SetModificationTime(const std::string& path, absl::Time time) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -63,7 +63,7 @@ class MemoryFileSystem : public FileSystem {
     std::string contents;
     std::string synced;
     uint64_t inode = 0;
-    // Nanoseconds on a clock that ticks with every change.
+    // Times in nanoseconds, on a clock that advances with every change.
     int64_t modified = 0;
     int64_t changed = 0;
   };
@@ -72,7 +72,7 @@ class MemoryFileSystem : public FileSystem {
   std::shared_ptr<File> NewFile() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Records a change of the file's contents.
   void Touch(File* file) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Changes names in one step. Each path gets its file, or is removed if the file is null.
+  // Changes names in one step: each path is set to its file, or removed if the file is null.
   void Change(Names change) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void Apply(const Names& change, Names* names);
   // Restarts after a power failure. `names` are the remaining names; `contents_of` returns what remains of each file.
@@ -91,7 +91,7 @@ class MemoryFileSystem : public FileSystem {
   Names durable_names_ ABSL_GUARDED_BY(mutex_);
   // The unsynced name changes, oldest first; a null file is a removed name.
   std::vector<Names> unsynced_changes_ ABSL_GUARDED_BY(mutex_);
-  // The number of the lock on each path.
+  // Number that identifies the lock held on each path.
   std::map<std::string, int64_t> locks_ ABSL_GUARDED_BY(mutex_);
   int64_t last_lock_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -116,7 +116,7 @@ TEST_F(MemoryFileSystemTest, TheResultOfAPowerCutMayBeDrawn) {
   ASSERT_TRUE(WriteFileAtomically(&fs_, "a", "synced").ok());
   Write("b", "never synced");
   ASSERT_TRUE(fs_.Rename("a", "c").ok());
-  // Keeps the name b (0), loses the rename (1), keeps 5 bytes.
+  // The draws keep the name b (0), lose the rename (1), and keep 5 bytes of b.
   std::vector<uint64_t> draws = {0, 1, 5};
   size_t drawn = 0;
   fs_.DropUnsyncedData([&](uint64_t n) {

@@ -20,12 +20,13 @@ constexpr uint64_t kMessageBytes = 160;
 constexpr uint64_t kStringBytes = 64;
 constexpr uint64_t kNumberBytes = 16;
 constexpr uint64_t kUnknownFieldBytes = 96;
-// Upper bound of the memory for each byte of a message: two bytes of an empty element are the worst case.
+// Upper bound on the memory per byte of a message. The worst case is an empty element, which takes two bytes.
 constexpr uint64_t kMostPerByte = kMessageBytes / 2;
 // protobuf's own limit.
 constexpr int kMaxDepth = 100;
 
-// Returns the field that protobuf parses for this number and wire type; null if protobuf keeps an unknown field.
+// Returns the field that protobuf parses for this number and wire type, or null if protobuf treats it as an unknown
+// field.
 const FieldDescriptor* FieldFor(const Descriptor& type, uint32_t number, uint32_t wire_type) {
   const FieldDescriptor* const field = type.FindFieldByNumber(static_cast<int>(number));
   if (field == nullptr) return nullptr;
@@ -34,8 +35,8 @@ const FieldDescriptor* FieldFor(const Descriptor& type, uint32_t number, uint32_
   return field->is_packable() && wire_type == WireFormatLite::WIRETYPE_LENGTH_DELIMITED ? field : nullptr;
 }
 
-// Adds up the memory that it takes to parse the next `length` bytes as a message of this type. Returns false if they
-// are not such a message, or if the memory exceeds `limit`.
+// Adds to `*bytes` the memory needed to parse the next `length` bytes as a message of this type. Returns false if they
+// are not such a message, or if the total exceeds `limit`.
 bool Measure(const Descriptor& type, uint64_t length, int depth, uint64_t limit, WireReader* reader, uint64_t* bytes) {
   if (depth > kMaxDepth || length > reader->left()) return false;
   const uint64_t end = reader->left() - length;

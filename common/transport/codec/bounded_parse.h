@@ -9,10 +9,9 @@
 
 namespace lockstep {
 
-// Parses a peer's message if it takes at most about `limit` bytes of memory. protobuf creates an object for each
-// embedded message and string, however short, so two bytes may become a hundred. Errors, which are found before
-// anything is parsed: InvalidArgument if the bytes are not a message of this type; ResourceExhausted if it would take
-// more memory.
+// Parses a peer's message if that takes at most about `limit` bytes of memory. protobuf creates an object for each
+// embedded message and string, however short, so two bytes may become a hundred. Errors: InvalidArgument if the bytes
+// are not a message of this type; ResourceExhausted, before anything is parsed, if the message would take more memory.
 absl::Status ParseBounded(absl::string_view bytes, uint64_t limit, google::protobuf::Message* message);
 
 }  // namespace lockstep

@@ -70,7 +70,7 @@ TEST(BoundedParseTest, RefusesMessagesBeyondTheLimit) {
       ParseBounded(Repeat(std::string("\x32\x02\x1a\x00", 4), kMany), 1 << 20, &step)));  // updates of reports
 }
 
-// Returns a number as protobuf encodes it.
+// Returns the number encoded as a protobuf varint.
 std::string Varint(uint64_t value) {
   std::string bytes;
   for (; value >= 128; value >>= 7) bytes += static_cast<char>(value | 128);

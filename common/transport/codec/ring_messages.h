@@ -7,11 +7,11 @@
 
 namespace lockstep {
 
-// Sends and receives the messages of a gRPC stream through a ring.
+// These functions send and receive the messages of a gRPC stream through a ring.
 
 // Must be followed by RingEndpoint::Flush.
 void PutMessage(const grpc::ByteBuffer& message, RingEndpoint* ring);
-// Does the same as RingEndpoint::Receive.
+// Like RingEndpoint::Receive, but for a gRPC message.
 absl::StatusOr<bool> TakeMessage(RingEndpoint* ring, grpc::ByteBuffer* message);
 
 }  // namespace lockstep

@@ -24,14 +24,14 @@ using google::protobuf::internal::WireFormatLite;
 
 constexpr uint32_t kLengthDelimited = WireFormatLite::WIRETYPE_LENGTH_DELIMITED;
 
-// The limit for a SharedRange, which has two numbers.
+// Maximum encoded size of a SharedRange, which has two numbers.
 constexpr uint64_t kMaxRangeBytes = 64;
-// The limit for a reply, which is more than any chief sends.
+// Maximum number of pieces in a reply, which is more than any chief sends.
 constexpr size_t kMaxReplyPieces = 1 << 20;
 
 using Runs = WireReader::Runs;
 
-// Takes the slices of a received message, and sets the runs of bytes in them.
+// Extracts the slices of a received message, and appends the runs of bytes in them to `runs`.
 absl::Status TakeSlices(const grpc::ByteBuffer& buffer, std::vector<grpc::Slice>* slices, Runs* runs) {
   if (!buffer.Valid()) return absl::OkStatus();  // an empty message
   const grpc::Status status = buffer.Dump(slices);
@@ -82,7 +82,7 @@ bool ReadPiece(WireReader* reader, uint64_t length, StepPiece* piece, uint64_t* 
   return reader->left() == end;
 }
 
-// The destination of one field's pieces.
+// A field that holds pieces, and the list that receives them.
 struct PieceField {
   uint32_t field;
   std::vector<StepPiece>* pieces;
@@ -106,7 +106,8 @@ struct SplitOptions {
   const char* counted_name = "";
 };
 
-// Returns the numbers of a message's fields as bits. Looking them up in its descriptor would take longer than the rest.
+// Returns a bit mask of the numbers of a message's fields. Looking each of them up in the descriptor would take longer
+// than the rest of the decoding.
 uint64_t FieldsOf(const google::protobuf::Descriptor& message_type) {
   uint64_t fields = 0;
   for (int i = 0; i < message_type.field_count(); ++i) {
@@ -194,7 +195,7 @@ grpc::ByteBuffer EncodeStepRequest(const StepFrame& frame) {
   writer.AddNumber(Request::kLeaveFieldNumber, int64_t{frame.leave});
   if (frame.gradient_memory) writer.AddMessage(Request::kGradientMemoryFieldNumber, *frame.gradient_memory);
   if (!frame.digests.empty()) {
-    // Packed, in the layout of the numbers in memory.
+    // The field is packed fixed64, so its encoding equals the layout of the numbers in memory.
     writer.AddBytes(Request::kDigestFieldNumber, {reinterpret_cast<const char*>(frame.digests.data()),
                                                   frame.digests.size() * sizeof(frame.digests[0])});
   }

@@ -11,14 +11,14 @@
 
 namespace lockstep {
 
-// Encodes and decodes the Step messages. The bytes are exactly the proto encoding of StepRequest and StepReply
-// (proto/lockstep/v1/chief.proto), so a generated stub can speak them. However, tensors go directly from and to their
-// own memory, never through a protobuf string. docs/wire.md describes the layout.
+// Encodes and decodes the Step messages. The bytes are exactly the protobuf encoding of StepRequest and StepReply
+// (proto/lockstep/v1/chief.proto), so a peer with a generated stub can read and write them. Tensors, however, go
+// directly from and to their own memory, never through a protobuf string. docs/wire.md describes the layout.
 
-// References the memory of the gradients without copying it. Their owners hold it as long as gRPC needs it. Copies
-// sparse pieces.
+// References the gradients' memory without copying it; their owners keep it alive as long as gRPC needs it. Copies
+// sparse and small pieces.
 grpc::ByteBuffer EncodeStepRequest(const StepFrame& frame);
-// Does the same as EncodeStepRequest with the values, the estimates, and their owners in the frame.
+// Like EncodeStepRequest, but for the values, the estimates, and their owners in the frame.
 grpc::ByteBuffer EncodeStepReply(const StepReplyFrame& frame);
 
 // A decoded frame, and the memory that holds its tensors.
@@ -27,15 +27,15 @@ struct Decoded {
   Frame frame;
   std::vector<grpc::Slice> slices;
 
-  // Releases the tensors before another frame is decoded. The memory of the lists is reused.
+  // Releases the tensors, so that another frame can be decoded. Keeps the memory of the lists for reuse.
   void Clear() {
     lockstep::Clear(&frame);
     slices.clear();
   }
 };
 
-// Errors: InvalidArgument, which names the malformed field; ResourceExhausted, before any memory is taken, if the
-// message holds more than `limits`. Skips unknown fields.
+// Errors: InvalidArgument, naming the malformed field; ResourceExhausted, before any memory is allocated, if the
+// message exceeds `limits`. Skips unknown fields.
 absl::Status DecodeStepRequest(const grpc::ByteBuffer& buffer, const StepFrameLimits& limits,
                                Decoded<StepFrame>* decoded);
 absl::Status DecodeStepReply(const grpc::ByteBuffer& buffer, Decoded<StepReplyFrame>* decoded);

@@ -145,7 +145,7 @@ class Random {
   std::mt19937_64 engine_;
 };
 
-// Makes frames whose tensors live as long as this object.
+// A factory of frames whose tensors live as long as the factory.
 class FrameMaker {
  public:
   explicit FrameMaker(uint64_t seed) : random_(seed) {}
@@ -408,7 +408,7 @@ TEST(StepCodecTest, APieceIsFloat32ByDefault) {
   }
 }
 
-// The memory of each part lives until the message is gone, since gRPC may still read it.
+// The memory of each part lives until the message is destroyed, since gRPC may still read it.
 TEST(StepCodecTest, AMessageHoldsEachPiecesOwner) {
   const std::vector<float> numbers(300, 1.5f);
   StepFrame frame;
@@ -593,7 +593,7 @@ TEST(StepCodecTest, RefusesMessagesOverALimit) {
   expect_refused(request.SerializeAsString(), limits, "takes more than 65536 bytes of memory");
 }
 
-// Any input is decoded or refused. The sanitizers check the accesses.
+// Any input is either decoded or rejected. The sanitizers check that no access is out of bounds.
 TEST(StepCodecTest, TruncatedMessagesNeverCrash) {
   FrameMaker maker(4);
   for (int i = 0; i < 20; ++i) {

@@ -17,9 +17,9 @@ enum : uint32_t { kVarint = 0, kFixed64 = 1, kLengthDelimited = 2, kFixed32 = 5 
 using google::protobuf::internal::WireFormatLite;
 using google::protobuf::io::CodedOutputStream;
 
-// Maximum size of a tag and a number.
+// Maximum encoded size of a tag and a number, in bytes.
 constexpr size_t kMaxFieldBytes = 15;
-// Maximum size of a tensor that takes less time to copy than to send as its own slice.
+// Maximum size, in bytes, of a tensor that is faster to copy than to send as a slice of its own.
 constexpr size_t kCopiedBytes = 512;
 
 uint8_t* WriteTag(int field, WireFormatLite::WireType type, uint8_t* out) {
@@ -95,7 +95,7 @@ bool WireReader::ReadLongVarint(uint64_t* value) {
   if (run_ == runs_.size() || runs_[run_].size() - at_ < kMaxBytes) {
     return AssembleVarint(value, [this](uint8_t* byte) { return ReadByte(byte); });
   }
-  // This varint cannot extend into the next run.
+  // The varint cannot extend beyond this run.
   const char* const begin = runs_[run_].data() + at_;
   const char* end = begin;
   const bool ok = AssembleVarint(value, [&end](uint8_t* byte) {

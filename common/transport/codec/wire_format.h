@@ -17,8 +17,8 @@
 
 namespace lockstep {
 
-// Reads the protobuf wire format from bytes in several runs without joining them. Every call returns false if the bytes
-// end or are malformed. Not thread-safe.
+// A reader of the protobuf wire format whose bytes may be spread over several runs, which it does not join. Every read
+// returns false if the bytes end early or are malformed. Not thread-safe.
 class WireReader {
  public:
   // `runs` must outlive the reader.
@@ -28,7 +28,7 @@ class WireReader {
   uint64_t left() const { return left_; }
 
   bool ReadVarint(uint64_t* value) {
-    // Most varints are one byte, which is not the first byte of a run.
+    // Fast path: most varints are a single byte, within the current run.
     if (run_ == runs_.size() || at_ == runs_[run_].size()) return ReadLongVarint(value);
     const auto byte = static_cast<uint8_t>(runs_[run_][at_]);
     if ((byte & 0x80) != 0) return ReadLongVarint(value);
@@ -41,9 +41,9 @@ class WireReader {
   bool ReadTag(uint32_t* field, uint32_t* wire_type);
   // Reads and copies `n` bytes.
   bool ReadString(uint64_t n, std::string* out);
-  // Reads `n` bytes by reference.
+  // Reads `n` bytes by reference, without copying them.
   bool ReadChunks(uint64_t n, FloatChunks* out);
-  // Reads `n` bytes by adding their location to a list.
+  // Reads `n` bytes by appending their location to a list.
   using Runs = absl::InlinedVector<absl::string_view, 4>;
   bool ReadRuns(uint64_t n, Runs* out);
   // Skips the value of a field of this wire type.
@@ -65,31 +65,32 @@ class WireReader {
   uint64_t left_ = 0;
 };
 
-// Writes one message of the Step stream as protobuf would, field by field, without a protobuf object and without
-// copying tensors. Add the fields in the order of the message, then call Finish. For one thread.
+// A writer of one message of the Step stream. Writes the message as protobuf would, field by field, but without a
+// protobuf object and without copying tensors. Add the fields in the order of the message, then call Finish. For use by
+// one thread.
 class MessageWriter {
  public:
-  // Adds a number, boolean or enum. It is absent if it is 0, as in protobuf.
+  // Adds a number, boolean or enum, or nothing if it is 0, as protobuf does.
   void AddNumber(int field, uint64_t value);
   void AddNumber(int field, int64_t value) { AddNumber(field, static_cast<uint64_t>(value)); }
-  // Adds a number of type fixed64. It is absent if it is 0.
+  // Adds a number of type fixed64, or nothing if it is 0.
   void AddFixed64(int field, uint64_t value);
   void AddMessage(int field, const google::protobuf::MessageLite& message);
   void AddBytes(int field, absl::string_view bytes);
-  // Adds a TensorPiece whose content must be one run of memory. References the memory, which `owner` keeps alive as
-  // long as gRPC needs it. Copies the memory of sparse and small pieces.
+  // Adds a TensorPiece whose content must be one run of memory. Copies sparse and small pieces, and references the
+  // memory of others, which `owner` keeps alive as long as gRPC needs it.
   void AddPiece(int field, const StepPiece& piece, const std::shared_ptr<const void>& owner);
 
   grpc::ByteBuffer Finish();
 
  private:
-  // Returns room for `n` more small bytes; EndAt sets their end.
+  // Returns room for `n` more bytes at the end of small_; EndAt sets where the bytes written there end.
   uint8_t* Room(size_t n);
   void EndAt(const uint8_t* end) { used_ = static_cast<size_t>(end - small_.data()); }
   void Append(const void* bytes, size_t n);
   void AddPieceHeader(int field, const StepPiece& piece);
   void AddSharedPiece(int field, const StepPiece& piece);
-  // Turns the small bytes into a slice.
+  // Copies the bytes collected in small_ to a slice.
   void Flush();
 
   static constexpr size_t kInlinedBytes = 256;

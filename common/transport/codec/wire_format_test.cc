@@ -16,7 +16,8 @@ std::string Varint(uint64_t value) {
   return std::string(reinterpret_cast<const char*>(bytes), static_cast<size_t>(end - bytes));
 }
 
-// Calls f with the bytes as one run, and cut into runs in every way with two cuts, including empty runs.
+// Calls f with the bytes as a single run, and then split at every choice of two cuts, including cuts that leave empty
+// runs.
 template <typename F>
 void ForEveryCut(const std::string& bytes, F f) {
   for (size_t a = 0; a <= bytes.size(); ++a) {

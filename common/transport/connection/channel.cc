@@ -28,7 +28,8 @@ std::string ChannelUri(const std::string& target) {
   if (IsNumeric(AF_INET, host)) return absl::StrCat("ipv4:", target);
   absl::string_view inside = host;
   if (absl::ConsumePrefix(&inside, "[") && absl::ConsumeSuffix(&inside, "]")) {
-    // A link-local address has a zone, "fe80::1%eth0". A URI allows neither the percent sign nor the brackets.
+    // A link-local address may have a zone, as in "fe80::1%eth0". A URI allows neither the percent sign nor the
+    // brackets.
     const auto zone = inside.find('%');
     if (IsNumeric(AF_INET6, inside.substr(0, zone))) {
       return absl::StrCat("ipv6:%5B", absl::StrReplaceAll(inside, {{"%", "%25"}}), "%5D",
@@ -48,12 +49,12 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& target, const Crede
   // Despite its name, the argument sets the minimum time of an attempt to connect.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, static_cast<int>(absl::ToInt64Milliseconds(connect_limit)));
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
-  // The default is 30 s, and a chief that returned at a different address would be found only that late.
+  // With the default of 30 s, it would take that long to find a chief that comes back at a different address.
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 500);
   SetClientKeepalive(&arguments);
   // Workers in one process must not share a connection.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // The environment's proxy is not meant for the cluster.
+  // A proxy set in the environment is not meant for the cluster.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   return grpc::CreateCustomChannel(ChannelUri(target), credentials.ForClient(target), arguments);
 }

@@ -30,7 +30,7 @@ TEST(ChannelTest, EveryHostHasAScheme) {
   EXPECT_EQ(ChannelUri("unix-abstract:chief"), "unix-abstract:chief");
 }
 
-// The server's authority is the target as given.
+// The authority that the server sees is the target as given.
 TEST(ChannelTest, SchemesAreKeptOutOfTheAuthority) {
   for (const char* host : {"127.0.0.1", "localhost", "[::1]"}) {
     grpc::ServerBuilder builder;

@@ -15,9 +15,9 @@
 namespace lockstep {
 namespace {
 
-// Time after which both ends use a replaced certificate.
+// Time after which both ends use a renewed certificate.
 constexpr absl::Duration kReplacementLimit = absl::Seconds(3);
-// Time limit to find out why a connection failed.
+// Maximum time spent on finding out why a connection failed.
 constexpr absl::Duration kDiagnosisLimit = absl::Seconds(1);
 
 bool IsConnected(const ChiefConnection::Link& link) { return link.channel->GetState(false) == GRPC_CHANNEL_READY; }
@@ -84,7 +84,7 @@ absl::Status ChiefConnection::End(const Attempt& attempt, const absl::Status& st
   const bool connected = IsConnected(*attempt.link);
   const bool timed_out = absl::IsDeadlineExceeded(status);
   const bool answered = !timed_out && (connected || !absl::IsUnavailable(status));
-  // A host that does not answer refuses no certificate.
+  // A host that does not answer cannot have refused a certificate.
   const bool is_silent = attempt.is_short && took >= attempt.limit / 2;
   std::shared_ptr<const Link> dropped, patient;  // without the lock
   {

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-// Error messages from gRPC 1.51 and their meanings.
+// Parts of the error messages from gRPC 1.51, which Explanation translates.
 constexpr absl::string_view kResolution = "DNS resolution failed for ";
 constexpr absl::string_view kNoConnection = "failed to connect to all addresses";
 constexpr absl::string_view kLastError = "last error: ";

@@ -7,9 +7,9 @@
 
 namespace lockstep {
 
-// Returns `status`, with which a call ended, with a human-readable message. If the channel never connected, the message
+// Returns `status`, the result of a call, with a human-readable message. If the channel never connected, the message
 // says whether the name cannot be resolved, the connection was refused, or the port does not speak HTTP/2. If the
-// method is unknown, it says that the server is not a chief of this release. Does not change other errors.
+// method is unknown, the message says that the server is not a chief of this release. Does not change other errors.
 absl::Status ExplainConnectError(const std::string& target, const absl::Status& status);
 
 }  // namespace lockstep

@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// Time limit of a patient attempt to reach a chief: doubled after each attempt that took all its time, so that a
-// distant chief is found at all. Pure.
+// The time limit of a patient attempt to reach a chief. It doubles after each attempt that runs out of time, so that
+// even a distant chief is found. Pure.
 class ConnectLimit {
  public:
   ConnectLimit(absl::Duration first, absl::Duration most) : first_(first), most_(most), now_(first) {}
@@ -19,11 +19,11 @@ class ConnectLimit {
   // Returns true if the first limit was too short.
   bool has_grown() const { return now_ > first_; }
 
-  // Notes that the attempt failed after `took`. A quick refusal changes nothing.
+  // Records that the attempt failed after `took`. A quick refusal changes nothing.
   void OnFailure(absl::Duration took) {
     if (took >= connect()) now_ = std::min(2 * now_, most_);
   }
-  // Notes that the attempt was answered after `took`. The next attempt gets twice that time.
+  // Records that the attempt was answered after `took`. The next attempt gets twice that time.
   void OnAnswer(absl::Duration took) { now_ = std::min(std::max(2 * took, first_), most_); }
 
  private:

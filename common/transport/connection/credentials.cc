@@ -23,7 +23,8 @@ using Provider = grpc::experimental::FileWatcherCertificateProvider;
 
 constexpr unsigned int kReadAgainSeconds = 1;
 
-// Accepts a server if its certificate, which gRPC has found valid, belongs to the client's chief.
+// A verifier that accepts a server if its certificate, which gRPC has already found valid, belongs to the client's
+// chief.
 class ChiefVerifier final : public grpc::experimental::ExternalCertificateVerifier {
  public:
   ChiefVerifier(TlsDirectory directory, std::string host) : directory_(std::move(directory)), host_(std::move(host)) {}
@@ -61,7 +62,7 @@ std::string HostOf(const std::string& target) {
 
 }  // namespace
 
-// The files of the credentials. One thread of gRPC reads them for all connections.
+// The credential files. A single gRPC thread reads them for all connections.
 class Credentials::State {
  public:
   State(TlsDirectory directory, std::string token) : directory_(std::move(directory)), token_(std::move(token)) {}
@@ -69,7 +70,7 @@ class Credentials::State {
   const TlsDirectory& directory() const { return directory_; }
   const std::string& token() const { return token_; }
   bool has_certificate() const { return directory_.HasCertificate(FileSystem::Real()).value_or(false); }
-  // Starts reading the files at the first call.
+  // The first call starts reading the files.
   std::shared_ptr<Provider> provider() ABSL_LOCKS_EXCLUDED(mutex_) {
     KeepGrpc();
     MutexLock lock(&mutex_);

@@ -13,14 +13,14 @@ class ServerCredentials;
 
 namespace lockstep {
 
-// The credentials with which both ends of a connection prove their identity, for clients, servers and probes. A value;
-// the default proves nothing and encrypts nothing. With a TlsDirectory, both ends of a TCP connection show the
-// certificates in it. Its files are read again every second, and changes apply to later connections. The directory must
+// The credentials with which both ends of a connection prove their identity, for clients, servers and probes. A value
+// type; the default proves nothing and encrypts nothing. With a TlsDirectory, both ends of a TCP connection present the
+// certificates in it. Its files are reread every second, and changes apply to later connections. The directory must
 // have been checked (TlsDirectory::Check). Unix sockets never use TLS. Thread-safe.
 class Credentials {
  public:
   Credentials() : Credentials(std::string()) {}
-  // An empty directory means no TLS. `token`, if it is not empty, is sent with each call over TLS.
+  // An empty directory means no TLS. A nonempty `token` is sent with each call over TLS.
   explicit Credentials(std::string tls_directory, std::string token = "");
 
   const TlsDirectory& directory() const;

@@ -34,7 +34,7 @@ std::string TlsDirOfEnvironment() {
 
 bool IsInsecureByEnvironment() {
   const char* const text = std::getenv(CommandLine::VariableOf("insecure").c_str());
-  // Parsed like the flag. A text that is neither true nor false allows nothing.
+  // Parsed like the flag. Any value that is neither true nor false counts as false.
   bool insecure = false;
   return text != nullptr && absl::SimpleAtob(text, &insecure) && insecure;
 }

@@ -11,13 +11,13 @@
 namespace lockstep {
 
 // Returns a client's credentials. If `tls_dir` is empty, there is no TLS; if `token_file` is empty, there is no token.
-// Checks the directory (TlsDirectory::Check). InvalidArgument names the file and the problem, or rejects a token
-// without TLS, because it would cross the network in plain text.
+// Checks the directory (TlsDirectory::Check). Errors: InvalidArgument, naming the file and the problem; InvalidArgument
+// for a token without TLS, because the token would cross the network in plain text.
 absl::StatusOr<Credentials> LoadClientCredentials(FileSystem* fs, const std::string& tls_dir,
                                                   const std::string& token_file);
 
-// Returns the value of LOCKSTEP_TLS_DIR; empty if it is not set. For libraries. Programs use the same value if the flag
-// --tls_dir is not given.
+// Returns the value of LOCKSTEP_TLS_DIR, or an empty string if it is not set. For libraries; programs use the same
+// value if the flag --tls_dir is not given.
 std::string TlsDirOfEnvironment();
 // Returns true if LOCKSTEP_INSECURE is set to true, as --insecure would parse it.
 bool IsInsecureByEnvironment();

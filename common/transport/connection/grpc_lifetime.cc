@@ -14,7 +14,8 @@
 namespace lockstep {
 namespace {
 
-// Peers can make gRPC write a line for each connection and each header that it refuses.
+// At most this many lines are logged per period, because peers can make gRPC write a line for each connection and each
+// header that it refuses.
 constexpr int64_t kLines = 20;
 constexpr absl::Duration kPeriod = absl::Seconds(10);
 
@@ -25,7 +26,8 @@ absl::optional<int64_t> TakeLine() {
   return budget.Take(absl::Now());
 }
 
-// A server writes this for each client that connects by an address, or by a name that is not in its certificate.
+// A server logs this for each client that connects to it by an IP address, or by a name that is not in the server's
+// certificate.
 bool IsNoise(absl::string_view message) { return absl::StartsWith(message, "No match found for server name"); }
 
 void Log(gpr_log_func_args* line) {

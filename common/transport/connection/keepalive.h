@@ -6,12 +6,13 @@
 
 namespace lockstep {
 
-// Time that the chief waits for a worker's answer to a ping, and for the worker's system to acknowledge sent bytes.
+// Time that the chief waits for a worker to answer a ping, and for the worker's operating system to acknowledge sent
+// bytes.
 constexpr int kWorkersAnswerMilliseconds = 20000;
 
-// The two ends of one policy. Each end pings the other, so that a worker notices a cut network within about 35 seconds
-// and the chief within 25. Each end allows the other's pings. An answer may take long, because it waits behind data
-// that a slow link has not carried yet.
+// Set up keepalive at the two ends of a connection. Each end pings the other and allows the other's pings, so that a
+// worker notices a broken network within about 35 seconds and the chief within 25. An answer may take a long time,
+// because it waits behind data that a slow link has not delivered yet.
 void SetClientKeepalive(grpc::ChannelArguments* arguments);
 void SetServerKeepalive(grpc::ServerBuilder* builder);
 

@@ -24,7 +24,7 @@ Integers IntegersOf(const grpc::ChannelArguments& arguments) {
   return integers;
 }
 
-// Reads the options that were set before this one.
+// An option that reads the options that were set before it.
 class Reader : public grpc::ServerBuilderOption {
  public:
   explicit Reader(Integers* integers) : integers_(integers) {}

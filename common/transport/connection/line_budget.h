@@ -8,13 +8,14 @@
 
 namespace lockstep {
 
-// Limits the lines that peers can make this process log. Allows a few in each period, and counts the lines that were
-// left out. Pure.
+// A limit on the lines that peers can make this process log. Allows a few lines in each period, and counts those that
+// are left out. Pure.
 class LineBudget {
  public:
   LineBudget(int64_t lines, absl::Duration period) : lines_(lines), period_(period) {}
 
-  // Returns the number of lines that were left out before this one; absent if this line must be left out too.
+  // Returns the number of lines left out since the last one that was allowed, or nullopt if this line must be left out
+  // too.
   absl::optional<int64_t> Take(absl::Time now) {
     if (now - began_ >= period_) {
       began_ = now;

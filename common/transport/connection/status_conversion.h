@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// The status codes of gRPC and Abseil have the same numbers.
+// The status codes of gRPC and Abseil have the same numeric values.
 inline absl::Status FromGrpc(const grpc::Status& status) {
   return absl::Status(static_cast<absl::StatusCode>(status.error_code()), status.error_message());
 }
