@@ -100,7 +100,7 @@ std::string ListenAddress(const Flags& flags) {
   return std::string(absl::StripPrefix(flags.listen.value_or(kDefaultListen), "grpc://"));
 }
 
-// Fills in options that no flag sets from TF_CONFIG.
+// Takes the options that no flag sets from TF_CONFIG.
 absl::Status ReadTfConfig(Flags* flags) {
   if (flags->listen) return absl::OkStatus();
   ASSIGN_OR_RETURN(const TfConfig config, TfConfigOfEnvironment());
@@ -137,7 +137,8 @@ ChiefHost::Options HostOptions(const Flags& flags, const config::v1::RunSpec& co
   return options;
 }
 
-// Stops a chief when stdin ends. Its thread outlives it, blocked in a read of stdin that cannot be interrupted.
+// A watch that stops the chief when stdin ends. Its thread outlives this object, because it blocks in a read of stdin
+// that cannot be interrupted.
 class InputWatch {
  public:
   // `host` must outlive this.
@@ -187,7 +188,7 @@ absl::Status Serve(ChiefHost* host) {
   absl::Status status = host->Wait();
   host->MarkEnd(status);
   if (absl::IsDeadlineExceeded(status)) {
-    // Destroying anything now would also wait for the disk.
+    // Exits without destroying anything, because that would also wait for the disk.
     LOG(ERROR) << "chief: " << status.message();
     std::_Exit(host->ExitCode(status));
   }

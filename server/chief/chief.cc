@@ -19,7 +19,7 @@
 namespace lockstep {
 namespace {
 
-// The program that continues a finished run may differ from the previous one.
+// Records the program that continues a finished run, which may differ from the previous one.
 void AdoptProgram(const ChiefOptions& options, RunHistory* history) {
   const int64_t step = history->record().finished_step();
   absl::optional<v1::ModelSpec> model;
@@ -63,8 +63,8 @@ absl::Status Chief::Start() {
   bool changes = false;
   if (recorded) {
     const absl::Status same = CheckSameRun(record.config(), run_.options.config);
-    // Restarting a program with its original configuration is not a change: it keeps the settings that it changed
-    // later.
+    // Restarting a program with its original configuration is not a change: the run keeps the settings that the program
+    // changed later.
     if (!same.ok() && !CheckSameRun(ConfigAtStart(record), run_.options.config).ok()) {
       if (!run_.options.change_settings) return same;
       RETURN_IF_ERROR(CheckMayChange(record.config(), run_.options.config));
@@ -119,7 +119,7 @@ void Chief::OpenJournal() {
 absl::Status Chief::AwaitModel() {
   MutexLock lock(&run_.mutex);
   while (run_.training == nullptr && !run_.life.stop_requested()) run_.changed.Wait(&run_.mutex);
-  // Fails even if training exists: Wait may have returned before it was created.
+  // Fails even if training exists: Wait may have returned before training was created.
   RETURN_IF_ERROR(run_.life.CheckNotStopping());
   return run_.life.failure();
 }
@@ -149,7 +149,7 @@ v1::RunStatus Chief::GetStatus() const {
   if (training != nullptr) training->FillStatus(&status);
   if (training != nullptr && status.phase() == v1::RunStatus::FINISHED) {
     const std::string recorded = run_.history.target().reason();
-    // Without a logdir nothing is recorded.
+    // Without a logdir, nothing is recorded.
     status.set_message(recorded.empty() ? training->sync()->end_reason() : recorded);
   }
   if (status.phase() == v1::RunStatus::WAITING_FOR_MODEL)

@@ -50,7 +50,8 @@ class Chief {
   };
   // Fills the parts of a WatchRunReply that are the same for all watchers.
   void FillWatch(v1::WatchRunReply* reply) const;
-  // Adds what is new for a watcher, including contributions and commits if `times` is set. Advances the cursor.
+  // Adds what the watcher has not received yet, including contributions and commits if `times` is set. Advances the
+  // cursor.
   void FillNews(bool times, WatchCursor* cursor, v1::WatchRunReply* reply) const;
   absl::StatusOr<v1::ReadVariablesReply> ReadVariables(const v1::ReadVariablesRequest& request);
 

@@ -23,13 +23,13 @@
 
 namespace lockstep {
 
-// The chief's process and machine. Tests and the simulation substitute fakes.
+// The parts of its process and machine that a chief uses. Tests and the simulation substitute fakes.
 struct ChiefMachine {
   Executor* executor = Executor::Threads();
   // Names of the machine and the program, for log messages.
   std::string host = HostName();
   v1::BuildInfo build = ThisBuildInfo();
-  // Draws the ids of sessions and reads. They must be unpredictable.
+  // Draws the ids of sessions and reads, which must be unpredictable.
   std::function<uint64_t()> draw_session_id = SystemRandom64;
   // Draws the id of a new run.
   std::function<uint64_t()> draw_run_id = SystemRandom64;
@@ -51,14 +51,14 @@ struct ChiefOptions : ProgramOptions {
   absl::Duration beat_period;
   // If true, workers on this machine may share memory with the chief.
   bool share_memory = false;
-  // If true, a program follows the run (train::Session): no step begins before its SetLimit, and checkpoints hold its
-  // state.
+  // If true, a program follows the run (train::Session): no step begins before the program's call of SetLimit, and
+  // checkpoints hold the program's state.
   bool followed = false;
   // RestoreOptions::initialize.
   std::function<absl::StatusOr<std::vector<AssignedValue>>(const v1::ModelSpec&)> initialize;
-  // Makes the model that the program's workers will declare. Create calls it if the run continues after it has
-  // finished, because the program may then train other variables. If null, or after an error, which is logged, the
-  // trained variables stay the same.
+  // Creates the model that the program's workers will declare. Create calls it if the run continues after it has
+  // finished, because the program may then train other variables. If this is null, or returns an error, which is
+  // logged, the trained variables stay the same.
   std::function<absl::StatusOr<v1::ModelSpec>()> model;
   // Called by Create after it has verified that the logdir belongs to this chief and this run, and before the restore,
   // which may take a long time. Create returns its errors.
@@ -67,8 +67,8 @@ struct ChiefOptions : ProgramOptions {
   // thread, from Create to the destructor. If null, the error is only logged, and the next checkpoint is written when
   // it is due.
   std::function<void(absl::Status)> on_save_failed;
-  // The period of the checks of leases, timers and log lines. If zero, only calls to Housekeep check them (tests). When
-  // a worker hangs, its step may wait this much longer for its copy.
+  // The period at which leases, timers and log lines are checked. If zero, only calls to Housekeep check them (tests).
+  // When a worker hangs, its step may wait this much longer for a backup copy of the worker's block.
   absl::Duration housekeeping_period = absl::Milliseconds(10);
 };
 

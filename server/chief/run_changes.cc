@@ -51,7 +51,7 @@ absl::Status RunChanges::BetweenSteps(Training* training, absl::FunctionRef<absl
 absl::Status RunChanges::SaveOrFail(Training* training, absl::string_view what) {
   const absl::Status saved = training->SaveAgain();
   if (saved.ok()) return saved;
-  // Without the checkpoint, a recovery would recompute steps across the change.
+  // Without the checkpoint, a recovery would start from an older one, which precedes the change.
   absl::Status failure(saved.code(), absl::StrCat(what, " could not be written: ", saved.message()));
   training->Fail(failure);
   return failure;
@@ -71,8 +71,8 @@ absl::Status RunChanges::AssignAt(int64_t step, absl::Span<const AssignedValue> 
   v1::RunRecord::Assignment assignment;
   assignment.set_step(step);
   for (const AssignedValue& value : values) assignment.add_variable(value.key);
-  // A checkpoint stores the number of its assignments, so the next incarnation drops an entry whose values are not in
-  // any checkpoint.
+  // A checkpoint stores the number of assignments that it includes, so the next incarnation drops an entry whose values
+  // are not in any checkpoint.
   const auto add = [assignment](v1::RunRecord* record) { AddAssignment(assignment, record); };
   if (by == ChangedBy::kHook) {
     run_->history.Note(add);
@@ -103,7 +103,7 @@ absl::Status RunChanges::ChangeSettings(const SettingsChange& change, ChangedBy 
   ASSIGN_OR_RETURN(Plan plan, PlanOf(change));
   return BetweenSteps(training, [&](int64_t step) -> absl::Status {
     run_->change_mutex.AssertHeld();
-    // Another change may have been made in the meantime.
+    // Another thread may have changed the settings in the meantime.
     if (plan.before != run_->settings.spec()) {
       ASSIGN_OR_RETURN(plan, PlanOf(change));
     }
@@ -120,7 +120,7 @@ void RunChanges::NoteProgramChange(const std::string& what) {
 absl::Status RunChanges::BeginChange() {
   MutexLock lock(&run_->mutex);
   while (run_->life.declaring() && !run_->life.stop_requested()) run_->changed.Wait(&run_->mutex);
-  // A chief that has lost its logdir also stops, but for a different reason.
+  // Returns the reason for a stop, such as a lost logdir. BeginDeclaration would return only Unavailable.
   RETURN_IF_ERROR(run_->life.CheckNotStopping());
   return run_->life.BeginDeclaration();
 }
@@ -146,7 +146,7 @@ absl::Status RunChanges::ChangeAt(int64_t step, const Plan& plan, ChangedBy by, 
 }
 
 absl::Status RunChanges::Make(int64_t step, const Plan& plan, ChangedBy by, Training* training) {
-  // The run may have been stopped since. A change that is not applied must not be recorded.
+  // The run may have been stopped in the meantime, and a change that is not applied must not be recorded.
   RETURN_IF_ERROR(training->sync()->CheckHeld());
   RETURN_IF_ERROR(Record(step, plan, by, training));
   absl::optional<v1::GradientSettings> for_workers;

@@ -19,30 +19,32 @@
 
 namespace lockstep {
 
-// Changes values of variables, and settings, of a followed run between two steps. Thread-safe.
+// The changes that a program or a hook makes to the variables and settings of a followed run between two steps.
+// Thread-safe.
 class RunChanges {
  public:
   // `run` must outlive this.
   explicit RunChanges(RunState* run) : run_(run) {}
 
   // Sets variables or optimizer state as soon as the step in progress is committed. Before the next tokens are issued,
-  // the assignment is recorded and a checkpoint of that step with the new values is written. A hook's assignment waits
-  // for no file: the next checkpoint records it, and the hook repeats it if there is none. Requires a followed run.
-  // Errors: those of VariableStore::Assign, the file system and CommitLog::Await.
+  // records the assignment and writes a checkpoint of that step with the new values. A hook's assignment does not wait
+  // for the disk: the next checkpoint records it, and if the run restarts without that checkpoint, the hook repeats it.
+  // Requires a followed run. Errors: those of VariableStore::Assign, the file system and CommitLog::Await.
   absl::Status Assign(absl::Span<const AssignedValue> values, ChangedBy by = ChangedBy::kProgram)
       ABSL_LOCKS_EXCLUDED(run_->change_mutex, run_->mutex);
-  // Changes settings of the run as soon as the step in progress is committed. Recorded on disk like the values of
-  // Assign. Workers receive the settings that they compute with in their next token. A program that restarts the run
-  // with its original configuration continues with the changed settings. Requires a followed run. Errors:
-  // InvalidArgument names the setting that is invalid or cannot be changed; those of the file system and
-  // CommitLog::Await.
+  // Changes settings of the run as soon as the step in progress is committed. The change is recorded on disk in the
+  // same way as an assignment (Assign). Workers receive the settings that they compute with in their next token. A
+  // program that restarts the run with its original configuration continues with the changed settings. Requires a
+  // followed run. Errors: InvalidArgument, naming the setting, if it is invalid or cannot be changed; those of the file
+  // system and CommitLog::Await.
   absl::Status ChangeSettings(const SettingsChange& change, ChangedBy by = ChangedBy::kProgram)
       ABSL_LOCKS_EXCLUDED(run_->change_mutex, run_->mutex);
 
-  // Returns true if the run continues after it has finished, so that the program may differ from the one that finished
+  // Returns true if the run continues after having finished, so that the program may differ from the one that finished
   // it.
   bool MayChangeProgram() const { return run_->history.may_change_program(); }
-  // Records such a difference, for display. Called before the first step. It is on disk before the next checkpoint.
+  // Records such a difference, for display only. Must be called before the first step. The record is on disk before the
+  // next checkpoint.
   void NoteProgramChange(const std::string& what);
 
  private:
@@ -58,7 +60,7 @@ class RunChanges {
   static absl::Status SaveOrFail(Training* training, absl::string_view what);
   absl::Status AssignAt(int64_t step, absl::Span<const AssignedValue> values, ChangedBy by, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Waits until no worker is declaring what the run lacks, and blocks declarations until EndDeclaration.
+  // Waits until no worker is making a declaration, and blocks further declarations until EndDeclaration.
   absl::Status BeginChange() ABSL_LOCKS_EXCLUDED(run_->mutex);
   // A change that has been checked.
   struct Plan {
@@ -66,18 +68,18 @@ class RunChanges {
     std::shared_ptr<const config::v1::RunSpec> after;
     SettingsDifference difference;
   };
-  // Plans the change of the current settings. Errors: InvalidArgument names the setting that is invalid or cannot be
-  // changed.
+  // Plans the change from the current settings. Returns InvalidArgument, naming the setting, if it is invalid or cannot
+  // be changed.
   absl::StatusOr<Plan> PlanOf(const SettingsChange& change) const;
   absl::Status ChangeAt(int64_t step, const Plan& plan, ChangedBy by, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Records and applies the change.
   absl::Status Make(int64_t step, const Plan& plan, ChangedBy by, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Adds the change to the record, on disk unless a hook makes the change.
+  // Adds the change to the record and, unless a hook makes the change, writes the record to disk.
   absl::Status Record(int64_t step, const Plan& plan, ChangedBy by, Training* training)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Logs the change, unless there were many already.
+  // Logs the change. After the first few, logs only every hundredth.
   void NoteChange(int64_t step) ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->change_mutex) ABSL_LOCKS_EXCLUDED(run_->mutex);
 
   RunState* const run_;

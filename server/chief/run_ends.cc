@@ -11,7 +11,7 @@ namespace lockstep {
 namespace {
 
 constexpr absl::Duration kGoodbyeLimit = absl::Seconds(2);
-// The limit of the recorded reason, including the name and host of a worker that gave it.
+// Maximum size of the recorded reason, including the name and host of the worker that gave it, if any.
 constexpr size_t kMaxReasonBytes = 1024;
 
 }  // namespace
@@ -62,7 +62,8 @@ absl::Status RunEnds::SaveLast(Training* training) {
   // After other failures the last step may be wrong: an audit found a mismatch, or a change was not recorded.
   if (!failure.ok() && !absl::IsInvalidArgument(failure)) return failure;
   const absl::Status saved = failure.ok() ? training->Save() : training->SaveIfFinite();
-  // The caller needs the failure; the save's error is only logged. A hanging disk must still end the process.
+  // The caller needs the run's failure, so an error of the save is only logged. If the disk hangs, however, the process
+  // must exit.
   if (saved.ok() || (!failure.ok() && !absl::IsDeadlineExceeded(saved))) return failure;
   const std::string done = failure.ok() ? "training is done" : std::string(failure.message());
   return absl::Status(saved.code(), absl::StrCat(done, ", but the last step could not be saved: ", saved.message()));
@@ -78,7 +79,7 @@ absl::Status RunEnds::FinishRun(Training* training) {
   training->sync()->Finish(std::string(status.message()));
   AwaitGoodbyes(*training->sync());
   training->EndEvents();
-  // If the disk hangs, the caller must exit the process.
+  // If the disk hangs, does not linger, because the caller must exit the process.
   if (!absl::IsDeadlineExceeded(status) && Linger()) AwaitGoodbyes(*training->sync());
   if (status.ok()) NoteFinished();
   return status;
@@ -122,8 +123,8 @@ bool RunEnds::Linger() {
 void RunEnds::AwaitGoodbyes(const SyncReplicas& replicas) {
   MutexLock lock(&run_->mutex);
   const absl::Time deadline = run_->options.clock->Now() + kGoodbyeLimit;
-  // Also waits for a worker that has just opened its session, and for the first worker to look for a run that had
-  // already finished.
+  // Also waits for workers that have just opened their sessions. If the run had already finished when the chief
+  // started, waits for the first worker to look for it.
   while (!run_->sessions.AllHaveStreamed() || !replicas.idle()) {
     if (run_->options.clock->WaitUntil(&run_->changed, &run_->mutex, deadline)) return;
   }
@@ -162,7 +163,7 @@ absl::Status RunEnds::Wait() {
     training = run_->training.get();
   }
   if (!abandoned.ok()) {
-    // Workers are not notified: they look for the chief and find its successor.
+    // Does not notify the workers, so that they look for the chief and find its successor.
     if (training != nullptr) training->Abandon(abandoned);
     return abandoned;
   }

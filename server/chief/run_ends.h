@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-// Ends a run: after its last step, a failure, a request, or a stop of the chief. Thread-safe.
+// The end of a run: after its last step, a failure, a request, or a stop of the chief. Thread-safe.
 class RunEnds {
  public:
   // `run` must outlive this.
@@ -31,9 +31,9 @@ class RunEnds {
   // Unless stopped, waits up to two seconds for workers to disconnect, then serves for cluster.linger_seconds so that
   // workers that start after the run has finished or failed learn the outcome; RequestStop ends that.
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Makes Wait return. May be called from any thread. Only the first call counts.
+  // Makes Wait return. May be called from any thread. Only the first call has an effect.
   void RequestStop() ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Like RequestStop, unless the run is over. In that case the run's end is completed, including the wait for late
+  // Like RequestStop, but has no effect if the run is over: its end is then completed, including the wait for late
   // workers.
   void RequestStopUnlessOver() ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Finishes the run as soon as the step in progress is committed, or as soon as no worker is computing it. Wait then
@@ -56,7 +56,7 @@ class RunEnds {
   void RequestStopLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->mutex);
   // Saves the last step unless it may be wrong. Returns the result of the run.
   absl::Status SaveLast(Training* training) ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Completes a run that is over or has failed: saves, notifies the workers and lingers.
+  // Completes a run that has finished or failed: saves the last step, notifies the workers and lingers.
   absl::Status FinishRun(Training* training) ABSL_LOCKS_EXCLUDED(run_->mutex);
   void AwaitGoodbyes(const SyncReplicas& replicas) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Records that the run has finished, after all workers have been notified.

@@ -39,8 +39,8 @@ class RunEndsTest : public ChiefFixture {
   }
 
   // Waits for the end of a run that is over, while a new worker starts every second for 30 seconds. Expects each of
-  // them to learn of the end. Outputs the message that they receive.
-  absl::Status EndWithLateWorkers(std::string* told) {
+  // them to learn of the end. Sets `*message` to the message that they receive.
+  absl::Status EndWithLateWorkers(std::string* message) {
     absl::Status status = absl::UnknownError("still waiting");
     std::atomic<bool> ended{false};
     std::thread waiter([&] {
@@ -57,7 +57,7 @@ class RunEndsTest : public ChiefFixture {
       const auto worker = Connect(late->session_id());
       EXPECT_TRUE(worker->Ask().ok());
       EXPECT_TRUE(worker->finished());
-      *told = worker->finish_message();
+      *message = worker->finish_message();
       EXPECT_TRUE(worker->Leave().ok());
       clock_.Advance(absl::Seconds(1));
     }
@@ -188,10 +188,10 @@ TEST_F(RunEndsTest, ALateWorkerLearnsTheEnd) {
   config_.mutable_cluster()->set_linger_seconds(30);
   ASSERT_TRUE(Start().ok());
   TrainTo(10);
-  std::string told;
-  const absl::Status status = EndWithLateWorkers(&told);
+  std::string message;
+  const absl::Status status = EndWithLateWorkers(&message);
   EXPECT_TRUE(status.ok()) << status;
-  EXPECT_EQ(told, "");
+  EXPECT_EQ(message, "");
   EXPECT_TRUE(memory_.Exists("logdir/model.ckpt-10.index").value());
 }
 
@@ -200,9 +200,9 @@ TEST_F(RunEndsTest, LateWorkersLearnOfAFailure) {
   ASSERT_TRUE(Start().ok());
   TrainTo(5);
   Diverge();
-  std::string told;
-  EXPECT_TRUE(absl::IsInvalidArgument(EndWithLateWorkers(&told)));
-  EXPECT_THAT(told, HasSubstr("the loss of step 6 is not finite"));
+  std::string message;
+  EXPECT_TRUE(absl::IsInvalidArgument(EndWithLateWorkers(&message)));
+  EXPECT_THAT(message, HasSubstr("the loss of step 6 is not finite"));
 }
 
 TEST_F(RunEndsTest, AStopEndsTheLingeringOfARunThatIsOver) {
@@ -248,7 +248,8 @@ TEST_F(RunEndsTest, ASlotsEndIsRecordedBeforeItsStep) {
     ASSERT_TRUE(worker_->Send(frame).ok());
     const absl::Status status = WaitForEnd();
     EXPECT_EQ(status.ok(), recorded) << status;
-    // An incarnation that starts at step 3 would not compute that slot again.
+    // If the end is not recorded, step 3 must not be saved: an incarnation that starts there would not compute again
+    // the slot that requested the end.
     EXPECT_EQ(LatestCheckpoint(&memory_, "logdir").value(), absl::StrCat("logdir/model.ckpt-", recorded ? 3 : 2));
     EXPECT_EQ(Record().has_end(), recorded);
     fs_.Heal();
@@ -269,8 +270,8 @@ TEST_F(RunEndsTest, UnknownRecordResultStillEndsRun) {
     // The record is replaced, but a power loss may undo that.
     fs_.FailMatching(FaultyFileSystem::Operation::kSyncDirectory, logdir_, absl::InternalError("Input/output error"));
     const v1::SessionState last_state = HookState(2);
-    const absl::Status told = chief_->ends()->RequestFinish("enough", &last_state);
-    EXPECT_TRUE(absl::IsUnknown(told)) << told;
+    const absl::Status message = chief_->ends()->RequestFinish("enough", &last_state);
+    EXPECT_TRUE(absl::IsUnknown(message)) << message;
     EXPECT_EQ(FollowersStep(), 2);
     EXPECT_EQ(chief_->GetStatus().total_steps(), 2) << "no step beyond a possible end is computed";
     ASSERT_EQ(chief_->GetStatus().phase(), v1::RunStatus::FINISHED);
@@ -312,7 +313,7 @@ TEST_F(RunEndsTest, TheInputsEndIsRecordedFirst) {
     worker_->Drain();
     std::this_thread::yield();
   }
-  // A chief that starts now has no workers to repeat the end.
+  // The end must already be on record, because a chief that starts now would have no workers to request it again.
   EXPECT_EQ(Record().end().step(), 2);
   EXPECT_EQ(Record().end().reason(), "the input has ended");
   worker_.reset();
@@ -405,7 +406,8 @@ TEST_F(RunEndsTest, AStopWhoseSaveFailsSaysSo) {
 
 TEST_F(RunEndsTest, AStopTriesAgainWhatMayPass) {
   for (const bool passes : {true, false}) {
-    // Lets the loop below advance the time no matter how fast the checkpoint writer's thread is.
+    // If the disk recovers, the limit must be so long that the loop below does not reach it, however slow the
+    // checkpoint writer's thread is.
     config_.mutable_checkpoint()->set_stop_seconds(passes ? 1e9 : 30);
     logdir_ = absl::StrCat("logdir-", passes);
     worker_.reset();

@@ -146,7 +146,7 @@ void RunState::FillRecord(const RunContract& declared, v1::RunRecord* record) co
   filled.mutable_change()->Swap(record->mutable_change());
   filled.mutable_assignment()->Swap(record->mutable_assignment());
   filled.set_earlier_assignments(record->earlier_assignments());
-  // A worker may declare something after the run has ended.
+  // Kept because a worker may declare something after the run has finished.
   filled.set_finished(record->finished());
   if (record->has_finished_step()) filled.set_finished_step(record->finished_step());
   filled.mutable_program_change()->Swap(record->mutable_program_change());
@@ -164,7 +164,8 @@ absl::Status RunState::WriteRecord(const RunContract& declared) {
 void RunState::ForgetDeclarations() {
   // An earlier change may have left nothing to forget.
   if (!contract->has_declarations()) return;
-  // If the run had finished, the earlier program's declarations no longer apply.
+  // While declarations may still be replaced, the contract holds those of the program that finished the run, which no
+  // longer apply.
   if (!parts_may_change && !canary_may_change) earlier = {contract, settings.changes()};
   contract = std::make_shared<const RunContract>(*contract, RunContract::Forgets::kPartsAndCanary);
 }

@@ -50,11 +50,11 @@ struct RunState : public RunEvents {
   // Called before a change of settings that workers compute with, because their declarations hold only for the old
   // settings.
   void ForgetDeclarations() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Returns what is known about the run with the settings after `changes` changes.
+  // Returns what is known about the run under the settings that apply after `changes` changes.
   std::shared_ptr<const RunContract> ContractFor(int64_t changes) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   // Removes sessions that have no stream and have expired.
   void ExpireSessions(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
-  // Logs the event. If it ends the run, wakes the threads that wait for `changed`.
+  // Logs the event. If the run has ended or the last worker has left, wakes the threads that wait for `changed`.
   void OnEvent(const RunEvent& event) override ABSL_LOCKS_EXCLUDED(mutex);
   void OnCommitted(const CommittedStep& committed) override;
 
@@ -72,16 +72,15 @@ struct RunState : public RunEvents {
   RunLife life ABSL_GUARDED_BY(mutex);
   SessionTable sessions ABSL_GUARDED_BY(mutex);
   BroughtValues brought ABSL_GUARDED_BY(mutex);
-  // After the run has finished, the program may use different functions: the first worker that names the parts of its
-  // model, and the first that computes the canary, may replace the run's declarations.
+  // If true, the run continues after it finished, and its program may use different functions: the first worker that
+  // names the parts of its model, and the first that computes the canary, may replace the run's declarations.
   bool parts_may_change ABSL_GUARDED_BY(mutex) = false;
   bool canary_may_change ABSL_GUARDED_BY(mutex) = false;
   // The time when `training` was created.
   absl::optional<absl::Time> begun ABSL_GUARDED_BY(mutex);
   // Null before the model is known, like `training`.
   std::shared_ptr<const RunContract> contract ABSL_GUARDED_BY(mutex);
-  // The contract with the newest declarations for settings that have since changed, and the number of changes before
-  // it.
+  // The newest contract for settings that have since changed, and the number of changes that led to those settings.
   struct EarlierContract {
     std::shared_ptr<const RunContract> contract;
     int64_t changes = -1;
@@ -93,12 +92,13 @@ struct RunState : public RunEvents {
 
  private:
   RestoreOptions NewRestoreOptions() const;
-  // Replaces `*contract` if the workers' declarations in it no longer apply.
+  // Creates the training from `*contract`, which it replaces if the workers' declarations in it no longer apply.
   absl::StatusOr<std::unique_ptr<Training>> CreateTraining(std::shared_ptr<const RunContract>* contract,
                                                            bool changes_settings,
                                                            absl::optional<BroughtValues::Whole> values)
       ABSL_LOCKS_EXCLUDED(mutex);
-  // Replaces all fields except the configuration, the changes and the assignments.
+  // Sets the declared fields, the build and the program. Keeps the configuration and the run's history, such as its
+  // changes and assignments.
   void FillRecord(const RunContract& declared, v1::RunRecord* record) const;
 };
 

@@ -22,7 +22,7 @@ namespace {
 // Maximum length of each string that a session keeps, in bytes.
 constexpr size_t kMaxName = 256;
 constexpr size_t kDigestDigits = 64;
-// Limits of a reply with values for the canary.
+// Limits on a reply with values for the canary, in elements and in pieces.
 constexpr int64_t kMaxCanaryElements = (1 << 20) / sizeof(float);
 constexpr int kMaxCanaryPieces = 4096;
 
@@ -34,7 +34,8 @@ absl::Status CheckSize(const char* what, const std::string& text) {
       absl::StrCat("the worker's ", what, " has ", text.size(), " bytes; at most ", kMaxName, " are allowed"));
 }
 
-// Names are shown in logs and in terminals, which would interpret some characters as commands.
+// Rejects a name that is too long or contains control characters. Names are shown in logs and in terminals, which would
+// interpret some of these characters as commands.
 absl::Status CheckName(const char* what, const std::string& name) {
   RETURN_IF_ERROR(CheckSize(what, name));
   if (std::none_of(name.begin(), name.end(), IsControl)) return absl::OkStatus();
@@ -152,7 +153,7 @@ absl::StatusOr<uint64_t> Sessions::Agree(const v1::OpenSessionRequest& request, 
                                              " changes, the run had ", newest));
     }
     contract = run_->ContractFor(changes);
-    // The run's declarations apply to the newest settings.
+    // Only a worker with the newest settings makes declarations, because the run's declarations apply to those.
     declares = changes == newest && (contract == nullptr || contract->Lacks(request) || run_->parts_may_change ||
                                      (run_->canary_may_change && request.canary_digest_size() > 0));
     RETURN_IF_ERROR(declares ? run_->life.BeginDeclaration() : run_->life.CheckOpen());
@@ -281,7 +282,7 @@ absl::StatusOr<v1::OpenSessionReply> Sessions::OpenSession(const v1::OpenSession
   ASSIGN_OR_RETURN(const uint64_t id, FindOrAddSession(request, changes, peer));
   {
     MutexLock lock(&run_->mutex);
-    // A worker that joins after the end does not compute anything.
+    // A worker that joins after the end does not compute anything, so it needs no canary.
     if (request.canary_digest_size() > 0 || run_->life.over()) run_->sessions.MarkChecked(id);
     reply.set_canary_wanted(!run_->sessions.IsChecked(id));
   }
@@ -345,7 +346,7 @@ absl::StatusOr<v1::HeartbeatReply> Sessions::Heartbeat(const v1::HeartbeatReques
     reply.set_finished(run_->life.over());
     if (run_->life.ended()) reply.set_ended(std::string(run_->life.ended()->message()));
   }
-  // Only a worker that computes keeps its lease.
+  // Only a worker that is computing renews its lease.
   if (!request.paused()) replicas->Heartbeat(request.session_id());
   reply.set_global_step(replicas->step());
   return reply;
@@ -370,7 +371,8 @@ absl::StatusOr<v1::RequestEndReply> Sessions::RequestFinishBy(const std::string&
   std::string reason = request.reason();
   std::replace_if(reason.begin(), reason.end(), IsControl, ' ');  // it may have several lines
   MutexLock lock(&run_->mutex);
-  // An operator may call before the first worker. There is nothing to record then, and the request would be dropped.
+  // An operator may call this before the first worker has declared the model. The end could not be recorded then, and
+  // the request would be dropped.
   if (run_->training == nullptr) return absl::UnavailableError("the chief does not know the model yet");
   run_->life.RequestFinish(absl::StrCat(peer, " asked for it", reason.empty() ? "" : ": ", reason));
   run_->changed.SignalAll();

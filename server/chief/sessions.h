@@ -17,7 +17,7 @@
 
 namespace lockstep {
 
-// Handles the calls of workers: their declarations, sessions and streams. Thread-safe.
+// The handlers of workers' calls: declarations, sessions and streams. Thread-safe.
 class Sessions {
  public:
   // `run` must outlive this.
@@ -26,7 +26,8 @@ class Sessions {
   // The calls of ChiefService (proto/lockstep/v1/chief.proto). `peer` is the identity that the caller has proved, or
   // empty if the chief requires no proof. Only the peer that opened a session may use it; others get PermissionDenied.
   v1::GetRunSpecReply GetRunSpec() const;
-  // The first call may take long (initial values, restore); concurrent callers get Unavailable meanwhile.
+  // The first call may take a long time, because it computes initial values or restores a checkpoint; concurrent
+  // callers get Unavailable in the meantime.
   absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request, const std::string& peer = {})
       ABSL_LOCKS_EXCLUDED(run_->mutex);
   absl::StatusOr<v1::SetInitialValuesReply> SetInitialValues(const v1::SetInitialValuesRequest& request,
@@ -68,7 +69,7 @@ class Sessions {
   // large.
   absl::StatusOr<uint64_t> Agree(const v1::OpenSessionRequest& request, int64_t changes, const std::string& peer)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Records what the run does not yet know from the request.
+  // Records what the request declares and the run does not know yet.
   absl::Status Declare(std::shared_ptr<const RunContract> known, const v1::OpenSessionRequest& request)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Makes the request the run's first declaration. Returns as Agree does.
@@ -82,13 +83,13 @@ class Sessions {
       ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Logs that the worker's initial values are not the run's, if it has some.
   void NoteInitialValues(const v1::OpenSessionRequest& request) const;
-  // If the request's program may use different functions and does not agree with `known`, records that and returns what
-  // remains of `known`. Otherwise returns `known`, or the error of RunContract::Check.
+  // If the request does not agree with `known`, but its program may use different functions, records the difference and
+  // returns the part of `known` that still applies. Otherwise returns `known`, or the error of RunContract::Check.
   absl::StatusOr<std::shared_ptr<const RunContract>> AdoptFunctions(std::shared_ptr<const RunContract> known,
                                                                     const v1::OpenSessionRequest& request)
       ABSL_LOCKS_EXCLUDED(run_->mutex);
-  // Returns OK if the caller has served no other run. Returns Unavailable and abandons this run if the other one shows
-  // that the chief has the wrong logdir. Otherwise returns FailedPrecondition.
+  // Returns OK if the caller has served no other run. If its other run shows that the chief has the wrong logdir,
+  // abandons this run and returns Unavailable. Otherwise returns FailedPrecondition.
   absl::Status CheckRun(const v1::OpenSessionRequest& request) ABSL_LOCKS_EXCLUDED(run_->mutex);
   // Abandons this run, because the worker has served a run that should continue here.
   absl::Status AbandonFor(const v1::OpenSessionRequest& request) ABSL_LOCKS_EXCLUDED(run_->mutex);

@@ -298,7 +298,7 @@ TEST_F(SessionsTest, AnOlderRecordTakesFirstWorkersData) {
   ASSERT_TRUE(WriteFileAtomically(&memory_, "logdir/lockstep.textproto", text).ok());
   ASSERT_TRUE(Start().ok());
 
-  // A worker with a different model declares nothing, and neither does a declaration that cannot be recorded.
+  // A request with a different model declares nothing, and neither does one whose declaration cannot be recorded.
   v1::ModelSpec other = FrameModel();
   other.mutable_variables(2)->set_shape(0, 65541);
   data_ = Data(1, 1);
@@ -355,7 +355,7 @@ TEST_F(SessionsTest, FunctionsMayDifferAfterAGoodEnd) {
   EXPECT_TRUE(absl::IsFailedPrecondition(OpenSession("a").status())) << "the first worker of this life decides";
   ASSERT_EQ(Record().program_change_size(), 1);
   EXPECT_EQ(Record().program_change(0).step(), 10);
-  // If the chief is killed before a step, the program may change back.
+  // If the chief is killed before it commits a step, the program may change back.
   ASSERT_TRUE(Restart().ok());
   ASSERT_TRUE(OpenSession("a").ok());
   EXPECT_TRUE(absl::IsFailedPrecondition(OpenSession("b", FrameModel(), 1, 2).status()));
@@ -374,7 +374,7 @@ TEST_F(SessionsTest, ClipsPerSlotNeedAWorkerThatApplies) {
   EXPECT_TRUE(chief_->sessions()->OpenSession(request).ok());
 }
 
-// If settings change at every step, no worker ever has the newest.
+// If settings change at every step, a worker that joins never has the newest ones.
 TEST_F(SessionsTest, AWorkerMayJoinWithEarlierSettings) {
   followed_ = true;
   config_.clear_input();
@@ -420,8 +420,8 @@ TEST_F(SessionsTest, AWrongFirstModelLeavesTheRunToTheNextWorker) {
 }
 
 TEST_F(SessionsTest, RefusesAModelBeyondTheControlGroup) {
-  // In addition to the 64 MiB of the process, the limit is enough for two versions of variables and optimizer state,
-  // but not for a third one while a checkpoint is saved.
+  // In addition to the process's own 64 MiB, the limit has room for two versions of the variables and the optimizer
+  // state, but not for the third one that exists while a checkpoint is saved.
   for (const std::string directory : {"/proc/self", "/sys/fs/cgroup/run"}) {
     ASSERT_TRUE(memory_.CreateDirectory(directory).ok());
   }
@@ -493,7 +493,7 @@ TEST_F(SessionsTest, ARestartedWorkerContinuesAtThisStep) {
 TEST_F(SessionsTest, AChiefWithoutItsLogdirIsUnavailable) {
   for (const bool first : {true, false}) {
     ASSERT_TRUE(Restart().ok());
-    // The record has no canary, so the next worker declares one.
+    // Worker a declares no canary, so worker b has to declare one.
     if (!first) {
       ASSERT_TRUE(OpenSession("a", FrameModel(), /*incarnation=*/1, /*canary=*/0).ok());
     }

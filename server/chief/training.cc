@@ -23,11 +23,11 @@
 namespace lockstep {
 namespace {
 
-// The time limit for threads that have committed a step to write its events before the event file ends. They do not
-// block, but on few processors other threads may run first.
+// Time to wait, before the event file ends, for threads that have committed a step to write its events. These threads
+// do not block, but on a machine with few processors other threads may run first.
 constexpr absl::Duration kTellLimit = absl::Seconds(5);
 
-// Passes summaries to a function. Ignores session records.
+// A sink that passes summaries to a function and ignores session records.
 class FunctionSink : public EventSink {
  public:
   explicit FunctionSink(SummaryWriter write) : write_(std::move(write)) {}
@@ -99,7 +99,7 @@ absl::StatusOr<std::unique_ptr<Training>> Training::Create(Options options, Rest
   std::unique_ptr<Training> training(new Training(std::move(options), std::move(restored), std::move(events)));
   RETURN_IF_ERROR(training->CreateSaver(checkpoint));
   training->summaries_.OnStart(training->store_->step(), /*resumed=*/checkpoint.has_value());
-  // Runs while the workers prepare their first step; they need not wait for it.
+  // Pre-faulting runs while the workers prepare their first step, so they do not have to wait for it.
   if (training->checkpoint_writer_ != nullptr) {
     training->prefault_ =
         std::make_unique<Prefault>(training->options_.chief->machine.executor, training->store_->PrepareSnapshots());
@@ -141,7 +141,8 @@ Training::Training(Options options, RestoredVariables restored, std::unique_ptr<
     log_->Start(store_->step(), restored.session_state, options_.history->changes(), SettingsOf(options_.config));
   }
   if (!restored.checkpoint) return;
-  // If the run ends immediately, the followers' state may be newer than the checkpoint's state.
+  // Notes the checkpoint's state: if the run ends immediately, the followers' state may be newer and must be saved
+  // again.
   if (restored.session_state.hook_size() > 0) schedule_.OnSnapshot(store_->step(), StateHash(log_->Serialize()));
   schedule_.OnSaved(store_->step(), *std::move(restored.checkpoint));
 }
@@ -189,8 +190,8 @@ absl::Status Training::CreateSaver(absl::optional<std::string> restored) {
   checkpoint_writer.checkpoints.keep_every = options_.chief->keep_checkpoint_every;
   checkpoint_writer.checkpoints.clock = options_.chief->clock;
   checkpoint_writer.restored = std::move(restored);
-  // A checkpoint stores the number of its changes, so the changes must be recorded before it is written. The order of
-  // the contributions to its steps must be recorded, too.
+  // A checkpoint stores the number of changes that it includes, so these changes must be recorded before it is written.
+  // So must the order in which the contributions to its steps arrived.
   checkpoint_writer.checkpoints.may_record = [this]() -> absl::Status {
     RETURN_IF_ERROR(options_.history->CheckOwned());
     if (arrivals_ != nullptr) RETURN_IF_ERROR(arrivals_->Sync());
@@ -199,7 +200,7 @@ absl::Status Training::CreateSaver(absl::optional<std::string> restored) {
   checkpoint_writer.writes_all = saves_all();
   checkpoint_writer.events = this;
   ASSIGN_OR_RETURN(checkpoint_writer_, CheckpointWriter::Create(std::move(checkpoint_writer)));
-  // Created last, so that another attempt of this incarnation after a failure finds no file of its own.
+  // Created last: if something fails and this incarnation tries again, it must not find a file of its own.
   return CreateArrivalLog();
 }
 
@@ -215,7 +216,7 @@ SyncReplicas::Options Training::SyncOptions() {
   sync.log = log_.get();
   sync.arrivals = arrivals_.get();
   const bool has_order = arrivals_ != nullptr || !ReadsStreams(options_.config.training());
-  // The command can only build the models of configurations.
+  // The replay command can only build a model that is in the configuration.
   if (checkpoint_writer_ != nullptr && has_order && options_.config.has_model()) {
     sync.replay_command = absl::StrCat("lockstep replay --logdir=", options_.chief->logdir);
   }
@@ -262,7 +263,7 @@ void Training::KeepMetrics(int64_t step, const std::vector<StepMetric>& metrics)
 }
 
 void Training::AddContributionCounts(int64_t step, bool last) {
-  // In a DETERMINISTIC run, each slot counts exactly once, so the counts show nothing.
+  // In a DETERMINISTIC run, each slot counts exactly once, so the counts would show nothing.
   const int64_t every = summaries_.norms_every_steps();
   if (every == 0 || !ReadsStreams(options_.config.training()) || (step % every != 0 && !last)) return;
   v1::RunStatus status;
@@ -275,11 +276,12 @@ void Training::OnEvent(const RunEvent& event) {
   if (event.kind == RunEvent::kRoom) return sync_->OnRoomForSnapshot();
   if (event.kind == RunEvent::kFinished) EndLog(absl::OkStatus());
   options_.events->OnEvent(event);
-  // If a successor has fenced this chief, the run ends here.
+  // If a successor has fenced this chief, CheckOwned reports that, which ends the run.
   if (event.kind == RunEvent::kSaveFailed && absl::IsFailedPrecondition(event.status)) {
     options_.history->CheckOwned().IgnoreError();
   }
-  // A follower that requests the end after it has learned of the failure must find that the run has failed.
+  // Ends the log last, so that a follower that learns of the failure and then requests the end finds that the run has
+  // failed.
   if (event.kind == RunEvent::kFailed) EndLog(event.status);
   if (event.kind != RunEvent::kSaved) return;
   summaries_.OnSaved(event.step, event.text);
@@ -320,7 +322,7 @@ Training::~Training() {
   // exist.
   checkpoint_writer_->LimitWaits(absl::InfiniteFuture());
   checkpoint_writer_->WaitUntilIdle().IgnoreError();
-  // Its callbacks reach sync_, but nothing calls it any more.
+  // Its callbacks use sync_, so it must be destroyed first. Nothing calls it any more.
   checkpoint_writer_.reset();
 }
 
@@ -351,12 +353,12 @@ bool Training::BeginSave() {
     options_.events->OnEvent({RunEvent::kSavedBefore, step});
     return true;
   }
-  // A newer snapshot must not replace the first checkpoint.
+  // A newer snapshot must not replace the pending snapshot of the first checkpoint.
   if (first && checkpoint_writer_->Hurry()) return false;
   absl::optional<VariableSnapshot> snapshot = sync_->TakeSnapshotIfRoom();
   if (!snapshot) return false;
   if (saves_all()) {
-    // A newer snapshot must not replace a waiting one.
+    // Every snapshot has to be saved, so this one must not replace a waiting one.
     SaveSoon(*std::move(snapshot));
   } else {
     NoteSnapshot(*snapshot);
@@ -381,7 +383,7 @@ absl::Status Training::Save() {
     first = !schedule_.HasSaved(0);
   }
   if (again) return SaveOver(std::move(snapshot));
-  // A waiting snapshot must not be replaced if all snapshots are saved, or if it is the first.
+  // A waiting snapshot must not be replaced if every snapshot has to be saved, or if it is the run's first.
   if (saves_all() || first) checkpoint_writer_->WaitUntilIdle().IgnoreError();
   NoteSnapshot(snapshot);
   checkpoint_writer_->SaveAtOnce(std::move(snapshot));
@@ -481,7 +483,7 @@ void Training::Fail(absl::Status why) {
 }
 
 absl::Status Training::Explain(absl::Status status) {
-  // Every caller of SyncReplicas::Stop also ends the log.
+  // Cancelled comes from SyncReplicas::Stop, and all of its callers also end the log with the reason.
   return absl::IsCancelled(status) ? AwaitEndOfLog() : status;
 }
 

@@ -46,23 +46,22 @@ class Training : private RunEvents {
     bool awaits_first_save = false;
   };
 
-  // Immediately saves a state that no checkpoint holds. Errors: those of the file system, in which case nothing has
-  // changed.
+  // If no checkpoint holds the initial state, immediately begins to save it. Errors: those of the file system, in which
+  // case nothing has changed.
   static absl::StatusOr<std::unique_ptr<Training>> Create(Options options, RestoredVariables restored);
   ~Training() override;
 
   SyncReplicas* sync() { return sync_.get(); }
   const SyncReplicas* sync() const { return sync_.get(); }
-  // The reads of the run's variables.
+  // Serves reads of the run's variables.
   VariableReads* reads() { return reads_.get(); }
   const ParameterLayout& layout() const { return store_->layout(); }
   bool finished() const { return sync_->step() >= sync_->total_steps(); }
   // The log of the run's updates. Null unless the run is followed or its variables were set.
   CommitLog* log() { return log_.get(); }
-  // Adds a summary to the event file; does nothing without one. Never blocks on files. Errors: as for
-  // RunSummaries::Add.
+  // Adds a summary to the event file, if there is one. Never blocks on files. Errors: as for RunSummaries::Add.
   absl::Status AddSummary(v1::Summary summary, int64_t step) { return summaries_.Add(std::move(summary), step); }
-  // Sets the number of examples of each later (step, slot). Called between two steps.
+  // Sets the number of examples per slot for later steps. Call it between two steps.
   void SetBatchSize(int64_t batch_size);
   // Returns the prefix of the newest checkpoint; empty if there is none.
   std::string checkpoint() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -77,13 +76,13 @@ class Training : private RunEvents {
   // false if the disk must store an earlier step first; the caller should retry.
   bool BeginSave() ABSL_LOCKS_EXCLUDED(mutex_);
   // Saves the last committed step immediately and blocks until that is done. Returns OK if it is already saved, or
-  // without a logdir. Writes the run's first checkpoint first if it is still pending. Errors: those of the file system;
-  // DeadlineExceeded if LimitSaves ends the wait.
+  // without a logdir. If the run's first checkpoint is still pending, that one is written before. Errors: those of the
+  // file system; DeadlineExceeded if LimitSaves ends the wait.
   absl::Status Save() ABSL_LOCKS_EXCLUDED(mutex_);
   // Like Save, for a run that failed because a contribution was not finite. If a value of the last step is not finite
   // either, reports that and saves nothing.
   absl::Status SaveIfFinite() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Saves the step again after its variables were set.
+  // Saves the last committed step again after its variables or settings were changed.
   absl::Status SaveAgain() ABSL_LOCKS_EXCLUDED(mutex_);
   // Sets the deadline of all current and future waits for the disk.
   void LimitSaves(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -99,16 +98,17 @@ class Training : private RunEvents {
   void Abandon(const absl::Status& why);
   // Ends a run that cannot continue, and reports kFailed.
   void Fail(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Writes the run's events when it has ended. Ends the event file unless the run is followed.
+  // Writes pending events once the run has ended. Ends the event file unless the run is followed.
   void EndEvents();
-  // Ends the event file because the follower adds no more summaries.
+  // Ends the event file of a followed run once its program adds no more summaries.
   void EndFollowersEvents();
 
  private:
   Training(Options options, RestoredVariables restored, std::unique_ptr<EventQueue> events);
 
   void CreateReads(absl::Status memory);
-  // Begins this incarnation's file if the order of arrival is recorded, or was recorded before.
+  // Creates this incarnation's file for the order in which contributions arrive, if that order is recorded now or was
+  // recorded before.
   absl::Status CreateArrivalLog();
   absl::Status CreateSaver(absl::optional<std::string> restored);
   SyncReplicas::Options SyncOptions();
@@ -116,14 +116,15 @@ class Training : private RunEvents {
   void OnCommitted(const CommittedStep& committed) override ABSL_LOCKS_EXCLUDED(mutex_);
   // Keeps the metrics of a step for the status, unless metrics of a later step are known.
   void KeepMetrics(int64_t step, const std::vector<StepMetric>& metrics) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Adds the number of contributions by result to the step's summaries, if workers read streams.
+  // If workers read input streams, adds the number of contributions with each result to the step's summaries.
   void AddContributionCounts(int64_t step, bool last);
   void OnSnapshot(VariableSnapshot snapshot) override { SaveSoon(std::move(snapshot)); }
   // Waits until the summaries contain every committed step.
   void AwaitCommitsTold();
   void EndLog(absl::Status why);
   absl::Status AwaitEndOfLog();
-  // With checkpoint.every_steps, every multiple is saved: steps wait if the disk has not stored an earlier one.
+  // Returns true if checkpoint.every_steps is set. Every multiple is then saved: steps wait if the disk has not stored
+  // an earlier one.
   bool saves_all() const { return options_.config.checkpoint().every_steps() > 0; }
   void SaveSoon(VariableSnapshot snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
   // Replaces a checkpoint of the same step.
@@ -141,12 +142,12 @@ class Training : private RunEvents {
   const uint64_t memory_needed_, memory_limit_;
   mutable Mutex mutex_;
   SaveSchedule schedule_ ABSL_GUARDED_BY(mutex_);
-  // The last step that has metrics, and those metrics.
+  // The latest step that has metrics, and its metrics.
   int64_t metrics_step_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<StepMetric> metrics_ ABSL_GUARDED_BY(mutex_);
 
-  // In order of dependence: events of sync_ reach checkpoint_writer_, and events of checkpoint_writer_ reach the
-  // summaries.
+  // The following members are in order of dependency: events from sync_ reach checkpoint_writer_, and events from
+  // checkpoint_writer_ reach the summaries.
   const std::unique_ptr<CommitLog> log_;
   const std::unique_ptr<VariableStore> store_;
   RunSummaries summaries_;

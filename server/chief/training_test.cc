@@ -22,7 +22,7 @@ using ::testing::Contains;
 
 using TrainingTest = ChiefFixture;
 
-// Delays the start of the thread for paced saves until Release.
+// An executor that delays the start of the thread for paced saves until Release.
 class HeldSaves : public Executor {
  public:
   void Release() {
@@ -48,7 +48,7 @@ class HeldSaves : public Executor {
   bool released_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// Simulates a chief thread that gets no processor time, by blocking in a call to this listener.
+// A listener that simulates a chief thread without processor time by blocking the thread's call to it.
 class HeldListener : public StepListener {
  public:
   explicit HeldListener(std::shared_ptr<StepListener> to) : to_(std::move(to)) {}
@@ -256,7 +256,7 @@ TEST_F(TrainingTest, EventsHaveStepsOfLateThreads) {
   ASSERT_TRUE(b->Push().ok());
   EXPECT_EQ(chief_->GetStatus().global_step(), 10);
   EXPECT_TRUE(chief_->training()->Save().ok());
-  // The chief must wait only for `late`.
+  // The chief now has to wait only for the thread `late`.
   a->connection()->Close();
   b.reset();
   std::thread scheduler([&] {

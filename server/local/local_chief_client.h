@@ -8,9 +8,9 @@
 
 namespace lockstep {
 
-// Returns a client of a chief in the same process that uses no socket and makes no copies: the chief reads gradients
-// where the worker wrote them, and the worker reads values in the chief's memory. `chief` must outlive the client and
-// its channels.
+// Returns a client for a chief in the same process. The client uses no socket and makes no copies: the chief reads
+// gradients where the worker wrote them, and the worker reads values in the chief's memory. `chief` must outlive the
+// client and its channels.
 std::unique_ptr<ChiefClient> NewLocalChiefClient(Chief* chief);
 
 }  // namespace lockstep

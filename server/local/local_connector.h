@@ -8,7 +8,8 @@
 
 namespace lockstep {
 
-// Connects to this process's chief, the master ''. Returns InvalidArgument for any other master. Thread-safe.
+// A connector to the chief in this process, whose master address is ''. Returns InvalidArgument for any other address.
+// Thread-safe.
 class LocalConnector : public Connector {
  public:
   // `chief` must outlive this object and its clients.

@@ -40,8 +40,8 @@ double CosineRate(double initial, double alpha, double fraction, double factor) 
   return initial * ((1 - alpha) * 0.5 * factor * (1 + portable::Cos(M_PI * fraction)) + alpha);
 }
 
-// The index of the period that contains `fraction`, which is measured in lengths of the first period, and the part of
-// that period that has passed.
+// The index of the period that contains `fraction`, and the part of that period that has passed. `fraction` is measured
+// in lengths of the first period.
 struct Period {
   double index;
   double passed;
@@ -52,7 +52,7 @@ Period PeriodOf(double fraction, double t_mul) {
   const double log_t = portable::Log(t_mul);
   const auto start = [&](double i) { return portable::Expm1(i * log_t) / (t_mul - 1); };
   double i = std::floor(portable::Log1p(fraction * (t_mul - 1)) / log_t);
-  // At the start of a period, the last bit of the logarithm may be wrong.
+  // At the start of a period, a rounding error in the logarithm may yield the previous period.
   constexpr double kSlack = 1e-12;
   if (start(i + 1) <= fraction * (1 + kSlack)) ++i;
   return {i, std::max(0.0, (fraction - start(i)) / portable::Exp(i * log_t))};

@@ -20,7 +20,8 @@ config::v1::LearningRate Config(const std::string& text) {
   return config;
 }
 
-// Compares every schedule in a file of tests/golden. Adds the number of schedules and rates to the outputs.
+// Compares LearningRateAt with every schedule in a file in tests/golden. Adds the numbers of schedules and rates to
+// `*schedules` and `*rates`.
 void ExpectGolden(const std::string& name, int* schedules, int* rates) {
   std::ifstream file("tests/golden/" + name);
   config::v1::LearningRate config;
@@ -37,7 +38,8 @@ void ExpectGolden(const std::string& name, int* schedules, int* rates) {
       ASSERT_TRUE(absl::SimpleAtoi(words[1], &step) && absl::SimpleHexAtoi(words[2], &bits)) << line;
       float expected;
       std::memcpy(&expected, &bits, sizeof(expected));
-      // Other programs compute in float or sum differently, so the error is relative to the largest rate of 0.1.
+      // Other programs compute in float or sum differently, so the tolerance also includes 1e-6 of the largest rate,
+      // 0.1.
       EXPECT_NEAR(LearningRateAt(config, step), expected, 1e-7 + 1e-6 * expected) << text << " at step " << step;
       ++*rates;
     }

@@ -21,13 +21,14 @@ struct OptimizerScalar {
 };
 
 // An update rule that is applied element by element: an element's new value depends only on its old value, its
-// gradient, its slots and the numbers of the step, so several threads may update variables in pieces and in any order.
-// The formulas come from TensorFlow's training ops (tensorflow/core/kernels/training_ops.cc) and from PyTorch, and are
-// computed in float. Several threads may call Apply() between BeginStep() and EndStep(); otherwise not thread-safe.
+// gradient, its slots and a few numbers that are set for each step, so several threads may update variables in pieces
+// and in any order. The formulas come from TensorFlow's training ops (tensorflow/core/kernels/training_ops.cc) and from
+// PyTorch, and are computed in float. Several threads may call Apply() between BeginStep() and EndStep(); otherwise not
+// thread-safe.
 class Optimizer {
  public:
-  // Creates the configuration's rule, without its groups (optimizer_groups.h). Errors: InvalidArgument names the field
-  // that is out of range.
+  // Creates the configuration's rule, without its groups (optimizer_groups.h). Returns InvalidArgument, naming the
+  // field, if one is out of range.
   static absl::StatusOr<std::unique_ptr<Optimizer>> Create(const config::v1::OptimizerConfig& config);
 
   virtual ~Optimizer() = default;

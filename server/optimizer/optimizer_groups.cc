@@ -22,14 +22,14 @@ namespace {
 
 std::string FieldOf(int group) { return absl::StrCat("optimizer.group[", group, "]"); }
 
-// Returns the trained variables of a layout in the form that expressions search.
+// Returns the variables of a layout in the form in which expressions are matched against them.
 v1::ModelSpec ModelOf(const ParameterLayout& layout) {
   v1::ModelSpec model;
   for (const auto& variable : layout.variables()) *model.add_variables() = variable.spec;
   return model;
 }
 
-// Makes the names of several rules' scalars unique.
+// A generator of unique names for the scalars of several rules.
 class ScalarNames {
  public:
   std::string Next(const std::string& name) {

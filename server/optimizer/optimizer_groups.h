@@ -22,7 +22,7 @@ namespace lockstep {
 // BeginStep and EndStep; otherwise not thread-safe.
 class OptimizerGroups {
  public:
-  // Errors: InvalidArgument names the field that is out of range, the group that matches no trained variable, or the
+  // Returns InvalidArgument, naming the field that is out of range, the group that matches no trained variable, or the
   // variable that two groups match.
   static absl::StatusOr<std::unique_ptr<OptimizerGroups>> Create(const config::v1::OptimizerConfig& config,
                                                                  const ParameterLayout& layout);
@@ -35,8 +35,8 @@ class OptimizerGroups {
   // none. An untrained variable has no states.
   std::vector<std::vector<Optimizer::State>> StatesOfVariables() const;
 
-  // Returns clip.mean_by_global_norm for the variables of a group that has a clip. The variables of all other groups
-  // share the limit of group 0. Returns 0 if a norm is not limited.
+  // Returns the limit clip.mean_by_global_norm of a group that has its own clip. The variables of all other groups
+  // share the limit of group 0. Returns 0 if the norm is not limited.
   float MeanLimit(size_t group) const { return groups_[group].mean_limit; }
   // Returns the group whose limit applies to the variables of `group`: either `group` or 0.
   size_t ClipGroupOf(size_t group) const { return groups_[group].has_clip ? group : 0; }
@@ -47,7 +47,7 @@ class OptimizerGroups {
   void EndStep();
   // The learning rate of a group in the latest update.
   float learning_rate(size_t group = 0) const { return groups_[group].rate; }
-  // Returns the name of a registered schedule whose rate in that update is not finite.
+  // Returns the name of a registered schedule whose rate in the latest update is not finite, if any.
   absl::optional<std::string> FindNonFiniteRate() const;
 
   // Return and restore the scalars of all rules. If several rules have a scalar of the same name, all but the first get
@@ -73,7 +73,7 @@ class OptimizerGroups {
 
   OptimizerGroups() = default;
   absl::Status AddGroup(const config::v1::OptimizerConfig& config, int index);
-  // Assigns the variables of group[index]. They must not be in a group yet.
+  // Assigns the matching variables to group[index]. They must not be in another group yet.
   absl::Status AddVariables(const config::v1::OptimizerConfig& config, int index, const ParameterLayout& layout);
   // Finds the variables that optimizer.moving_average selects.
   absl::Status SelectAveraged(const config::v1::OptimizerConfig& config, const ParameterLayout& layout);
@@ -89,8 +89,8 @@ class OptimizerGroups {
 
 // Returns InvalidArgument if the optimizers after a change keep different state for a variable than before.
 absl::Status CheckSameState(const OptimizerGroups& before, const OptimizerGroups& after);
-// Compares the optimizers of two configurations, or returns the error of an invalid one. Their groups must have the
-// same variables and rules of the same kind.
+// Compares the optimizers of two configurations. Returns InvalidArgument if one is invalid, if they keep different
+// state, or if their groups do not have the same variables and rules of the same kind.
 absl::Status CheckSameState(const config::v1::OptimizerConfig& before, const config::v1::OptimizerConfig& after);
 
 }  // namespace lockstep

@@ -59,7 +59,7 @@ std::vector<std::string> ScalarNames(const OptimizerGroups& groups) {
   return names;
 }
 
-// Applies a gradient of ones to the value 1 and states of 0, and returns the value.
+// Applies a gradient of 1 to a variable with one element of value 1 and states of 0, and returns its new value.
 float Applied(const OptimizerGroups& groups, int variable) {
   const float gradient = 1;
   float value = 1, states[3] = {};

@@ -66,7 +66,7 @@ struct Case {
   std::map<std::string, float> scalars;
 };
 
-// Gradients and results of other programs' optimizers, from a file of tests/golden.
+// Gradients and results of other programs' optimizers, from a file in tests/golden.
 struct Golden {
   std::vector<std::vector<float>> gradients;
   std::vector<float> initial;
@@ -101,8 +101,8 @@ Golden ReadGolden(const std::string& name) {
   return golden;
 }
 
-// Returns false for rules that agree only closely: TensorFlow approximates rsqrt and pow, and Keras's Lion rounds in
-// different places.
+// Returns false for rules that agree only approximately: TensorFlow approximates rsqrt and pow, and Keras's Lion rounds
+// in different places.
 bool IsBitEqual(const config::v1::OptimizerConfig& config) {
   return !config.has_adagrad() && !config.has_adadelta() && !config.has_proximal_adagrad() && !config.has_lion() &&
          !(config.has_ftrl() && config.ftrl().has_learning_rate_power());
@@ -170,7 +170,7 @@ TEST(OptimizerTest, AgreesWithPyTorchOverTwentySteps) {
     for (size_t k = 0; k < state.slots.size(); ++k) {
       const std::string& name = optimizer->state()[k].name;
       ASSERT_EQ(expected.slots.count(name), 1) << name;
-      // PyTorch subtracts decays from 1 in double.
+      // Not exact, because PyTorch subtracts decays from 1 in double.
       ExpectSame(state.slots[k], expected.slots.at(name), 2e-5, name);
     }
   }

@@ -4,8 +4,8 @@
 //   mom = mom * momentum + g * rate / sqrt(ms + epsilon)            plain
 //   mom = mom * momentum + g * rate / sqrt(ms - mg * mg + epsilon)  centered
 //   value -= mom
-// Slots: "RMSProp" (ms, starts at 1); then centered has "RMSProp_1" (mg) and "RMSProp_2" (mom), plain has
-// "RMSProp_1" (mom), which start at 0.
+// The first slot is "RMSProp" (ms), which starts at 1. The other slots start at 0: "RMSProp_1" (mg) and "RMSProp_2"
+// (mom) if centered, "RMSProp_1" (mom) if plain.
 #include "lockstep/server/optimizer/rules.h"
 #include "lockstep/server/optimizer/update_arrays.h"
 

@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-// Constructors for Optimizer::Create. Each rule has a file with its formula and source. Configurations must be
-// complete.
+// Factory functions for Optimizer::Create. Each rule has a file of its own, which documents its formula and source.
+// Configurations must be complete.
 std::unique_ptr<Optimizer> CreateSgd(const config::v1::OptimizerConfig::Sgd& config);
 std::unique_ptr<Optimizer> CreateMomentum(const config::v1::OptimizerConfig::Momentum& config);
 std::unique_ptr<Optimizer> CreateAdam(const config::v1::OptimizerConfig::Adam& config);

@@ -18,18 +18,18 @@ namespace lockstep {
 // steps. Its result is multiplied by the warmup and a group's rate_factor.
 using ScheduleFunction = std::function<double(int64_t step, double initial)>;
 
-// Registers the function under `name`, for LearningRate.registered. Thread-safe. Returns AlreadyExists for a name in
-// use, InvalidArgument for an empty one.
+// Registers the function under `name`, for LearningRate.registered. Thread-safe. Returns AlreadyExists if the name is
+// in use, and InvalidArgument if it is empty.
 absl::Status RegisterSchedule(absl::string_view name, ScheduleFunction schedule);
 
-// Returns the function. A NotFound error lists the registered names. Thread-safe.
+// Returns the function registered under `name`. A NotFound error lists the registered names. Thread-safe.
 absl::StatusOr<ScheduleFunction> FindSchedule(absl::string_view name);
 
 // Returns the registered names, sorted. Thread-safe.
 std::vector<std::string> RegisteredSchedules();
 
-// Use it at namespace scope of a source file whose library has alwayslink = True, in the chief's program. A duplicate
-// name ends the program:
+// Registers a schedule. Use it at namespace scope in a source file whose library has alwayslink = True and is linked
+// into the chief's program. A duplicate name ends the program:
 //   REGISTER_SCHEDULE("halved", [](int64_t step, double initial) { return initial / (1 + step / 1000); });
 #define REGISTER_SCHEDULE(name, ...) LOCKSTEP_REGISTERED_(::lockstep::RegisterSchedule(name, __VA_ARGS__))
 

@@ -20,7 +20,7 @@
 namespace lockstep {
 namespace {
 
-// Recognizes every spelling: "", "0", "0.0.0.0", "[::]".
+// Returns true for every spelling of "all addresses", such as "", "*", "0", "0.0.0.0", "[::]".
 bool IsEveryAddress(absl::string_view host) {
   if (absl::StartsWith(host, "[") && absl::EndsWith(host, "]")) host = host.substr(1, host.size() - 2);
   if (host.empty() || host == "*") return true;
@@ -30,7 +30,7 @@ bool IsEveryAddress(absl::string_view host) {
   return inet_pton(AF_INET6, std::string(host).c_str(), &v6) == 1 && IN6_IS_ADDR_UNSPECIFIED(&v6);
 }
 
-// Removes a scheme that a listening address may have, but a master string may not.
+// Removes the scheme, which a listening address may have but a master string may not.
 absl::string_view WithoutScheme(absl::string_view listening) {
   for (const absl::string_view scheme : {"dns:///", "dns:", "ipv4:", "ipv6:"}) {
     if (absl::ConsumePrefix(&listening, scheme)) break;
@@ -60,7 +60,7 @@ std::string InBrackets(absl::string_view host) {
   return bare_ipv6 ? absl::StrCat("[", host, "]") : std::string(host);
 }
 
-// Returns true if `advertise` is one HOST:PORT.
+// Returns true if `advertise` is a single HOST:PORT.
 bool HasPort(absl::string_view advertise) {
   const auto address = ParseMasterAddress(advertise);
   return address.ok() && address->targets.size() == 1 && !IsUnixAddress(address->targets[0]);

@@ -57,7 +57,7 @@ ChiefHost::~ChiefHost() {
     MutexLock lock(&mutex_);
     running_ = nullptr;
   }
-  // Does not hold the lock, because otherwise a second Ctrl-C would also wait for the files.
+  // Destroys the chief without holding the lock; otherwise, a second Ctrl-C would also wait for the files.
   if (disk_hangs_) {
     (void)chief_.release();
   } else {
@@ -207,7 +207,7 @@ int ChiefHost::ExitCode(const absl::Status& status) const {
   if (chief_ != nullptr || status.ok() || absl::IsCancelled(status)) return ExitCodeOf(status);
   // The chief could not be created. An I/O error may be temporary.
   if (absl::IsInternal(status)) return kExitRetryable;
-  // Another chief holds the logdir, but may end.
+  // Another chief holds the logdir, but may exit.
   if (absl::IsFailedPrecondition(status) && ExitCodeOf(status) == kExitRetryable) return kExitRetryable;
   return absl::IsFailedPrecondition(status) || absl::IsInvalidArgument(status) ? kExitBadConfiguration : kExitFailed;
 }

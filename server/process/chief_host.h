@@ -39,11 +39,11 @@ struct ServeOptions {
 // InvalidArgument for invalid `security`.
 ServeFunction ServeOverGrpc(const ServeOptions& options = {});
 
-// Runs a chief in a process, from the first watch for signals to the exit code: its server, and the files that hold its
-// address. A stop signal makes the chief save and end, whatever it is doing; a save signal makes it save and continue.
-// Construct it before any other thread starts, so that all threads block the signals. Then call Create; Serve, if other
-// processes will connect; Wait; and MarkEnd. The destructor stops the server and, unless the disk hangs, waits for the
-// files. For use by one thread.
+// The host of a chief in its process, from the first watch for signals to the exit code. It also runs the chief's
+// server and maintains the files that hold its address. A stop signal makes the chief save and end, whatever it is
+// doing; a save signal makes it save and continue. Construct it before any other thread starts, so that all threads
+// block the signals. Then call Create; Serve, if other processes will connect; Wait; and MarkEnd. The destructor stops
+// the server and, unless the disk hangs, waits for the files. For use by one thread.
 class ChiefHost {
  public:
   struct Options {
@@ -58,7 +58,7 @@ class ChiefHost {
     // The addresses that Serve listens on, separated by commas. Port 0 selects any free port.
     std::string listen;
     ServeFunction serve;
-    // ServeOptions::security of `serve`, which Create checks.
+    // The ServeOptions::security that `serve` uses, which Create checks.
     ServeSecurity security;
     // The file to write the port to. If empty, the port is not written.
     std::string port_file;
@@ -74,14 +74,14 @@ class ChiefHost {
   absl::Status Create() ABSL_LOCKS_EXCLUDED(mutex_);
   // Valid after Create.
   Chief* chief() const { return chief_.get(); }
-  // Serves the chief, and writes its address to the port file and the address file. After Create.
+  // Serves the chief. Writes its port to the port file, and its address to the address file. Call it after Create.
   absl::Status Serve();
   // The result of Serve. Empty before that.
   const ServedChief& served() const { return served_; }
-  // Calls RunEnds::Wait. Returns DeadlineExceeded (IsDiskHang) if the disk hangs. In that case exit the process, and do
-  // not destroy any object that may write.
+  // Calls RunEnds::Wait. Returns DeadlineExceeded (IsDiskHang) if the disk hangs. The caller must then exit the process
+  // without destroying any object that may write.
   absl::Status Wait() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Writes to the address file that the run is over, if it is. `run` is the result of Wait. Only the first call has an
+  // If the run is over, writes that to the address file. `run` is the result of Wait. Only the first call has an
   // effect, because later the file may belong to the next chief.
   void MarkEnd(const absl::Status& run);
   // Handles the first stop signal. May be called from any thread before the destructor.
@@ -95,7 +95,7 @@ class ChiefHost {
 
   // Logs that the run is over, at which step, and the reason if it ended early. Call it after Wait has returned OK.
   void LogFinish() const;
-  // Returns the first stop signal; 0 if there was none or none is watched.
+  // Returns the first stop signal; 0 if there was none, or if signals are not watched.
   int stop_signal() const { return watch_ ? watch_->stop_signal() : 0; }
 
   // Returns the exit code for a process that ends with `status`, the result of Create, Wait or the code that serves the
@@ -106,8 +106,8 @@ class ChiefHost {
   // Blocks until no chief holds the logdir, the limit has passed, or a stop is requested. If a chief still holds the
   // logdir, Chief::Create reports that.
   void AwaitPredecessor() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Blocks until no chief holds the logdir, the chief that does is silent, or a stop is requested. Sets
-  // options_.chief.replaces.
+  // Blocks until no chief holds the logdir, the chief that holds it is silent, or a stop is requested. Sets
+  // options_.chief.replaces to the generation of the silent chief, if any.
   void StandBy() ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits kPredecessorPeriod. Returns false if a stop is requested.
   bool Pause() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -122,7 +122,7 @@ class ChiefHost {
   CondVar stop_;
   bool stop_requested_ ABSL_GUARDED_BY(mutex_) = false;
   bool save_requested_ ABSL_GUARDED_BY(mutex_) = false;
-  // Equal to chief_ while a stop may reach it.
+  // Equal to chief_ while a stop may reach it; otherwise null.
   Chief* running_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::unique_ptr<Chief> chief_;
   // Present from Create to MarkEnd.

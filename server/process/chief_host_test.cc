@@ -36,7 +36,7 @@ class ChiefHostTest : public ::testing::Test {
     ApplyDefaults(&options_.chief.config);
   }
 
-  // Trains with a worker that then disconnects.
+  // Trains until the global step is `step`, with one worker that then disconnects.
   static void TrainTo(int64_t step, Chief* chief) {
     v1::OpenSessionRequest request;
     request.set_worker("worker");

@@ -12,7 +12,8 @@
 
 namespace lockstep {
 
-// The peers that a chief serves over TCP. Over unix sockets, it serves processes of its own user and of root. A value.
+// Settings that determine which peers a chief serves over TCP. Over unix sockets, it serves only processes of its own
+// user and of root. A value type.
 struct ServeSecurity {
   // The chief's TlsDirectory. If empty, TCP connections are in plain text, and every peer that reaches the port is
   // trusted.
@@ -24,13 +25,13 @@ struct ServeSecurity {
 
   // Declares --tls_dir, --token_file and --insecure. This object must outlive the parsing.
   void Declare(CommandLine* command_line);
-  // Returns these flags, for another process.
+  // Returns these settings as flags for another process.
   std::vector<std::string> ToWords() const;
 };
 
 // Returns OK if a chief that listens on `addresses`, separated by commas, may start with this configuration: its files
-// are valid at `now`, and it uses TLS, sets `insecure`, or has only unix socket and loopback addresses. InvalidArgument
-// names the file or the address, and the flags that help. May query a name server.
+// are valid at `now`, and it uses TLS, sets `insecure`, or has only unix socket and loopback addresses. Otherwise
+// returns InvalidArgument, naming the file or the address, and the flags that help. May query a name server.
 absl::Status CheckServeSecurity(FileSystem* fs, const ServeSecurity& security, absl::string_view addresses,
                                 absl::Time now);
 

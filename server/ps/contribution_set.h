@@ -24,7 +24,7 @@
 namespace lockstep {
 
 // The sum of one segment's gradients over the slots of one step, along the fixed binary tree over slot numbers,
-// ((g0+g1)+(g2+g3))+... The bits do not depend on the order and the blocks in which gradients arrive. Every sum is
+// ((g0+g1)+(g2+g3))+... Its bits do not depend on the order or the blocks in which gradients arrive. Every sum is
 // rounded to a type (common/tensor/rounding.h), as workers round their sums and gradients. Holds at most one partial
 // sum for each complete node whose sibling is missing. Not thread-safe.
 class SlotTree {
@@ -126,8 +126,8 @@ class ContributionSet {
   // True if every trainable segment was applied. By then, every slot has reported.
   bool complete() const { return segments_left_.load(std::memory_order_acquire) == 0; }
 
-  // Finds a NaN or an infinity among the contributions to `block`, or slot weights that allow no mean. A set with such
-  // a gradient never becomes complete unless skips_non_finite is set.
+  // Finds a NaN or an infinity in the gradient sums or in the reports of `block`'s slots, or slot weights that allow no
+  // mean. With such a gradient or such weights, a set never becomes complete unless skips_non_finite is set.
   absl::optional<NonFiniteValue> FindNonFinite(const SlotBlock& block) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The segments whose new values are final, in the order in which they became final.
@@ -147,7 +147,7 @@ class ContributionSet {
     std::vector<std::vector<std::vector<float>>> updates;  // [slot][update op]
   };
   Results TakeResults() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Takes finished_segments() of a complete set.
+  // Moves finished_segments() of a complete set to `*segments`.
   void TakeFinishedSegments(std::vector<int>* segments) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     finished_.swap(*segments);
@@ -174,7 +174,8 @@ class ContributionSet {
   };
 
   bool AddSparsePiece(const StepPiece& piece) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Handles a result of the segment's tree by applying a complete sum. Returns true if the segment is final.
+  // If the segment's tree is complete (`result`), applies its sum, or keeps it if the store holds segments. Returns
+  // true if the sum was applied, kept or skipped.
   bool Apply(int index, const SlotTree::Result& result, Segment* segment) ABSL_EXCLUSIVE_LOCKS_REQUIRED(segment->mutex);
   // Returns the sum of the slots' weights in slot order, in double.
   double TotalWeight() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -193,8 +194,8 @@ class ContributionSet {
   std::atomic<int> segments_left_;
   // If the store holds segments, the number of segments without a complete sum.
   std::atomic<int> sums_left_;
-  // TotalWeight once every slot has reported, which happens before the gradients arrive, and the number of slots until
-  // then. Always 1 with Options::applies_sum.
+  // The number of slots until every slot has reported, which happens before the gradients arrive, and TotalWeight from
+  // then on. Always 1 with Options::applies_sum.
   std::atomic<float> divisor_;
   // True if every slot has reported and TotalWeight is 0 or too large, so that at least the loss has no mean.
   std::atomic<bool> has_no_mean_{false};

@@ -60,7 +60,7 @@ class ContributionSetTest : public ::testing::Test {
     piece.content = FloatChunks(gradient_.data(), elements);
     return piece;
   }
-  // Contributes all gradients of a block. Returns true if any of it was new.
+  // Contributes all gradients of a block. Returns true if any of them was new.
   bool Contribute(ContributionSet* set, const SlotBlock& block) {
     std::vector<v1::SlotReport> reports;
     for (int64_t slot = block.first; slot < block.end(); ++slot) reports.push_back(Report(slot, 1));
@@ -75,7 +75,7 @@ class ContributionSetTest : public ::testing::Test {
   std::vector<float> gradient_;
 };
 
-// Returns differences of `value` for the first `count` elements.
+// Returns encoded differences that add `value` to each of the first `count` elements.
 std::string Differences(uint16_t count, float value) {
   std::string bytes;
   for (uint16_t i = 0; i < count; ++i) bytes.append(reinterpret_cast<const char*>(&i), sizeof(i));
@@ -344,7 +344,7 @@ TEST_F(ContributionSetTest, ASlotKeepsItsFirstReport) {
   EXPECT_EQ(set.TakeResults().mean_loss, 3);
 }
 
-// Returns "what slot", or "" if everything is finite.
+// Returns what is not finite and its slot, such as "loss 3", or "" if everything is finite.
 std::string NonFinite(const ContributionSet& set, const SlotBlock& block) {
   const auto found = set.FindNonFinite(block);
   return found ? absl::StrCat(found->what, found->slot ? absl::StrCat(" ", *found->slot) : "") : "";
@@ -374,7 +374,7 @@ TEST_F(ContributionSetTest, NamesTheNonFiniteUpdate) {
 }
 
 TEST_F(ContributionSetTest, AGradientThatIsNotFiniteIsNotApplied) {
-  // Tests every kind of position: within a vector of lanes, and in the remainder after the last vector.
+  // Tests every kind of position: inside a full vector, and in the remainder after the last full one.
   for (const int64_t place : {int64_t{0}, int64_t{7}, int64_t{31}, kSegment - 1, kSegment + 3}) {
     const auto store = NewStore();
     store->BeginUpdate();

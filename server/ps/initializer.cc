@@ -16,8 +16,8 @@ struct Fans {
   double out;
 };
 
-// TensorFlow's _compute_fans (init_ops.py): a vector's length counts twice; all dimensions before the last
-// two are the receptive field.
+// Computes the fans like TensorFlow's _compute_fans (init_ops.py): both fans of a vector are its length, and all
+// dimensions before the last two form the receptive field.
 Fans FansOf(const v1::VariableSpec& variable) {
   const auto& shape = variable.shape();
   const int rank = shape.size();
@@ -40,7 +40,8 @@ void FillNormalAround(const Philox& philox, double mean, double stddev, absl::Sp
 
 constexpr double kTruncation = 2;
 
-// Returns, for element i of n, the first normal number of blocks i, i + n, i + 2n, ... that is within [-2, 2].
+// Returns the value of element i of n: the first normally distributed number of blocks i, i + n, i + 2n, ... that is
+// within [-2, 2].
 double TruncatedAt(const Philox& philox, uint64_t i, uint64_t n) {
   for (;; i += n) {
     const Philox::Block block = philox.At(i);
@@ -74,7 +75,7 @@ void FillTruncatedNormal(const Philox& philox, double mean, double stddev, absl:
   }
 }
 
-// Fills with Glorot's scaling if fan = fan_in + fan_out, and with He's if fan = fan_in.
+// Fills `out` with Glorot's scaling if `fan` is fan_in + fan_out, and with He's if `fan` is fan_in.
 void FillScaled(const Philox& philox, bool normal, double fan, absl::Span<float> out) {
   if (normal) {
     FillTruncatedNormal(philox, 0, std::sqrt(2 / fan), out);

@@ -89,7 +89,7 @@ TEST(InitializerTest, TruncatedNormalIsWithinTwoDeviations) {
   const auto values = Initialize({400000}, "truncated_normal { mean: -1 stddev: 0.25 }");
   const Moments moments(values);
   EXPECT_NEAR(moments.mean, -1, 0.003);
-  // 0.87962566 is the standard deviation of a normal distribution truncated at 2.
+  // 0.87962566 is the standard deviation of the standard normal distribution truncated to [-2, 2].
   EXPECT_NEAR(moments.stddev, 0.25 * 0.87962566, 0.002);
   EXPECT_GE(moments.min, -1.5f);
   EXPECT_LE(moments.max, -0.5f);

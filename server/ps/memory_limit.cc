@@ -16,7 +16,7 @@ namespace lockstep {
 namespace {
 
 constexpr char kMembership[] = "/proc/self/cgroup";
-// Upper bound on the size of these files.
+// Maximum number of bytes read from each of these files.
 constexpr uint64_t kMaxBytes = 64 << 10;
 
 // Returns the contents, or an empty string if the file does not exist. Kernel files do not report their size, so they
@@ -30,8 +30,8 @@ std::string ReadKernelFile(FileSystem* fs, const std::string& path) {
   return text;
 }
 
-// A line of /proc/self/cgroup, "hierarchy:controllers:path", converted to the directory of a group's files below
-// `root`.
+// A line "hierarchy:controllers:path" of /proc/self/cgroup, converted to the location of the group's limit: `file` in
+// the group's directory, `path` below `root`.
 struct Membership {
   std::string root;
   std::string path;

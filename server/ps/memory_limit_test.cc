@@ -15,7 +15,7 @@ class MemoryLimitTest : public ::testing::Test {
     ASSERT_TRUE(WriteFileAtomically(&fs_, path, text).ok());
   }
 
-  // Expects the limit `bytes` with this source.
+  // Expects FindMemoryLimit to return this limit with this source.
   void Expect(uint64_t bytes, const std::string& source) {
     const MemoryLimit limit = FindMemoryLimit(&fs_, kMachine);
     EXPECT_EQ(limit.bytes, bytes);
@@ -47,7 +47,7 @@ TEST_F(MemoryLimitTest, IsTheLeastOfNestedGroups) {
   Expect(3000000, "/sys/fs/cgroup/kubepods/pod1/memory.max");
   Write("/sys/fs/cgroup/kubepods/memory.max", "2000000\n");
   Expect(2000000, "/sys/fs/cgroup/kubepods/memory.max");
-  // Groups of other processes do not count.
+  // The limits of other processes' groups do not apply.
   Write("/sys/fs/cgroup/kubepods/pod1/container3/memory.max", "1000\n");
   Expect(2000000, "/sys/fs/cgroup/kubepods/memory.max");
 }

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// Maximum number of metrics of a step. Others are ignored.
+// Maximum number of metrics per step. Any more are ignored.
 constexpr size_t kMaxStepMetrics = 32;
 // Maximum length of a metric's name, in bytes. Metrics with longer names are ignored.
 constexpr size_t kMaxMetricName = 200;

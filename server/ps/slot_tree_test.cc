@@ -18,7 +18,7 @@ std::vector<float> Gradient(int64_t slot) {
   return gradient;
 }
 
-// Computes the sum over [begin, begin + size), cut at `slots`, directly from its definition.
+// Computes the sum over slots [begin, begin + size), cut off at `slots`, directly from its definition.
 std::vector<float> TreeSum(int64_t begin, int64_t size, int64_t slots, v1::DataType type = v1::DT_FLOAT) {
   std::vector<float> left = size == 1 ? Gradient(begin) : TreeSum(begin, size / 2, slots, type);
   if (size > 1 && begin + size / 2 >= slots) return left;

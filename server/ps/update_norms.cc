@@ -5,7 +5,7 @@
 namespace lockstep {
 namespace {
 
-// Sums get(i) squared over i < n, in eight independent sums.
+// Returns the sum of get(i) squared over i < n, accumulated in eight independent sums.
 template <typename Get>
 double SumOfSquares(int64_t n, Get get) {
   constexpr int64_t kSums = 8;

@@ -16,8 +16,8 @@ struct UpdateNorms {
   double ratio() const { return weights > 0 ? change / weights : 0; }
 };
 
-// Computes the norms of an update, segment by segment. Only reads values, so it never changes them. The result does not
-// depend on the order of the segments. Different segments may be added in parallel.
+// The sums from which the norms of an update are computed, segment by segment. Reads the values without changing them.
+// The result does not depend on the order of the segments. Different segments may be added in parallel.
 class UpdateNormSums {
  public:
   explicit UpdateNormSums(int segments) : segments_(segments) {}
@@ -25,8 +25,8 @@ class UpdateNormSums {
   // Begins an update. If `gathers` is false, its norms are not computed.
   void Begin(bool gathers);
   bool gathers() const { return gathers_; }
-  // Adds n elements of a sum that the optimizer divides by `divisor`. AddGradient and AddChange are called once for
-  // each trainable segment.
+  // Adds n elements of the sum of the gradients, which the optimizer divides by `divisor`. AddGradient and AddChange
+  // are called once for each trainable segment.
   void AddGradient(int segment, int64_t n, const float* sum, float divisor);
   void AddChange(int segment, int64_t n, const float* before, const float* after);
   // Returns the squared norm of a segment's gradient.

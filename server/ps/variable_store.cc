@@ -20,12 +20,13 @@
 namespace lockstep {
 namespace {
 
-// Usually two versions exist. There is a third version of the values while slow readers hold an old one, and a third
-// version of everything while a snapshot is written. Without spares, each following update would have to clear fresh
-// memory, which would cost training more than the save.
+// Usually, two versions exist. A third version of the values exists while slow readers hold an old one, and a third
+// version of everything exists while a snapshot is written. If unused versions were not kept as spares, each following
+// update would have to clear fresh memory, which would slow training down more than the save does.
 constexpr size_t kSpareVersions = 2;
 
-// All versions share the constant variables, which are copied when one of them is set.
+// All versions share the constant variables. Setting one of these variables makes a copy, so up to two versions of them
+// exist.
 constexpr uint64_t kConstantVersions = 2;
 
 // Checks the type and the shape before allocating memory, because a damaged checkpoint may claim any size.
@@ -93,7 +94,7 @@ uint64_t VariableStore::gradient_bytes() const {
 
 uint64_t VariableStore::MemoryNeeded(const MemoryUse& use) const {
   const uint64_t versions = 2 + (use.saves ? 1 : 0) + (use.reads ? 1 : 0);
-  // Bytes of each element that changes, and additional bytes of each trained element.
+  // Memory per element that changes (value_bytes), and additional memory per trained element (trained_bytes).
   const uint64_t value_bytes = versions * sizeof(float);
   const uint64_t arrays = optimizer_state_.num_arrays() + static_cast<uint64_t>(estimates_.num_slots());
   const auto sums = static_cast<uint64_t>(max_partial_sums_ - 1);  // the first is in the next values' memory

@@ -70,7 +70,7 @@ class VariableStore {
   using Estimates = GradientEstimates;
   using Snapshot = VariableSnapshot;
 
-  // Sets step 0, initializes every variable from (seed, name), and sets the initial optimizer state.
+  // Sets the step to 0, initializes every variable from the seed and its name, and sets the initial optimizer state.
   void Initialize(uint64_t seed);
   // Restores everything from a checkpoint that WriteSnapshot wrote, and verifies the whole checkpoint. Reads directly
   // into the destination. `pool`, which may be null, shares the work. If `may_lack_state`, optimizer state that the
@@ -83,20 +83,22 @@ class VariableStore {
   // unusable until Initialize.
   absl::Status WarmStart(const TensorReader& reader, const WarmStartPlan& plan);
 
-  // Copies the variables' current values to optimizer state that starts at them. Call it before the first update.
+  // Copies the variables' current values to the optimizer state that starts at these values (State::starts_at_value).
+  // Call it before the first update.
   void StartStateAtValues();
 
-  // Creates a new version of step() with these values, applied in order. Call it between updates. If a type or shape is
-  // wrong or an element is not finite, returns InvalidArgument naming it and the key, and changes nothing.
+  // Creates a new version of the state at step() in which these values are set, in order. Call it between updates. If a
+  // type or shape is wrong or an element is not finite, returns InvalidArgument naming it and the key, and changes
+  // nothing.
   absl::Status Assign(absl::Span<const AssignedValue> values);
-  // Returns the errors of Assign.
+  // Returns the error that Assign would return, without assigning anything.
   absl::Status CheckAssign(absl::Span<const AssignedValue> values) const;
 
   // Makes later updates use these settings and the existing state. Call it between updates. Returns InvalidArgument if
   // such an optimizer would have different state (CheckSameState).
   absl::Status SetOptimizer(const config::v1::OptimizerConfig& optimizer);
 
-  // An update may gather norms. Gathering them does not change a bit of the values.
+  // True if an update computes its norms, which does not change a single bit of the values.
   enum class Norms { kNone, kGathered };
   // Begins the update from step() to step() + 1, with the learning rates of step().
   void BeginUpdate(Norms norms = Norms::kNone);
@@ -109,7 +111,7 @@ class VariableStore {
   // True if the optimizer clips the mean gradient by its global norm (clip.mean_by_global_norm). The norm is known only
   // after the last sum, so every trainable segment is held, and then all are applied together.
   bool holds_segments() const { return clips_means_; }
-  // Called instead of ApplySegment. Keeps a copy of `sum` in NextValues, where it may already be.
+  // Called instead of ApplySegment if holds_segments(). Keeps a copy of `sum` in NextValues, where it may already be.
   void HoldSegment(int segment, const float* sum, float divisor);
   // Applies the optimizer to all trainable segments, after all of them are held with this divisor. For variables that
   // are clipped together, the norm of the mean gradient is computed in double, segment by segment in order. If it is at
@@ -132,10 +134,11 @@ class VariableStore {
   const ParameterLayout& layout() const { return *layout_; }
   // The learning rate of the update that began last, for variables that are in no group.
   float learning_rate() const { return optimizers_->learning_rate(); }
-  // The name of a registered schedule whose rate in that update is not finite.
+  // Name of a registered schedule whose rate in the update that began last is not finite, if any.
   absl::optional<std::string> FindNonFiniteRate() const { return optimizers_->FindNonFiniteRate(); }
   int64_t step() const { return step_; }
-  // The limit for the code that admits contributions to a step's sums (SumAdmission). The store does not enforce it.
+  // The limit on partial sums that SumAdmission applies when it admits contributions to a step's sums. The store does
+  // not enforce it.
   int64_t max_partial_sums() const { return max_partial_sums_; }
   const Compression& compression() const { return compression_; }
   // The flat array of the current version, without the constant variables.
@@ -149,7 +152,8 @@ class VariableStore {
   std::shared_ptr<const PublishedValues> next_published() const { return values_.next_published(); }
 
   // Allocates the memory that updates need while snapshots exist, and returns it. Call it after Initialize or Restore.
-  // Unless it is pre-faulted (Prefault), the first update after the first snapshot waits for the kernel to clear it.
+  // Unless this memory is pre-faulted (Prefault), the first update after the first snapshot waits for the kernel to
+  // clear it.
   BufferPool::Buffers PrepareSnapshots();
   // Returns the state at step(). May be called during an update.
   Snapshot TakeSnapshot() const;
@@ -174,7 +178,7 @@ class VariableStore {
   // null, the reader must have all state.
   absl::Status AddPlaces(const BundleReader& reader, ThreadPool* pool, std::vector<BundleReader::Place>* places,
                          OptimizerStateVersions::Lacking* lacking);
-  // Copies the current values of these states' variables to the states that start at them.
+  // Like StartStateAtValues(), but only for these states.
   void StartStateAtValues(const OptimizerStateVersions::Lacking& states);
   absl::StatusOr<int64_t> RestoreStep(const BundleReader& reader) const;
   absl::StatusOr<std::vector<OptimizerScalar>> RestoreScalars(const BundleReader& reader) const;
@@ -194,7 +198,7 @@ class VariableStore {
   bool wants_norms_ = false;  // of the update in progress
 };
 
-// Writes all entries of the snapshot (snapshot_entries.h).
+// Writes all entries of the snapshot (snapshot_entries.h), its session state and its stream positions.
 absl::Status WriteSnapshot(const VariableStore::Snapshot& snapshot, BundleWriter* writer);
 
 }  // namespace lockstep

@@ -734,7 +734,7 @@ TEST_F(VariableStoreTest, KnowsTheMemoryItNeeds) {
   const auto store_of = [](const char* optimizer) {
     return VariableStore::Create(Model(), Optimizer(optimizer)).value();
   };
-  // The sizes of all values and of one array over the trained variables, such as optimizer state.
+  // Sizes, in bytes, of all values and of one array over the trained variables, such as an array of optimizer state.
   const ParameterLayout layout = store_of("sgd {}")->layout();
   const uint64_t values = static_cast<uint64_t>(layout.flat_elements()) * sizeof(float);
   const uint64_t trained = static_cast<uint64_t>(layout.trained_elements()) * sizeof(float);
@@ -742,15 +742,15 @@ TEST_F(VariableStoreTest, KnowsTheMemoryItNeeds) {
   const auto sgd = store_of("sgd {}");
   EXPECT_EQ(sgd->MemoryNeeded({/*saves=*/false}), 2 * values);
   EXPECT_EQ(sgd->MemoryNeeded({/*saves=*/true}), 3 * values);
-  // Adam has two slots of state.
+  // Adam keeps two state arrays.
   const auto adam = store_of(kAdam);
   const uint64_t version = values + 2 * trained;
   EXPECT_EQ(adam->MemoryNeeded({false}), 2 * version);
   EXPECT_EQ(adam->MemoryNeeded({true}), 3 * version);
   EXPECT_EQ(adam->MemoryNeeded({/*saves=*/false, /*reads=*/true}), 3 * version);
   EXPECT_EQ(adam->MemoryNeeded({true, true}), 4 * version);
-  // Expected numbers of partial sums, without the one in the next values' memory. If the sums are small, there are as
-  // many as any order of arrival needs.
+  // Expected numbers of partial sums, without the one in the next values' memory. If the sums are small, the limit is
+  // the number that suffices for any order of arrival.
   for (const auto& [slots, sums] :
        std::vector<std::pair<int64_t, uint64_t>>{{1, 0}, {2, 0}, {3, 1}, {4, 1}, {64, 31}}) {
     const auto store = VariableStore::Create(Model(), Optimizer(kAdam), {}, slots).value();
@@ -772,7 +772,7 @@ TEST_F(VariableStoreTest, KnowsTheMemoryItNeeds) {
   compression.top_k = 0.5;
   const auto estimates = VariableStore::Create(Model(), Optimizer(kAdam), compression, 2).value();
   EXPECT_EQ(estimates->MemoryNeeded({true}), 3 * (version + 2 * trained));
-  // Slots are summed one by one, in any order.
+  // With top-k, slots are summed one by one, in any order, so the limit of 4 is ignored.
   const auto sparse = VariableStore::Create(Model(), Optimizer(kAdam), compression, 16, false, 4).value();
   EXPECT_EQ(sparse->max_partial_sums(), 8);
 }

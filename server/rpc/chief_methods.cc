@@ -22,7 +22,8 @@ std::string ChiefMethod(absl::string_view method) {
   return absl::StrCat("/", v1::ChiefService::service_full_name(), "/", method);
 }
 
-// A server that answers is healthy. A chief that does not know its model yet waits for a worker to declare it.
+// Reports SERVING, because a server that answers is healthy: a chief that does not know its model yet only waits for a
+// worker to declare it.
 absl::StatusOr<HealthCheckResponse> CheckHealth(const HealthCheckRequest& request) {
   if (!request.service().empty() && request.service() != v1::ChiefService::service_full_name()) {
     return absl::NotFoundError(absl::StrCat("no service ", request.service()));

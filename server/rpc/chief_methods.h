@@ -37,8 +37,8 @@ class ChiefMethods {
   // All arguments must outlive this object.
   ChiefMethods(Chief* chief, PeerAuthority* authority, Executor* executor);
 
-  // Returns the handlers by method, for a CallAcceptor on `queue`. This object must outlive them. A Step stream without
-  // a frame ends after `silence_limit`.
+  // Returns the handlers by method, for a CallAcceptor on `queue`. This object must outlive them. A Step stream that
+  // receives no frame for `silence_limit` ends.
   std::map<std::string, CallAcceptor::Handler> Handlers(grpc::ServerCompletionQueue* queue,
                                                         absl::Duration silence_limit, Executor* executor);
   // Calls Watchers::End.
@@ -49,8 +49,8 @@ class ChiefMethods {
   PeerAuthority* const authority_;
   UnauthenticatedCalls unauthenticated_calls_;
   SessionOpener opener_;
-  // Draws the values of GetCanaryValues, which takes some milliseconds for each reply. A worker with a large model
-  // calls it a thousand times, and these calls must not occupy the threads of the Step streams.
+  // Draws the values for GetCanaryValues, which takes a few milliseconds per reply. A worker with a large model calls
+  // it a thousand times, and these calls must not occupy the threads of the Step streams.
   ThreadPool canaries_;
   std::map<std::string, UnaryCall::Method> unary_;  // constant after construction
   Watchers watchers_;

@@ -37,23 +37,24 @@ namespace {
 
 // Maximum number of calls per connection. docs/wire.md and proto/lockstep/v1/chief.proto document it for clients.
 constexpr int kMaxCallsPerConnection = 128;
-// A connection without calls ends after this time. Workers have a Step stream, and other clients reconnect.
+// A connection without calls is closed after this time. Workers have a Step stream, and other clients reconnect.
 constexpr int kIdleMilliseconds = 30000;
-// gRPC reads this many bytes in advance over all streams together, and each stream's share is at least
+// gRPC reads ahead up to kReadAheadBytes over all streams together, and each stream's share is at least
 // kLeastReadAheadBytes. Without this bound, it reads nearly all of the contributions that wait for admission. With up
 // to kFewSlots slots there is no bound: few contributions wait, and one worker over loopback takes a quarter longer for
 // 100 MB if gRPC cannot choose its windows.
 constexpr int64_t kReadAheadBytes = 64 << 20, kLeastReadAheadBytes = 1 << 20, kFewSlots = 4;
-// Frames larger than the default of 16 KiB make a contribution cheaper.
+// Frames larger than the default of 16 KiB reduce the cost of a contribution.
 constexpr int kFrameBytes = 1 << 20;
 // Maximum memory that gRPC may hold for the sockets of all peers: the messages of unauthenticated calls plus the same
-// amount for the buffers of their connections and, for each slot, two workers with twice a message. Beyond this limit,
-// gRPC reads less at a time and closes connections without calls. Then it ends calls, possibly a worker's, which
-// reconnects.
+// amount for the buffers of their connections and, for each slot, two workers with two messages each. Beyond this
+// limit, gRPC reads less at a time and closes connections without calls. If that is not enough, it ends calls, possibly
+// a worker's, which then reconnects.
 constexpr size_t kUnauthenticatedBytes = 2 * ChiefMethods::kMaxUnauthenticatedCalls * ChiefMethods::kMaxMessageBytes;
 constexpr size_t kSlotBytes = 4 * ChiefMethods::kMaxMessageBytes;
 
-// The number of workers that read input streams is not known until they connect.
+// Minimum number of slots assumed if workers read input streams, because the number of such workers is not known until
+// they connect.
 constexpr int64_t kStreamSlots = kReadAheadBytes / kLeastReadAheadBytes;
 
 // Returns the number of slots for which gRPC's memory is bounded.
@@ -65,7 +66,7 @@ int64_t SlotsOf(const config::v1::TrainingConfig& training) {
 void SetOptions(const ChiefServer::Options& options, int64_t slots, grpc::ServerBuilder* builder) {
   builder->SetMaxReceiveMessageSize(static_cast<int>(ChiefMethods::kMaxMessageBytes));
   builder->SetMaxSendMessageSize(-1);
-  // A message of a few bytes could expand to any size.
+  // Compression is off, because a message of a few bytes could expand to any size.
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
@@ -122,7 +123,8 @@ absl::Status AdmitCall(PeerAuthority* authority, IncomingCall* call) {
 
 }  // namespace
 
-// Members are in the order in which they are needed. They are destroyed in reverse order, after the destructor.
+// Members are declared in the order in which they are needed. They are destroyed in reverse order, after the destructor
+// has run.
 struct ChiefServer::Impl {
   Impl(Chief* chief, std::unique_ptr<PeerAuthority> peers, Executor* executor)
       : authority(std::move(peers)), methods(chief, authority.get(), executor) {}
@@ -140,7 +142,7 @@ struct ChiefServer::Impl {
   std::unique_ptr<CallAcceptor> acceptor;
   std::unique_ptr<grpc::ServerCompletionQueue> queue;
   std::unique_ptr<ConnectionListener> listener;
-  // Acceptors for TCP connections and for unix sockets, which never use TLS.
+  // Acceptors for TCP connections and for connections to unix sockets. The latter never use TLS.
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> tcp_connections;
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> unix_connections;
   std::unique_ptr<grpc::Server> server;
@@ -196,11 +198,12 @@ void ChiefServer::Impl::AcceptConnections(Executor* executor) {
 
 ChiefServer::Impl::~Impl() {
   methods.EndWatches();
-  // gRPC would leave a connection open that arrived after its server has shut down.
+  // Stops listening first, because gRPC would leave open a connection that arrives after its server has shut down.
   listener.reset();
   // The deadline has already passed, so streams that are still open are cancelled immediately.
   if (server != nullptr) server->Shutdown(std::chrono::system_clock::now());
-  // A queue that is shut down must not get another operation, and a cancelled call still has to finish.
+  // Waits for all calls before the queue is shut down: a queue that is shut down must not get another operation, and a
+  // cancelled call still has to finish.
   calls.WaitUntilNone();
   if (queue != nullptr) queue->Shutdown();
   if (queue != nullptr && threads == nullptr) LeaderFollowerPool(queue.get(), 1);  // drains it

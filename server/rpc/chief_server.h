@@ -12,35 +12,37 @@
 
 namespace lockstep {
 
-// Serves a Chief over gRPC, with a health service, on one completion queue. The queue's few threads also sum gradients
+// A gRPC server for a Chief, with a health service, on one completion queue. The queue's few threads also sum gradients
 // and apply updates: a frame is processed on the thread that received it (docs/decisions/0001-step-stream.md). The
-// destructor shuts down the server. Thread-safe.
+// destructor shuts the server down. Thread-safe.
 class ChiefServer {
  public:
   struct Options {
-    // "host:port" (with port 0, any free port), "unix:/path" or "unix-abstract:name"; or several, separated by commas.
+    // "host:port" (port 0 picks any free port), "unix:/path" or "unix-abstract:name", or several of these, separated by
+    // commas.
     std::string address = "127.0.0.1:0";
     int step_threads = 2;
     Executor* executor = Executor::Threads();
-    // Time after which a connection that does not speak HTTP/2 ends, or a Step stream that has received no frame.
+    // Time after which a connection that does not speak HTTP/2, or a Step stream that has received no frame, is closed.
     absl::Duration silence_limit = absl::Seconds(10);
-    // The credentials for TCP. The directory that they name, if any, must have been checked (TlsDirectory::Check).
+    // Credentials for TCP. If they name a directory, it must have been checked with TlsDirectory::Check.
     Credentials credentials;
-    // Tokens for viewers (common/security/token_file.h). They require `credentials`. If empty, there are none.
+    // File with viewer tokens (common/security/token_file.h), which require `credentials`. If empty, there are no
+    // tokens.
     std::string token_file;
   };
 
-  // `chief` must outlive the server. Errors: Unavailable names the address that cannot be bound; InvalidArgument for
-  // invalid files of `credentials` or tokens.
+  // `chief` must outlive the server. Errors: Unavailable if an address cannot be bound (the message names it);
+  // InvalidArgument if the files of `credentials` or the token file are invalid.
   static absl::StatusOr<std::unique_ptr<ChiefServer>> Start(const Options& options, Chief* chief);
   // Ends all calls and waits for their handlers.
   ~ChiefServer();
 
-  // The address that clients connect to: the first "host:port" with the port that was bound or, if there is none, the
-  // first address.
+  // The address that clients connect to: the first address of the form "host:port", with the port that was bound, or
+  // the first address of all if none has this form.
   const std::string& address() const;
   int port() const;
-  // Options::address with the port that was bound.
+  // Options::address, with the port replaced by the one that was bound.
   const std::string& listening() const;
 
  private:

@@ -24,7 +24,8 @@
 namespace lockstep {
 namespace {
 
-// Records which threads read the time, as every call of a session does.
+// A clock that records which threads read the time. Because every session call reads the time, this shows which thread
+// handles a call.
 class NotingClock : public Clock {
  public:
   absl::Time Now() override {
@@ -38,7 +39,7 @@ class NotingClock : public Clock {
   bool WaitUntil(CondVar* cv, Mutex* mutex, absl::Time deadline) override ABSL_NO_THREAD_SAFETY_ANALYSIS {
     return Clock::Real()->WaitUntil(cv, mutex, deadline);
   }
-  // Returns true if the only thread of the Step streams has read the time since the last call.
+  // Returns true if the only thread of the Step streams has read the time since this function was last called.
   bool AskedByStepThread() {
     MutexLock lock(&mutex_);
     return threads_.erase("step-0") > 0;
@@ -142,7 +143,7 @@ TEST_F(WatchRunTest, RefusesMoreWatchersThanItsLimit) {
   EXPECT_EQ(refused.message(), "the run has 64 watchers already; try again later");
   feeds[0]->Cancel();
   absl::Status again = refused;
-  // The chief notices that a watcher is gone when it sends the next reply.
+  // The chief notices that a watcher has gone only when it sends the next reply.
   while (!again.ok() && feeds[1]->Read(&reply).ok()) again = Watch()->Read(&reply);
   EXPECT_TRUE(again.ok()) << again;
 }

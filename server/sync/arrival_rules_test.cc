@@ -1,5 +1,5 @@
-// Tests the rows of docs/sync.md's first table on losses that are not finite, on a report's stop and on update ops,
-// under the policies whose weights depend on the order of arrival.
+// Tests the rows of the first table in docs/sync.md that concern non-finite losses, the `stop` of a report, and update
+// ops, for the policies whose weights depend on the order of arrival.
 #include <functional>
 #include <limits>
 #include <memory>
@@ -24,7 +24,7 @@ using Change = std::function<void(v1::SlotReport*)>;
 void Spoil(v1::SlotReport* report) { report->set_loss(std::numeric_limits<float>::quiet_NaN()); }
 void Stop(v1::SlotReport* report) { report->set_stop(true); }
 
-// Returns a change that sets the update-op values of "mean".
+// Returns a change that sets a report's update-op values for "mean".
 Change Assigns(float first, float second) {
   return [first, second](v1::SlotReport* report) {
     const float mean[2] = {first, second};
@@ -39,7 +39,7 @@ class ArrivalRulesTest : public SyncReplicasFixture {
     Start(/*slots=*/1);
     Join(2);
   }
-  // Two gradients make a step; the third worker is a backup.
+  // Each step takes two gradients; the third worker is a backup.
   void StartFirstArrivals() {
     FirstArrivalsPolicy::Options options;
     options.replicas_to_aggregate = 2;
@@ -58,7 +58,7 @@ class ArrivalRulesTest : public SyncReplicasFixture {
     }
   }
   void TearDown() override { workers_.clear(); }
-  // Sends the whole contribution of a worker for its token, with a changed report.
+  // Sends a worker's whole contribution for its token, with a modified report.
   void Push(int worker, const Change& change) {
     FrameWorker& sender = *workers_[worker];
     ASSERT_TRUE(sender.token().has_value());

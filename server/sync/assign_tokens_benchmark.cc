@@ -1,5 +1,5 @@
-// Measures the bookkeeping of a step for each frame, all of which runs under the step's lock. Its cost does not depend
-// on the number of slots and workers.
+// Measures the bookkeeping of a step per frame, all of which runs under the step's lock. Its cost does not depend on
+// the number of slots or workers.
 #include <deque>
 #include <limits>
 #include <memory>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr int64_t kGeneration = 1;
 
-// Measures assignment when there are more workers than slots and nothing has changed.
+// Measures token assignment when there are more workers than slots and nothing has changed.
 void AssignTokens(benchmark::State& state) {
   const int64_t slots = state.range(0), workers = state.range(1);
   config::v1::OptimizerConfig optimizer;
@@ -55,8 +55,8 @@ BENCHMARK(AssignTokens)
     ->Args({256, 1000})
     ->Unit(benchmark::kMicrosecond);
 
-// Steps of simulated connections, through the whole machine: every worker with a token reads it, sends the pieces of
-// its contribution and ends it.
+// Steps of simulated connections, run through the whole StepMachine: every worker with a token reads it and then sends
+// its contribution piece by piece.
 class SimulatedSteps {
  public:
   SimulatedSteps(int64_t slots, int64_t workers) : slots_(slots) {
@@ -72,7 +72,7 @@ class SimulatedSteps {
     }
   }
 
-  // Makes one contribution. Returns the number of its frames, or 0 on an error.
+  // Sends one contribution. Returns the number of its frames, or 0 on error.
   int64_t Contribute(int pieces) {
     if (ready_.empty()) return 0;
     const uint64_t session = ready_.front();

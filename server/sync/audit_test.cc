@@ -26,7 +26,7 @@ class AuditTest : public SyncReplicasFixture {
     audit.set_on_mismatch(on_mismatch);
     Start(slots, /*total_steps=*/100, /*snapshot_every_steps=*/0, /*compression=*/{}, audit);
   }
-  // Connects this many workers. All of them take part in step 1, because the first one was alone at step 0.
+  // Connects this many workers. All of them take part in step 1, because the first one computes step 0 alone.
   void ConnectAll(uint64_t workers) {
     for (uint64_t session = 1; session <= workers; ++session) workers_.push_back(Connect(session));
     for (const auto& worker : workers_) ASSERT_TRUE(worker->Ask().ok());
@@ -37,7 +37,8 @@ class AuditTest : public SyncReplicasFixture {
     for (const auto& worker : workers_) worker->Drain();
     ASSERT_EQ(commits_.size(), 1u);
     commits_.clear();
-    // Puts workers with a token first, because any of three workers for one slot may be the one that waits.
+    // Put the workers with a token first, because if three workers share one slot, any of them may be the one that
+    // waits.
     const auto has_token = [](const auto& worker) { return worker->token().has_value(); };
     std::stable_partition(workers_.begin(), workers_.end(), has_token);
   }

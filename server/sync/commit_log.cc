@@ -73,7 +73,7 @@ absl::StatusOr<v1::StepCommit> CommitLog::Await(int64_t step, absl::Time deadlin
 void CommitLog::SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) {
   MutexLock lock(&mutex_);
   has_state_ = true;
-  // An incarnation that has restored the state sets the same step again.
+  // An incarnation that has restored the state sets the same step again, and then the counts must be kept.
   if (step != state_.step()) ForgetHooksCalls();
   state_.set_step(step);
   *state_.mutable_hook() = {hooks.begin(), hooks.end()};

@@ -20,12 +20,12 @@ namespace lockstep {
 // The party that sets variables or changes settings between two steps. Hooks repeat their changes after a restart.
 enum class ChangedBy { kProgram, kHook };
 
-// The updates of a run, in order, for the program's session that follows them, together with the follower's state,
-// which every checkpoint stores. A checkpoint also stores the updates that the follower has not seen, so that it sees
-// every update exactly once even after a restart. Thread-safe; its lock is a leaf.
+// The updates of a run, in order, for the session of the program that follows them (the follower), together with the
+// follower's state. Every checkpoint stores this state and the updates that the follower has not seen yet, so that it
+// sees every update exactly once, even after a restart. Thread-safe; the mutex is a leaf lock.
 class CommitLog {
  public:
-  // Number of updates to keep that the follower's state does not need.
+  // Number of updates that are kept even if the follower's state no longer needs them.
   static constexpr size_t kCapacity = 64;
 
   explicit CommitLog(Clock* clock) : clock_(clock) {}
@@ -35,27 +35,28 @@ class CommitLog {
   void Start(int64_t step, const v1::SessionState& state, int64_t changes = 0, v1::SessionState::Settings settings = {})
       ABSL_LOCKS_EXCLUDED(mutex_);
   void Append(v1::StepCommit commit) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends the log: no more updates follow. `why` is OK if the run is over.
+  // Ends the log: no more updates follow. `why` is OK if the run has ended.
   void End(absl::Status why) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Waits for the oldest update after global step `step` and returns it. Errors: if there is none, OutOfRange if the
-  // run is over, otherwise the status passed to End; DeadlineExceeded at `deadline`.
+  // Waits for the oldest update after global step `step` and returns it. If the log has ended without such an update,
+  // returns the status passed to End or, if that was OK, OutOfRange. Returns DeadlineExceeded at `deadline`.
   absl::StatusOr<v1::StepCommit> Await(int64_t step, absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Sets the state of the follower, which has seen all updates up to `step`. A state that is more than twice kCapacity
   // updates behind is dropped.
   void SetState(int64_t step, std::vector<v1::SessionState::Hook> hooks) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Counts an assignment of variables. Assignments by hooks are counted from the latest SetState on.
+  // Counts an assignment to variables. Assignments by hooks are also counted separately, from the latest SetState on.
   void CountAssignment(ChangedBy by) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the number of assignments that the values reflect.
   int64_t assignments() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Counts a change to these settings. If nullopt, they were already in effect, and only a hook's call is counted.
+  // Counts a change to `settings`. nullopt means that the settings were already in effect; then only a hook's call is
+  // counted.
   void CountChange(ChangedBy by, absl::optional<v1::SessionState::Settings> settings) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the state that the run started with.
   v1::SessionState restored() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Returns the state that a checkpoint of the newest step stores; empty if there are no state, assignments and
-  // changes.
+  // Returns the state that a checkpoint of the newest step stores, or an empty string if there is no state and there
+  // were no assignments or changes.
   std::string Serialize() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

@@ -1,4 +1,5 @@
-// Tests steps that no worker computes any more when the run must be held or must end, and what happens next.
+// Tests steps that are given up because no worker computes them any longer when the run must be held or must end, and
+// what happens next.
 #include <thread>
 #include <vector>
 
@@ -90,7 +91,7 @@ TEST_F(GivenUpStepsTest, WhatIsSetThereCounts) {
   EXPECT_EQ(b->value(2, 0), -1) << "what was contributed before counts no more";
 }
 
-// Gradients of the values before an assignment must not be compared with those after it.
+// Gradients computed with the values before an assignment must not be compared with those computed after it.
 TEST_F(GivenUpStepsTest, AnAuditDoesNotCompareAcrossIt) {
   config::v1::AuditConfig audit;
   audit.set_fraction(1);

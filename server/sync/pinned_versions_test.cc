@@ -21,13 +21,13 @@ constexpr int64_t kGeneration = 3;
 constexpr uint64_t kGoodSession = 1000;
 constexpr int64_t kOldVersions = 2;
 
-// With R = 1, there is a good worker and, as the backup of each step, one that hangs with the step's values.
+// A run with R = 1, one good worker and, in each step, a backup worker that hangs while it holds the step's values.
 class PinnedVersionsTest : public testing::TestWithParam<ValuePath> {
  protected:
   struct Hung {
     std::unique_ptr<FrameWorker> worker;
     v1::Token token;
-    // The unread reply, which gRPC keeps.
+    // The unread reply, which gRPC would keep in memory.
     StepReplyFrame unread;
   };
 
@@ -56,7 +56,7 @@ class PinnedVersionsTest : public testing::TestWithParam<ValuePath> {
     });
   }
 
-  // Connects a worker that takes the token of the current step, and with it the values, and is never heard from again.
+  // Connects a worker that gets the token of the current step together with its values, and is never heard from again.
   void Hang(uint64_t session) {
     Hung hung;
     hung.worker = Connect(session);
@@ -69,7 +69,7 @@ class PinnedVersionsTest : public testing::TestWithParam<ValuePath> {
     hung_.push_back(std::move(hung));
   }
 
-  // Lets the good worker make a step. gRPC then releases the replies of streams that end.
+  // Lets the good worker complete a step. Then drops the replies of streams that have ended, as gRPC does.
   void MakeStep() {
     versions_.push_back(store_->published());
     ASSERT_TRUE(good_->token());

@@ -9,7 +9,7 @@ namespace lockstep {
 
 void Log(const RunEvent& event) {
   std::string line = ToString(event);
-  // Programs that read the log also get events that have no line for users.
+  // The JSON log, which is read by programs, also gets events that have no line for users.
   if (line.empty() && LogsJson() && event.kind != RunEvent::kRoom) line = NameOf(event.kind);
   if (line.empty()) return;
   absl::optional<LogFields> fields;

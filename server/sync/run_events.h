@@ -16,17 +16,17 @@ namespace lockstep {
 // A committed step.
 struct CommittedStep {
   v1::StepCommit commit;
-  // The serialized summaries of its slots, in order.
+  // The serialized summaries of the step's slots, in slot order.
   std::vector<std::string> summaries;
-  // The metrics of its slots, in order.
+  // The metrics of the step's slots, in slot order.
   std::vector<SlotMetrics> metrics;
   // See StepShard::Committed.
   absl::optional<UpdateNorms> norms;
-  // True if the run ends here.
+  // True if the run ends with this step.
   bool last = false;
 };
 
-// Receives the events of a run. Each call comes from the thread that caused it, without locks except
+// Receives the events of a run. Each function is called on the thread that caused the event, with no lock held except
 // RunState::change_mutex. Calls may overlap. The base class ignores all events.
 class RunEvents {
  public:

@@ -43,7 +43,7 @@ class SharedValuesTest : public testing::Test {
                                          });
   }
 
-  // Brings both workers to their tokens for step 1, after step 0.
+  // Completes step 0, after which both workers have their tokens for step 1.
   static void StartStepOne(FrameWorker* a, FrameWorker* b) {
     ASSERT_TRUE(a->Ask().ok());
     ASSERT_TRUE(b->Ask().ok());
@@ -52,7 +52,7 @@ class SharedValuesTest : public testing::Test {
     ASSERT_TRUE(a->token() && b->token());
   }
 
-  // Maps the worker's values. Expects that its token came with memory.
+  // Maps the shared memory that holds the worker's values. The worker's token must have named that memory.
   static std::unique_ptr<SharedMemory> MemoryOf(const FrameWorker& worker) {
     EXPECT_TRUE(worker.token() && worker.values_memory());
     if (!worker.values_memory()) return nullptr;

@@ -20,13 +20,13 @@ namespace lockstep {
 
 class SyncReplicas;
 
-// Receives the events of a connection. Called without locks; must not block.
+// The listener for the events of a connection. Its functions are called without locks, and must not block.
 class StepListener {
  public:
   virtual ~StepListener() = default;
   // Called when the connection may have a reply to send.
   virtual void OnReplyReady() = 0;
-  // Called when the waiting frame (StepConnection::OnFrame) must be passed again. Called once for each such frame,
+  // Called when a waiting frame must be passed to StepConnection::OnFrame again. Called once for each such frame,
   // possibly before OnFrame has returned.
   virtual void OnResume() = 0;
   // Called when the chief has closed the connection. The stream must end with `why` after the reply that is being sent.
@@ -35,14 +35,14 @@ class StepListener {
   virtual void OnClosed(const absl::Status& why, bool at_once) = 0;
 };
 
-// The chief's end of one worker's Step stream. Created by SyncReplicas::Connect. OnFrame and NextReply are each for one
-// thread at a time; these two and Close may run concurrently.
+// The chief's end of one worker's Step stream. Created by SyncReplicas::Connect. OnFrame and NextReply may each be
+// called by one thread at a time; OnFrame, NextReply and Close may run concurrently.
 class StepConnection {
  public:
   // Returns the limits of a frame for the model.
   const StepFrameLimits& frame_limits() const { return frame_limits_; }
   // Handles one frame from the worker. An error ends the stream with that status and leaves the run unchanged. Sets
-  // `waits` if the frame is not accepted yet, because the sums have no room for it. The caller must then pass it again
+  // `waits` if the frame cannot be accepted yet (StepMachine::FrameStart). The caller must then pass the frame again
   // after the listener's OnResume, and must not read anything more from the worker before that.
   absl::Status OnFrame(const StepFrame& frame, bool* waits);
   // Fills in the next frame for the worker. Returns false if there is none now; StepListener says when to ask again.
@@ -83,9 +83,9 @@ class StepConnection {
         listener_(std::move(listener)),
         delivery_(std::move(delivery)) {}
 
-  // Tells the thread-safety analysis that mutex_ is held by the owner, which holds its lock.
+  // Tells the thread-safety analysis that mutex_, which is the owner's lock, is held.
   void AssertHeld() const ABSL_ASSERT_EXCLUSIVE_LOCK(mutex_) {}
-  // Returns false once the connection is closed. For the owner.
+  // Returns true if the connection still has this listener, which it loses when it is closed. For the owner.
   bool HasListener(const std::shared_ptr<StepListener>& listener) const {
     AssertHeld();
     return listener_ == listener;
@@ -107,9 +107,10 @@ class StepConnection {
   const std::unique_ptr<ValueDelivery> delivery_ ABSL_PT_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   bool waits_ ABSL_GUARDED_BY(mutex_) = false;  // true if a frame waits
-  // GradientSettings.changes of the worker's settings.
+  // GradientSettings.changes of the settings that the worker has.
   int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
-  // The record of what the worker computes its token with, without step and slot. Used only if arrivals are recorded.
+  // The record of the inputs with which the worker computes its token, without step and slot. Used only if arrivals are
+  // recorded.
   v1::Arrival arrival_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -18,7 +18,7 @@ StepMachine NewMachine(StepMachine::Options options, std::unique_ptr<StepPolicy>
   return StepMachine(options, std::move(policy), shard.step());
 }
 
-// Returns the segments of the variables that the values are for.
+// Returns the segments of the variables to which the values belong.
 std::vector<int> SegmentsOf(absl::Span<const AssignedValue> values, const ParameterLayout& layout) {
   std::vector<int> segments;
   for (size_t i = 0; i < layout.segments().size(); ++i) {

@@ -36,11 +36,12 @@
 
 namespace lockstep {
 
-// The synchronous step: gives out tokens, accepts contributions, and makes one update when all slots are covered, no
+// The synchronous step: issues tokens, accepts contributions, and makes one update when all slots are covered, no
 // matter by which workers (docs/sync.md; terms: docs/glossary.md). This is the shell around the StepMachine, which
-// decides, and the StepShard, which sums. It calls the machine with the lock held, but sums and carries out the
-// machine's effects without the lock. If the policy stages contributions, they are admitted and summed one at a time.
-// Owns the connections. Thread-safe. Lock order: admission_mutex_, mutex_, then the shard's locks.
+// makes the decisions, and the StepShard, which does the summing. It calls the machine with the lock held, but sums
+// frames and calls other code without it (StepEffects). If the policy stages contributions, they are admitted and
+// summed one at a time. Owns the connections. Thread-safe. Lock order: admission_mutex_, mutex_, then the shard's
+// locks.
 class SyncReplicas {
  public:
   static constexpr int64_t kOldVersionBytes = 16 << 20;
@@ -48,18 +49,18 @@ class SyncReplicas {
     Clock* clock = nullptr;
     // max_partial_sums is taken from the shard.
     StepMachine::Options machine;
-    // The size limit of the old versions of the values that hung workers may keep. Two versions may always stay,
-    // whatever their size. If a commit does not void tokens, each worker with a running lease additionally keeps the
-    // version that it computes with.
+    // Limit on the total size of the old versions of the values that hung workers may keep alive. Two old versions may
+    // always be kept, whatever their size. If a commit does not void tokens, each worker with a running lease
+    // additionally keeps the version that it computes with.
     int64_t old_version_bytes = kOldVersionBytes;
-    // Receives every update in order, and provides the part of it that snapshots hold. May be null.
+    // Receives every update in order, and provides the session state that snapshots contain. May be null.
     CommitLog* log = nullptr;
     // Receives every staged contribution that counts, in order. May be null.
     ArrivalLog* arrivals = nullptr;
     // The command that recomputes a slot, "lockstep replay --logdir=DIR", for error messages. Empty if there is none.
     std::string replay_command;
-    // The effect of a value that is not finite. It fails the run, ends the run before its step, or makes the step count
-    // without changing anything else, which the shard ensures.
+    // The effect of a value that is not finite: it fails the run, ends the run before its step, or makes the step count
+    // without changing anything else. The last effect is ensured by the shard.
     enum class NonFinite { kFails, kEnds, kSkipsStep };
     NonFinite non_finite = NonFinite::kFails;
     // Receives the events of the run. kFailed means that a loss, a gradient or an update value is not finite (with
@@ -82,7 +83,7 @@ class SyncReplicas {
   // Renews the lease of the session's token.
   void Heartbeat(uint64_t session) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Voids expired leases and gives out the work that became free. Must be called several times a second.
+  // Voids expired leases and reassigns the work that has become free. Must be called several times a second.
   void Tick() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Returns the state at the last committed step.
@@ -92,20 +93,20 @@ class SyncReplicas {
   // Lets the step from s to s + 1 begin only if s <= limit for every limiter. If a limit is below the current step, the
   // run is held when the step in progress is committed.
   void SetLimit(Limiter limiter, int64_t limit) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Holds the run until ReleaseAfterChange has been called as many times. The hold begins once the step in progress, if
-  // any, is committed or no worker computes it any more. Returns the global step at which the run is held. If the step
-  // in progress is given up, the run is held one step earlier.
+  // Holds the run until ReleaseAfterChange has been called as many times as this function. The hold begins once the
+  // step in progress, if any, is committed or no worker computes it any longer. Returns the global step at which the
+  // run will be held. If the step in progress is given up, the run is held one step earlier.
   int64_t HoldForChange() ABSL_LOCKS_EXCLUDED(mutex_);
   // Blocks until the run is held. Returns the global step, or nullopt if the run has ended in any way.
   absl::optional<int64_t> AwaitHeld() ABSL_LOCKS_EXCLUDED(mutex_);
   void ReleaseAfterChange() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the errors of Assign without setting anything.
+  // Returns the error that Assign would return, without setting anything.
   absl::Status CheckAssign(absl::Span<const AssignedValue> values) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns OK while the run is held between two steps, OutOfRange if the run is over, Cancelled if it was stopped, and
-  // FailedPrecondition otherwise.
+  // Returns OK while the run is held between two steps, OutOfRange if the run has ended, Cancelled if it was stopped,
+  // and FailedPrecondition otherwise.
   absl::Status CheckHeld() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sets values while the run is held. Workers that hold different values of this step receive the new ones before a
-  // token. Returns the errors of CheckHeld and of VariableStore::Assign.
+  // Sets values while the run is held. Workers that already have values of this step receive the new ones before their
+  // next token. Returns the errors of CheckHeld and of VariableStore::Assign.
   absl::Status Assign(absl::Span<const AssignedValue> values, ChangedBy by = ChangedBy::kProgram)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Applies these settings to the following steps. Call it while the run is held. Workers get `for_workers`, if
@@ -113,7 +114,7 @@ class SyncReplicas {
   absl::Status ChangeSettings(const v1::SessionState::Settings& settings,
                               absl::optional<v1::GradientSettings> for_workers = absl::nullopt,
                               ChangedBy by = ChangedBy::kProgram) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Records that another snapshot may be taken. For await_room.
+  // Records that another snapshot may be taken. Has an effect only with StepMachine::Options::await_room.
   void OnRoomForSnapshot() ABSL_LOCKS_EXCLUDED(mutex_);
   // Takes a snapshot that is not due. Returns nullopt if there is no room for it.
   absl::optional<VariableSnapshot> TakeSnapshotIfRoom() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -121,18 +122,18 @@ class SyncReplicas {
   void EndAt(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the global step at which the run ends.
   int64_t total_steps() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the reason if the run has ended before its last step without a call to EndAt, or an empty string.
+  // If the run has ended before its last step without a call of EndAt, returns the reason, otherwise an empty string.
   std::string end_reason() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Blocks until RunEvents::OnCommitted has returned for every committed step. Returns false if that has not happened
   // by `deadline`. Must not be called from OnCommitted.
   bool AwaitCommitsTold(absl::Time deadline) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Stops committing steps and giving out tokens. Discards the contributions to the step in progress and any that still
-  // arrive. Does not notify workers, because the chief that resumes the run has tokens for them.
+  // Stops committing steps and issuing tokens. Discards the contributions to the step in progress and any that still
+  // arrive. Does not notify workers, because the chief that resumes the run will have tokens for them.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Stops giving out tokens, and notifies every worker that the run is over.
+  // Stops issuing tokens, and notifies every worker that the run has ended.
   void Finish(std::string message) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns true if no worker is connected.
   bool idle() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -182,7 +183,7 @@ class SyncReplicas {
   // Records the values and settings with which a worker computes this token, for options_.arrivals.
   void NoteToken(const v1::Token& token, int64_t values_step, StepConnection* connection) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns InvalidArgument if a value in the sums is not finite and was contributed to `block` of `step`. The error
+  // Returns InvalidArgument if a value in the sums that was contributed to `block` of `step` is not finite. The error
   // counts steps as logs do, so it names the global step after the update.
   absl::Status CheckFinite(const std::string& worker, int64_t step, const SlotBlock& block, const StepSums& sums) const;
   // Adds the complete staged contribution to the step's `sums` if it counts.
@@ -204,8 +205,9 @@ class SyncReplicas {
   void Commit(absl::Time now, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Records that the last committed step changed nothing. Logs only some of these steps.
   void NoteSkipped(const NonFiniteValue& why, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends the streams that keep too many old versions of the values alive, including ended streams that the worker has
-  // not read to the end. Nothing is lost, because contributions to those steps no longer count.
+  // Closes the streams that keep too many old versions of the values alive, and cancels those that have already ended
+  // but whose replies the worker has not read to the end. Nothing is lost, because contributions to those steps no
+  // longer count.
   void CloseExcessPins(absl::Time now, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Take(const StepEffects& effects, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Calls Take, and commits the step if the effects require it.
@@ -213,8 +215,8 @@ class SyncReplicas {
   // Closes and removes the connection, unless it was removed before.
   void Remove(uint64_t session, const absl::Status& why, bool at_once, Outbox* outbox)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Wakes the workers that can be sent some of the next values because these became final. `frame_session` may just
-  // have become one of these workers.
+  // Wakes the workers to which some of the next values can now be sent, because these have become final.
+  // `frame_session` may just have become one of these workers.
   void WakeForEarlyValues(uint64_t frame_session, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WakeIfEarlyValues(uint64_t session, Outbox* outbox) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CarryOut(Outbox* outbox) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -232,7 +234,7 @@ class SyncReplicas {
   WorkTimes times_ ABSL_GUARDED_BY(mutex_);
   // Pins of values and estimates that leave the process.
   VersionPins pins_ ABSL_GUARDED_BY(mutex_);
-  // The sums of the step in progress. Null if the run is over or was stopped.
+  // The sums of the step in progress. Null if there is none.
   std::shared_ptr<StepSums> sums_ ABSL_GUARDED_BY(mutex_);
   // Number of segments of the next values for which workers were woken.
   size_t announced_segments_ ABSL_GUARDED_BY(mutex_) = 0;

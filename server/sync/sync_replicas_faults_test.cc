@@ -1,4 +1,5 @@
-// Tests the faults of a worker: each one is answered with an error that names it, and the run continues unchanged.
+// Tests faulty frames from a worker: each one is answered with an error that names the fault, and the run continues
+// unchanged.
 #include <functional>
 #include <limits>
 #include <string>
@@ -81,7 +82,7 @@ struct TestRun {
 
 struct Fault {
   std::string name;
-  // Sends the wrong frame and returns the answer.
+  // Sends the faulty frame and returns the resulting status.
   std::function<absl::Status(TestRun*)> commit;
   absl::StatusCode code;
   std::string text;

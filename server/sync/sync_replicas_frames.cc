@@ -1,4 +1,4 @@
-// Handles incoming frames, replies, and the commit of a step.
+// The part of SyncReplicas that handles incoming frames, replies, and the commit of a step.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -24,7 +24,7 @@ std::string ReplayText(const std::string& command, int64_t step, const SlotBlock
                : absl::StrCat(", or another slot up to ", block.first + block.count - 1, ", computes it again"));
 }
 
-// Returns what the frame reports about itself.
+// Returns the part of the result that follows from the frame alone.
 StepMachine::FrameResult ResultOf(const StepFrame& frame) {
   StepMachine::FrameResult result;
   result.end = frame.end;
@@ -268,8 +268,8 @@ void SyncReplicas::CloseExcessPins(absl::Time now, Outbox* outbox) {
     // A worker whose contribution may still count needs the values that it computes with.
     if (!machine_.traits().commit_voids_tokens && machine_.holds_lease(holder.session)) continue;
     outbox->events.push_back({RunEvent::kOldValues, shard_->step(), connection.name_});
-    // A streamed version is kept by replies that the worker does not read, so its stream ends at once. A worker that
-    // maps the version still reads its replies.
+    // A streamed version is kept alive by replies that the worker does not read, so the stream must end at once. A
+    // worker that maps the version still reads its replies.
     const bool at_once = connection.delivery_->streams();
     Remove(holder.session, why, at_once, outbox);
     Take(machine_.OnDisconnected(holder.session, now), outbox);

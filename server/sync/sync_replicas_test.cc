@@ -473,7 +473,7 @@ TEST_F(SyncReplicasTest, StoppingTheRunLetsContributionsGoThatWait) {
   }
 }
 
-// Counts how often a connection is notified that it may have a reply.
+// A listener that counts how often it is notified that there may be a reply.
 class CountingListener : public StepListener {
  public:
   void OnReplyReady() override { ++calls; }
@@ -525,14 +525,14 @@ TEST_F(SyncReplicasTest, AWorkerThatHasNothingToHearIsNotWoken) {
   }
 }
 
-// A policy under which copies differ, because a worker's contribution counts as a whole.
+// Tests under a policy that stages contributions: each one counts only as a whole, because copies may differ.
 class StagedContributionsTest : public SyncReplicasFixture {
  protected:
   void StartArrivals(int64_t slots, int64_t newest) {
     policy_ = std::make_unique<ArrivalsPolicy>(slots, newest, /*step=*/0);
     Start(slots);
   }
-  // Connects a worker that gets a token of step 0.
+  // Connects a worker, which gets a token for step 0.
   std::unique_ptr<FrameWorker> ConnectWithToken(uint64_t session) {
     auto worker = Connect(session);
     EXPECT_TRUE(worker->Ask().ok());

@@ -1,5 +1,5 @@
-// Runs workers on separate threads, over all paths, while another thread advances the time and watches. Some workers
-// die in the middle of a contribution. The weights must equal those of a single worker.
+// Runs workers on separate threads, over all value paths, while another thread advances the time and checks the run's
+// state. Some workers die in the middle of a contribution. The weights must equal those of a single worker.
 #include <atomic>
 #include <memory>
 #include <string>
@@ -25,7 +25,7 @@ namespace {
 constexpr int64_t kGeneration = 3;
 constexpr int64_t kSteps = 30;
 
-// Lets a thread wait for the chief's calls.
+// A signal with which a thread waits for the chief to call its listener.
 class Signal {
  public:
   void Set(bool closed) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -34,7 +34,7 @@ class Signal {
     closed_ = closed_ || closed;
     changed_.SignalAll();
   }
-  // Returns false when the chief has closed the stream.
+  // Blocks until the next call. Returns false if the chief has closed the stream.
   bool Await() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     while (!set_) changed_.Wait(&mutex_);
@@ -102,7 +102,7 @@ class SyncReplicasThreadsTest : public ::testing::Test, protected NoFailures {
                                            FramePolicy(slots_, absl::Seconds(1)));
   }
 
-  // Returns true if the worker dies before the run is over.
+  // Runs a worker. Returns true if it stopped before the run ended, so that it must be started again.
   bool Live(uint64_t session, const Behaviour& behaviour) {
     const auto signal = std::make_shared<Signal>();
     FrameWorker worker(session, kGeneration, [&](std::shared_ptr<StepListener> listener) {
@@ -148,7 +148,7 @@ class SyncReplicasThreadsTest : public ::testing::Test, protected NoFailures {
     return status;
   }
 
-  // Runs to the end and returns the values.
+  // Runs to the last step, and returns the final values.
   std::string Run(const std::vector<Behaviour>& behaviours, int64_t max_partial_sums = 0) {
     Start(max_partial_sums);
     std::vector<std::thread> threads;

@@ -285,7 +285,8 @@ TEST_F(SyncReplicasValuesTest, TopKTakesEachSlotsPiecesOnceAndRefusesOthers) {
   EXPECT_EQ(sync_->step(), 1);
   EXPECT_EQ(a->value(0, 0), -2) << "the mean of two slots' first estimates";
   EXPECT_EQ(a->value(0, 1), 0);
-  // A worker that connects now lacks the estimates: two slots of three segments, sent before its token.
+  // A worker that connects now lacks the estimates of two slots with three segments each, which are sent before its
+  // token.
   a->connection()->Close();
   const auto b = Connect(5);
   StepFrame ask = b->NewFrame(v1::Token());

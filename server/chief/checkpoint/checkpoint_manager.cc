@@ -46,7 +46,7 @@ absl::Status CheckpointManager::Recover(const v1::CheckpointState& state, const 
   ASSIGN_OR_RETURN(const bool of_saver, IsWrittenBySaver(fs_, PathOf(found_newest_)));
   if (of_saver) found_newest_.clear();
   if (options_.max_to_keep == 0) return absl::OkStatus();
-  // If the clock was set back, the recorded time must not lie in the future.
+  // Even if the clock was set back, the recorded time must not lie in the future.
   const absl::Time now = WallTime();
   if (state.last_preserved_timestamp() > 0) last_preserved_ = std::min(now, TimeOf(state.last_preserved_timestamp()));
   std::set<std::string> kept;

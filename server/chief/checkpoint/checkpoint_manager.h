@@ -18,10 +18,10 @@
 
 namespace lockstep {
 
-// Decides which checkpoints of a logdir are kept. Lists each written checkpoint in the state file, and deletes those
+// Decides which checkpoints in a logdir are kept. Lists each written checkpoint in the state file, and deletes those
 // beyond the limit. Takes over the list of an earlier process from the state file, and removes that process's partially
-// written files because it is assumed dead. Never deletes a file outside the directory, a checkpoint that it does not
-// list, or one that a user's Saver wrote. Not thread-safe.
+// written files, because the process is assumed to be dead. Never deletes a file outside the directory, a checkpoint
+// that it does not list, or one that a user's Saver wrote. Not thread-safe.
 class CheckpointManager {
  public:
   struct Options {
@@ -29,16 +29,16 @@ class CheckpointManager {
     std::string directory;
     // Checkpoints are <directory>/<base_name>-<step>.
     std::string base_name = "model.ckpt";
-    // The number of newest checkpoints to keep. 0 keeps all and lists only the newest, as TensorFlow's Saver does; a
-    // later limit does not delete the others.
+    // The number of newest checkpoints to keep. If 0, all are kept and only the newest is listed, as in TensorFlow's
+    // Saver; setting a limit later does not delete the others.
     int64_t max_to_keep = 5;
     // Called before Record writes or deletes anything; Record returns its error. May be null.
     std::function<absl::Status()> may_record;
     // A checkpoint beyond the limit is unlisted but kept permanently if it was recorded at least this long after the
-    // previous checkpoint kept this way, or after the directory's first. The state file preserves these times across
-    // restarts.
+    // previous checkpoint kept this way or, if there is none, after the directory's first CheckpointManager was
+    // created. The state file preserves these times across restarts.
     absl::Duration keep_every = absl::InfiniteDuration();
-    // Provides the wall time of the records. Null only if keep_every is infinite.
+    // Provides the wall times that are recorded. May be null only if keep_every is infinite.
     Clock* clock = nullptr;
   };
 
@@ -56,9 +56,10 @@ class CheckpointManager {
   // in which case nothing is deleted. A failed deletion is logged and retried after the next save.
   absl::Status Record(const std::string& prefix);
 
-  // Records that the process starts from this checkpoint. If it is newer than the one that the state file names, it is
-  // listed as by Record, because an earlier process died, or the disk failed, before it was listed or durable. An older
-  // checkpoint was chosen deliberately, or replaces a damaged one, which stays listed. Errors: as for Record.
+  // Records that the process starts from this checkpoint. If it is newer than the one that the state file names, lists
+  // it as Record does, because an earlier process died, or the disk failed, before the checkpoint was listed or
+  // durable. An older checkpoint was chosen deliberately, or replaces a damaged one, which stays listed. Errors: as for
+  // Record.
   absl::Status Adopt(const std::string& prefix);
 
   // Prefixes, oldest first.
@@ -75,7 +76,7 @@ class CheckpointManager {
   // Removes the oldest checkpoint from the list.
   void DropOldest();
   absl::Status WriteState() const;
-  // Returns the epoch without keep_every.
+  // Returns the current wall time, or the Unix epoch if keep_every is infinite.
   absl::Time WallTime() const;
   std::string PathOf(absl::string_view name) const { return JoinPath(options_.directory, name); }
 
@@ -91,7 +92,8 @@ class CheckpointManager {
   };
   // Oldest first.
   std::vector<Kept> kept_;
-  // The time at which the last permanently kept checkpoint, or the directory's first, was recorded.
+  // The time at which the last permanently kept checkpoint was recorded or, if there is none, at which the directory's
+  // first CheckpointManager was created.
   absl::Time last_preserved_;
   // The newest recorded checkpoint, and its step if the name has one.
   std::string newest_;

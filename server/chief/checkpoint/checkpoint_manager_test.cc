@@ -276,7 +276,7 @@ TEST_F(CheckpointManagerTest, DeletesNothingInAnotherDirectory) {
   EXPECT_TRUE(memory_.Exists("/other/model.ckpt-7.index").value());
 }
 
-// Supervisor wrote full paths. Since then the directory was moved, or it is spelled differently.
+// Supervisor wrote full paths. Since then, the directory has been moved, or its path is spelled differently.
 TEST_F(CheckpointManagerTest, RecognizesItsOwnUnderAnotherSpelling) {
   const auto first = Create(2);
   ASSERT_TRUE(Save(first.get(), 1).ok());
@@ -294,7 +294,7 @@ TEST_F(CheckpointManagerTest, ListsWhatTheRunStartsFromIfNobodyHas) {
       Touch(absl::StrCat("d/model.ckpt-", step, suffix));
     }
   };
-  // The writer died before listing the checkpoint; the name may not be durable.
+  // The writer died before listing the checkpoint, whose name may not be durable.
   write(7);
   const auto manager = Create(2);
   ASSERT_TRUE(manager->Adopt("d/model.ckpt-7").ok());

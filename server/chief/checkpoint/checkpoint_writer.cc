@@ -28,8 +28,8 @@ absl::StatusOr<std::unique_ptr<CheckpointWriter>> CheckpointWriter::Create(Optio
 CheckpointWriter::CheckpointWriter(Options options, std::unique_ptr<CheckpointManager> manager)
     : options_(std::move(options)),
       manager_(std::move(manager)),
-      // Runs below training's priority, even when a newer snapshot waits. On busy processors it still gets three times
-      // the time that SavePace needs.
+      // Runs at a lower priority than training, even when a newer snapshot waits. On busy processors, it still gets
+      // three times the processor time that SavePace needs.
       paced_(options_.executor->Start(
           "paced saves", [this] { Loop(/*paced=*/true); }, Executor::Priority::kBackground)),
       at_once_(options_.executor->Start("saves", [this] { Loop(/*paced=*/false); })) {}
@@ -160,9 +160,9 @@ absl::Status CheckpointWriter::AwaitTurn(absl::Time turn) {
   MutexLock lock(&mutex_);
   while (!queue_.urgent() && !queue_.waiting() && !options_.clock->WaitUntil(&changed_, &mutex_, turn)) {
   }
-  // Cancels the write so that the other thread can take over. That thread has a higher priority, which this thread may
-  // not be allowed to take. The snapshot goes back into the queue, where a newer one might replace it. That must not
-  // happen with writes_all.
+  // Cancels the write so that the other thread, which has a higher priority, can take over; this thread may not be
+  // allowed to raise its own priority. The snapshot returns to the queue, where a newer one might replace it. That must
+  // not happen with writes_all.
   return queue_.urgent() && !options_.writes_all ? absl::CancelledError("left to the thread that writes at once")
                                                  : absl::OkStatus();
 }

@@ -34,8 +34,8 @@ class CheckpointWriter {
     CheckpointManager::Options checkpoints;
     // The checkpoint that the run starts from (CheckpointManager::Adopt), if any.
     absl::optional<std::string> restored;
-    // If true, every snapshot passed to Save is written as long as the disk works: the caller waits for kRoom before
-    // each one but the first. If false, a newer snapshot replaces a waiting one.
+    // If true, every snapshot passed to Save is written as long as the disk works, and the caller must wait for kRoom
+    // before each snapshot except the first. If false, a newer snapshot replaces a waiting one.
     bool writes_all = false;
     // Receives kSaved, kSaveFailed and, with writes_all, kRoom from the writer threads, one call at a time.
     RunEvents* events = nullptr;
@@ -79,7 +79,8 @@ class CheckpointWriter {
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the pacing of a save that begins now.
   BundleWriterOptions::BeforePiece NewPace(const VariableStore::Snapshot& snapshot) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Blocks until `turn`, or until a newer snapshot waits. Returns Cancelled if the save has become urgent.
+  // Blocks until `turn`, until a newer snapshot waits, or until the save becomes urgent. Returns Cancelled if the save
+  // has become urgent, except with writes_all.
   absl::Status AwaitTurn(absl::Time turn) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns an interrupted snapshot to the queue, unless a newer one waits there.
   void PutBack(VariableStore::Snapshot snapshot) ABSL_LOCKS_EXCLUDED(mutex_);

@@ -20,7 +20,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-// Blocks the checkpoint writer in its callback, between two saves.
+// A gate that blocks the checkpoint writer in its callback, between two saves.
 class Gate {
  public:
   void Close() {
@@ -243,7 +243,7 @@ TEST_F(CheckpointWriterTest, ABadStateFileIsAnError) {
   EXPECT_TRUE(absl::IsInvalidArgument(CheckpointWriter::Create(std::move(options)).status()));
 }
 
-// A checkpoint has 12 MiB and a few bytes. Each of its 13 pieces, except the first, waits for its turn.
+// A checkpoint takes 12 MiB and a few bytes. Each of its 13 pieces, except the first, waits for its turn.
 class PacedCheckpointWriterTest : public CheckpointWriterTest {
  protected:
   PacedCheckpointWriterTest() : CheckpointWriterTest(/*elements=*/1 << 20) {}
@@ -258,7 +258,7 @@ class PacedCheckpointWriterTest : public CheckpointWriterTest {
   }
   // Blocks until the checkpoint writer pauses.
   void AwaitPause() { clock_.AwaitWaiters(1); }
-  // Returns the number of pieces written since Save of the first checkpoint.
+  // Returns the number of pieces written since the first checkpoint was passed to Save.
   int64_t PiecesWritten() {
     constexpr int64_t kCreate = 2;  // checks for a checkpoint to replace, creates the data file
     return fs_.operations() - operations_before_ - kCreate;

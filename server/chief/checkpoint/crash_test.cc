@@ -27,7 +27,7 @@ constexpr int64_t kNoStep = -1;
 
 enum class Crash { kKill, kPowerCutLosesNames, kPowerCutKeepsNames, kPowerCutKeepsLastName };
 
-// Does what a chief does with files: finds the newest checkpoint, resumes from it, saves and lists checkpoints.
+// Performs a chief's file operations: finds the newest checkpoint, resumes from it, and saves and lists checkpoints.
 class FakeChief {
  public:
   FakeChief(FileSystem* fs, int64_t max_to_keep) : fs_(fs), max_to_keep_(max_to_keep) {}
@@ -79,7 +79,7 @@ struct Case {
 
 class CrashTest : public ::testing::TestWithParam<Case> {
  protected:
-  // Runs until operation n. Returns the last step for which Save returned OK, or kNoStep.
+  // Runs until it is killed after operation n. Returns the last step for which Save returned OK, or kNoStep.
   int64_t RunUntilKilled(int64_t n, MemoryFileSystem* memory, bool* killed) {
     FaultyFileSystem fs(memory);
     fs.KillAfter(n);
@@ -145,7 +145,7 @@ std::vector<Case> Cases() {
 INSTANTIATE_TEST_SUITE_P(All, CrashTest, ::testing::ValuesIn(Cases()));
 
 // Failed file operations, as caused by a bad disk or a network file system: either a single one, or all from some point
-// on. They must not cause anything but failed saves. Afterwards the process continues, or the power is cut.
+// on. They must cause nothing worse than failed saves. Afterwards the process continues, or the power is cut.
 struct Failure {
   absl::Status error;
   bool lasting;
@@ -154,8 +154,8 @@ struct Failure {
 
 class FailingSaveTest : public ::testing::TestWithParam<Failure> {
  protected:
-  // Saves 10, and then 20 and 30 while operation n fails. Sets the last step for which Save returned OK, and whether an
-  // operation failed.
+  // Saves step 10, and then steps 20 and 30 while operation n fails. Sets `saved` to the last step for which Save
+  // returned OK, and `failed` to whether an operation failed.
   std::unique_ptr<FakeChief> Run(int64_t n, FaultyFileSystem* fs, int64_t* saved, bool* failed) {
     auto chief = std::make_unique<FakeChief>(fs, GetParam().max_to_keep);
     EXPECT_TRUE(chief->Start().ok());

@@ -49,8 +49,8 @@ struct RestoredVariables {
   v1::SessionState session_state;
   // The position of each input stream, from the checkpoint. Empty if batches belong to slots.
   std::vector<int64_t> stream_positions;
-  // FailedPrecondition, with both numbers, if the machine cannot hold an additional version for clients that read
-  // variables.
+  // FailedPrecondition, naming the required and the available memory, if the machine cannot hold an additional version
+  // for clients that read variables.
   absl::Status read_memory;
   // The memory that the chief needs at most, and the limit that it was compared with, in bytes.
   uint64_t memory_needed = 0, memory_limit = 0;

@@ -12,19 +12,19 @@ namespace lockstep {
 // is behind schedule may catch up. Immutable.
 class SavePace {
  public:
-  // Takes one or two milliseconds to write, which bounds how long a step waits for a piece.
+  // Size of a piece. It takes one or two milliseconds to write, which bounds how long a step waits for a piece.
   static constexpr uint64_t kPieceBytes = 1 << 20;
   // Saving costs about one second of processor time per 1e9 bytes (checksum, copy into the page cache, write-back). At
   // this rate a save uses 3.4 % of one processor. Steps slow down by less than that, because processors have idle
   // moments between steps.
   static constexpr double kBytesPerSecond = 32 << 20;
 
-  // Paces a checkpoint of `bytes` that starts at `begin`, with a snapshot every `interval`. The interval is infinite if
+  // Paces a checkpoint of `bytes` bytes that starts at `begin`, with a snapshot every `interval`, which is infinite if
   // unknown.
   SavePace(absl::Time begin, uint64_t bytes, absl::Duration interval);
 
-  // Returns when the piece that contains the byte at `offset` may be written. The first piece may be written
-  // immediately, and so may a checkpoint that has only one piece.
+  // Returns the time at which the piece that contains the byte at `offset` may be written. The first piece may be
+  // written immediately, and so may a checkpoint that has only one piece.
   absl::Time TurnOf(uint64_t offset) const;
 
  private:

@@ -58,7 +58,7 @@ class SaveQueue {
   // The newest step that was offered, and the newest that was saved.
   int64_t newest_ = -1;
   int64_t saved_ = -1;
-  // True if a caller waits, until no snapshot is left to write.
+  // True from when a caller waits until no snapshot is left to write.
   bool urgent_ = false;
   absl::Time last_offer_ = absl::InfinitePast();
   absl::Duration interval_ = absl::InfiniteDuration();

@@ -13,10 +13,10 @@
 
 namespace lockstep {
 
-// Returns true if a disk error may be temporary, such as an I/O error or a full disk. Unknown means that the state of
-// the disk is not known (RunHistory).
+// Returns true if a disk error may be temporary, such as an I/O error or a full disk. The code Unknown, which means
+// that the state of the disk is not known (RunHistory), also counts as temporary.
 bool MayPass(const absl::Status& status);
-// Returns the delays between retries after such an error.
+// Returns the delays between retries after a temporary disk error.
 Backoff::Options RetryDelays();
 
 // Decides when a run is saved, and what is saved. Pure: the caller passes the time.
@@ -39,7 +39,7 @@ class SaveSchedule {
 
   // Returns true if a run at global step `step` should be saved now.
   bool TakeDue(absl::Time now, int64_t step);
-  // Records that a snapshot of `step` was taken, with this hash of the followers' state.
+  // Records that a snapshot of `step` was taken, with `followers` as the hash of the followers' state.
   void OnSnapshot(int64_t step, size_t followers) {
     several_ = newest_.first == step && (several_ || newest_.second != followers);
     newest_ = {step, followers};
@@ -53,13 +53,13 @@ class SaveSchedule {
   // Records that `step`, the run's newest, was saved as `prefix`.
   void OnSaved(int64_t step, std::string prefix);
   bool HasSaved(int64_t step) const { return saved_step_ >= step; }
-  // Returns the prefix of the newest checkpoint; empty if there is none.
+  // Returns the prefix of the newest checkpoint, or an empty string if there is none.
   const std::string& checkpoint() const { return checkpoint_; }
 
   // Sets the deadline for further attempts to save.
   void LimitRetries(absl::Time deadline) { deadline_ = deadline; }
-  // Returns when to retry a save that ended with `status`. Delays grow. Returns nullopt if the error is permanent
-  // (MayPass), or the deadline is earlier.
+  // Returns the time at which to retry a save that ended with `status`, or nullopt if the error is permanent (MayPass)
+  // or that time is not before the deadline. The delay grows with each retry.
   absl::optional<absl::Time> RetryAt(absl::Time now, const absl::Status& status);
 
  private:

@@ -15,7 +15,7 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kMaxLines = 4096;
-// Number of lines that are appended before the file is replaced with what is in memory.
+// Number of lines in the file beyond which it is replaced with what is in memory.
 constexpr int64_t kMaxFileLines = 50000;
 constexpr size_t kMaxLineBytes = 64 << 10;
 
@@ -31,8 +31,8 @@ std::string LineOf(const v1::EventRecord& event) {
   return JsonMessage(line) + "\n";
 }
 
-// Returns a sentence, also for kinds that are not logged; empty for kinds that mean nothing to users. It may contain a
-// path, and so bytes that are not UTF-8.
+// Returns a sentence that describes the event, even for kinds that are not logged, or an empty string for kinds that
+// mean nothing to users. The sentence may contain a path, and therefore bytes that are not UTF-8.
 std::string SentenceOf(const RunEvent& event) {
   switch (event.kind) {
     case RunEvent::kStarted:
@@ -86,7 +86,7 @@ void ReadLines(absl::string_view text, const OnPoint& on_point, const OnEvent& o
   }
 }
 
-// Returns an empty text if there is no file.
+// Returns the contents of the file, or an empty string if there is no file.
 absl::StatusOr<std::string> ReadBounded(FileSystem* fs, const std::string& path) {
   const auto file = fs->NewRandomAccessFile(path);
   if (absl::IsNotFound(file.status())) return std::string();
@@ -186,7 +186,7 @@ void RunJournal::Write() {
   {
     MutexLock lock(&mutex_);
     if (written_version_ != history_.version()) {
-      // The points were merged or dropped. Those in the file remain valid, or are repeated by later ones.
+      // Points were merged or dropped. Those in the file remain valid, or are repeated by later ones.
       written_version_ = history_.version();
       written_points_ = history_.points().size();
     }

@@ -30,7 +30,7 @@ class RunJournal {
   // The file's name in the logdir.
   static constexpr char kFileName[] = "events.jsonl";
   static constexpr size_t kEvents = 500;
-  // A larger file is not read, and the history starts over.
+  // Maximum size of the file. A larger one is not read, and the history starts over.
   static constexpr uint64_t kMaxFileBytes = 64 << 20;
 
   struct Options {
@@ -38,7 +38,7 @@ class RunJournal {
     Executor* executor = Executor::Threads();
     FileSystem* fs = nullptr;
     int64_t generation = 0;
-    // The period of writes to the file. If zero, only the destructor and Write write (tests).
+    // The period at which the file is written. If zero, only the destructor and Write write it (tests).
     absl::Duration period = absl::Milliseconds(250);
   };
 
@@ -46,8 +46,8 @@ class RunJournal {
   // Writes the pending lines.
   ~RunJournal();
 
-  // Continues the file at `path`, if it exists, and writes to it from now on. Errors: those of the file system; the
-  // journal then stays in memory. Drops lines that it cannot parse.
+  // Continues the file at `path`, if it exists, and writes to it from now on. Errors: those of the file system, in
+  // which case the journal is kept in memory only. Drops lines that it cannot parse.
   absl::Status Open(const std::string& path) ABSL_LOCKS_EXCLUDED(mutex_);
   // Records that the run continues at `step` from `checkpoint`, which is empty if the step is not saved.
   void OnRestored(int64_t step, const std::string& checkpoint) ABSL_LOCKS_EXCLUDED(mutex_);

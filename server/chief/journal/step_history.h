@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// The losses and durations of a run's steps, in a bounded number of points. At first each step is a point; whenever the
-// points reach their limit, neighbours are merged in pairs, and later points cover twice as many steps. Pure; not
+// The losses and durations of a run's steps, in a bounded number of points. At first, each step is a point. Whenever
+// the points reach their limit, neighbors are merged in pairs, and later points cover twice as many steps. Pure; not
 // thread-safe.
 class StepHistory {
  public:
@@ -27,7 +27,7 @@ class StepHistory {
   int64_t Rewind(int64_t step);
 
   const std::vector<v1::HistoryPoint>& points() const { return points_; }
-  // The steps since the last point; nullopt if there are none.
+  // The steps since the last point, or nullopt if there are none.
   const absl::optional<v1::HistoryPoint>& open() const { return open_; }
   // Changes whenever points() changes other than by growing.
   int64_t version() const { return version_; }

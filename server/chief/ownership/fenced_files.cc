@@ -21,7 +21,7 @@ constexpr char kOpenPrefix[] = "open.";
 constexpr char kAliveFile[] = "alive";
 // Locked by the chief that owns the folder.
 constexpr char kOwnerFile[] = "owner";
-// A chief that is still writing may create files in its folder while the folder is emptied.
+// Maximum number of attempts to empty a folder. A chief that is still writing may create files in its folder meanwhile.
 constexpr int kMostTries = 1000;
 constexpr uint64_t kPieceSize = 1 << 20;
 
@@ -75,7 +75,7 @@ class FencedFiles::StagedFile : public WritableFile {
 
  private:
   const std::unique_ptr<WritableFile> base_;
-  // Exists as long as the file is open.
+  // Held as long as the file is open. Weak pointers to it tell whether the file is still open.
   std::shared_ptr<const bool> open_ = std::make_shared<const bool>(true);
 };
 

@@ -30,7 +30,7 @@ class FencedFiles : public FileSystem {
                                                              int64_t least);
   ~FencedFiles() override;
 
-  // Returns the generations that have a folder in the logdir, ascending.
+  // Returns the generations that have a folder in the logdir, in ascending order.
   static absl::StatusOr<std::vector<int64_t>> Generations(FileSystem* base, const std::string& logdir);
   static std::string FolderOf(const std::string& logdir, int64_t generation);
   // Returns false if the generation's chief has ended and left its folder behind.
@@ -55,7 +55,7 @@ class FencedFiles : public FileSystem {
     std::string text;
     bool operator==(const LastBeat& other) const { return generation == other.generation && text == other.text; }
   };
-  // Reads the beat of the newest generation whose chief has not ended. Returns nullopt if it does not beat.
+  // Reads the beat of the newest generation whose chief has not ended. Returns nullopt if that chief does not beat.
   static absl::StatusOr<absl::optional<LastBeat>> ReadLastBeat(FileSystem* base, const std::string& logdir);
 
   absl::StatusOr<std::unique_ptr<WritableFile>> NewWritableFile(const std::string& path) override
@@ -78,7 +78,7 @@ class FencedFiles : public FileSystem {
   bool Covers(const std::string& path) const;
   // Returns the path inside the folder.
   std::string Staged(const std::string& path) const;
-  // Returns the error of Check instead of a NotFound that it causes.
+  // Returns `status`, or the error of Check if `status` is a NotFound because the folder has been removed.
   absl::Status Explain(absl::Status status) const;
   absl::Status Fence(int64_t generation);
   // Forgets a file that is not published yet. Returns true if it is open.
@@ -93,7 +93,7 @@ class FencedFiles : public FileSystem {
   const std::string folder_;
   // The canonical directory of the covered paths.
   const std::string directory_;
-  // Keeps a chief that enters a generation at the same time out of the folder.
+  // The lock that keeps chiefs that enter a generation at the same time out of this folder.
   const std::unique_ptr<Lock> owner_;
   // True if FenceEarlier has replaced all files that earlier chiefs may append to.
   bool fenced_ = false;

@@ -64,12 +64,12 @@ TEST_F(FencedFilesTest, EveryGenerationIsNew) {
   EXPECT_EQ(FencedFiles::Create(&fs_, "d", 2).value()->generation(), 3);
 }
 
-// Calls `interruption` before one particular operation.
+// A file system that calls `interruption` before one particular operation.
 class InterruptedDisk : public ForwardingFileSystem {
  public:
   using ForwardingFileSystem::ForwardingFileSystem;
   std::function<void()> interruption;
-  // Number of operations until then; negative for never.
+  // Number of operations until the interruption; negative if there is none.
   int64_t left = -1;
 
  private:

@@ -12,7 +12,7 @@ namespace {
 
 using State = PredecessorWatch::State;
 
-// Delays its next operation by `delay`.
+// A file system that delays its next operation by `delay`.
 class SlowDisk : public ForwardingFileSystem {
  public:
   SlowDisk(FileSystem* base, SimulatedClock* clock) : ForwardingFileSystem(base), clock_(clock) {}
@@ -34,7 +34,7 @@ class PredecessorWatchTest : public ::testing::Test {
     chief_ = FencedFiles::Create(&memory_, "d", 3).value();
   }
 
-  // Looks after `time` has passed.
+  // Advances the clock by `time` and calls Look.
   State LookAfter(absl::Duration time) {
     clock_.Advance(time);
     return watch_.Look([] { return true; });

@@ -24,7 +24,7 @@ class FinishRequest {
   void Set(const std::string& reason);
   bool pending() const { return !reason_.empty(); }
   const std::string& reason() const { return reason_; }
-  // Returns when to try next; infinite if there is no request.
+  // Returns the time of the next attempt, or InfiniteFuture if there is no request.
   absl::Time due() const { return pending() ? due_ : absl::InfiniteFuture(); }
 
   // Records the result of an attempt. Returns true if another attempt will follow.

@@ -40,7 +40,7 @@ absl::Status CheckSameInitFunction(const v1::RunRecord& record, bool initializes
 }
 
 void AddProgramChange(int64_t step, const std::string& what, v1::RunRecord* record) {
-  // An incarnation that was killed before its first checkpoint is followed by one with the same difference.
+  // If an incarnation was killed before its first checkpoint, its successor reports the same difference again.
   for (const auto& known : record->program_change()) {
     if (known.step() == step && known.what() == what) return;
   }

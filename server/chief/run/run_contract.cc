@@ -21,7 +21,7 @@
 namespace lockstep {
 namespace {
 
-// Limits text from a peer in messages to users.
+// Maximum length, in bytes, of text from a peer in messages to users.
 constexpr size_t kMaxName = 200;
 
 std::string Sha256(const v1::ModelSpec& model) {
@@ -77,7 +77,7 @@ v1::RunRecord DeclaredIn(const v1::RunRecord& record) {
   return declared;
 }
 
-// Names the results that the digests of a canary belong to, in order.
+// Returns the names of the results whose digests a canary holds, in order.
 std::vector<std::string> ResultsOf(const v1::ModelSpec& model) {
   std::vector<std::string> results;
   for (const v1::VariableSpec& variable : model.variables()) {
@@ -105,7 +105,7 @@ absl::optional<v1::Canary> CanaryOf(const v1::RunRecord& record) {
   return record.has_canary() && whole ? absl::make_optional(record.canary()) : absl::nullopt;
 }
 
-// Names the worker that the request is compared with.
+// Returns the name of the worker whose declarations the request is compared with.
 std::string Declarer(const v1::RunRecord& declared) {
   return declared.declared_by().empty() ? "an earlier worker" : declared.declared_by();
 }
@@ -116,7 +116,8 @@ std::string FrameworkText(const v1::RunRecord& declared) {
   return absl::StrCat(Name(framework.name()), framework.version().empty() ? "" : " ", Name(framework.version()));
 }
 
-// Describes the first part in which two lists differ. A null part means that its list has ended.
+// Describes the first difference between two lists of model parts. `own` or `run` is null if its list has no more
+// parts.
 std::string PartDifference(const std::string& worker, const v1::NamedDigest* own, const std::string& declarer,
                            const v1::NamedDigest* run) {
   if (own == nullptr) return absl::StrCat(worker, " has no ", Name(run->name()), ", ", declarer, " has");
@@ -302,7 +303,7 @@ absl::Status RunContract::CheckCanary(const v1::OpenSessionRequest& request) con
 }
 
 void RunContract::FillRecord(v1::RunRecord* record) const {
-  // Does not vouch for declarations that this version did not compare: the next worker redeclares them.
+  // Leaves out declarations that this version has not compared, so that the next worker makes them again.
   if (knows_parts_) record->MergeFrom(declared_);
   *record->mutable_model() = model_;
   if (data_) *record->mutable_data() = *data_;

@@ -20,30 +20,30 @@ namespace lockstep {
 // and workers may start often. Immutable, thread-safe.
 class RunContract {
  public:
-  // The contract of a new run, from the first worker that asks for a session.
+  // Creates the contract of a new run from the request of the first worker that opens a session.
   explicit RunContract(const v1::OpenSessionRequest& first);
-  // The contract of a run that is resumed.
+  // Creates the contract of a resumed run from its record.
   explicit RunContract(const v1::RunRecord& record);
-  // Copies `known`, and adds what it lacks from an accepted request.
+  // Copies `known` and adds what it lacks from `request`, which has been accepted.
   RunContract(const RunContract& known, const v1::OpenSessionRequest& request);
-  // Copies `known` without what a program with different functions redeclares: only the canary, or also parts and
-  // framework.
+  // Copies `known`, except for the declarations that a program with different functions makes again: only the canary,
+  // or also the model parts and the framework.
   enum class Forgets { kCanary, kPartsAndCanary };
   RunContract(const RunContract& known, Forgets forgets);
 
   const v1::ModelSpec& model() const { return model_; }
   // Returns true if a worker has declared something that depends on the settings it computes with.
   bool has_declarations() const { return knows_parts_ || canary_.has_value(); }
-  // Returns true if the request declares something that is not yet known about the run: the canary, or data that a
-  // record of a different version stored in another form.
+  // Returns true if the request declares something that is not yet known about the run: the canary, or something that a
+  // record written by a different version stored in another form.
   bool Lacks(const v1::OpenSessionRequest& request) const;
 
-  // Errors: FailedPrecondition names the worker and its host, the first difference, and the worker that declared the
-  // run's value. Unknown values match anything. InvalidArgument if the number of canary digests differs from the number
-  // of the model's results.
+  // Compares the request with the contract. Returns FailedPrecondition if they differ, naming the worker and its host,
+  // the first difference, and the worker that declared the run's value. Values that are not known match anything.
+  // Returns InvalidArgument if the number of canary digests differs from the number of the model's results.
   absl::Status Check(const v1::OpenSessionRequest& request) const;
 
-  // Sets all fields except the configuration and the build.
+  // Sets the fields that hold the workers' declarations.
   void FillRecord(v1::RunRecord* record) const;
 
  private:
@@ -65,12 +65,12 @@ class RunContract {
   const absl::optional<v1::Canary> canary_;
 };
 
-// Returns FailedPrecondition if the worker's program uses a different wire version or computes different bits, that is,
-// its arithmetic version or, without a framework, its layers version differs. `host` is the chief's machine.
+// Returns FailedPrecondition if the worker's program has a different wire version, or would compute different bits
+// because its arithmetic version or, without a framework, its layers version differs. `host` is the chief's machine.
 absl::Status CheckVersions(const v1::OpenSessionRequest& request, const std::string& host);
 
-// Returns FailedPrecondition if this optimizer requires workers to transform each slot's gradients, and the worker does
-// not declare that it does.
+// Returns FailedPrecondition if `optimizer` requires workers to transform each slot's gradients, but the worker does
+// not declare that it does so.
 absl::Status CheckTransforms(const v1::OpenSessionRequest& request, const config::v1::OptimizerConfig& optimizer);
 
 // Returns the worker's description of itself.

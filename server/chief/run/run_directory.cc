@@ -27,10 +27,11 @@ namespace lockstep {
 namespace {
 
 constexpr char kLockFile[] = "lock";
-// The generation file of earlier versions. Their runs can be resumed.
+// Name of the generation file in earlier versions, whose runs can still be resumed.
 constexpr char kOldGenerationFile[] = "epoch";
 
-// A run keeps its policy, because only the checkpoints of some policies have the positions of input streams.
+// Returns FailedPrecondition if the policies differ. A run keeps its policy, because only the checkpoints of some
+// policies contain the positions of input streams.
 absl::Status CheckSamePolicy(const config::v1::TrainingConfig& record, const config::v1::TrainingConfig& config) {
   if (PolicyName(record) == PolicyName(config)) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("the logdir holds a run with policy ", PolicyName(record),
@@ -52,7 +53,7 @@ absl::StatusOr<std::unique_ptr<RunDirectory>> RunDirectory::Open(FileSystem* fs,
 absl::Status RunDirectory::TakeLock() {
   auto lock = fs_->LockFile(JoinPath(path_, kLockFile));
   if (absl::IsFailedPrecondition(lock.status())) {
-    // Retryable: the other chief may end.
+    // Retryable, because the other chief may exit.
     return WithExitCode(absl::FailedPreconditionError(absl::StrCat("another chief is running in ", path_,
                                                                    "; use another "
                                                                    "logdir or stop it: ",
@@ -112,7 +113,7 @@ absl::Status RunDirectory::EnterGeneration(absl::optional<int64_t> silent) {
     entered =
         WriteFileAtomically(files_.get(), JoinPath(path_, kGenerationFile), absl::StrCat(files_->generation(), "\n"));
   }
-  // Retryable: the other chief may end.
+  // Retryable, because the other chief may exit.
   return absl::IsFailedPrecondition(entered) ? WithExitCode(std::move(entered), kExitRetryable) : entered;
 }
 
@@ -128,7 +129,7 @@ absl::Status RunDirectory::CheckOwned() const {
 
 absl::Status RunDirectory::Beat() const {
   absl::Status beat = files_->Beat();
-  // CheckOwned names the original reason.
+  // Prefers the error of CheckOwned, if any, because it names the original reason.
   if (absl::IsFailedPrecondition(beat)) RETURN_IF_ERROR(CheckOwned());
   return beat;
 }
@@ -188,7 +189,7 @@ absl::Status CheckMayChange(const config::v1::RunSpec& record, const config::v1:
 
 absl::Status CheckSameArithmetic(FileSystem* fs, const std::string& logdir, const v1::RunRecord& record) {
   v1::BuildInfo build = record.build();
-  // Records of versions without a build use arithmetic version 1.
+  // Early versions recorded no arithmetic version; theirs was 1.
   if (build.arithmetic_version() == 0) build.set_arithmetic_version(1);
   const bool same = build.arithmetic_version() == kArithmeticVersion;
   if (same && (record.has_framework() || LayersVersion(build) == kLayersVersion)) return absl::OkStatus();

@@ -23,15 +23,16 @@ namespace lockstep {
 class RunDirectory {
  public:
   // Creates the directory, takes the lock, enters a new generation and fences all earlier ones. Errors:
-  // FailedPrecondition with the exit code kExitRetryable if another chief holds the lock, which the message names, or
+  // FailedPrecondition with the exit code kExitRetryable if another chief, which the message names, holds the lock or
   // enters a generation at the same time; DataLoss for a damaged generation file; file system errors.
-  // With `silent`, replaces the lock of that generation's chief, which holds it without beating, and beats once. If the
-  // disk does not accept the beat, or another chief enters a generation at the same time, the silent chief keeps its
-  // lock.
+  //
+  // With `silent`, beats once and replaces the lock of the chief of generation `silent`, which holds the lock but has
+  // stopped beating. If the disk does not accept the beat, or another chief enters a generation at the same time, the
+  // silent chief keeps its lock.
   static absl::StatusOr<std::unique_ptr<RunDirectory>> Open(FileSystem* fs, std::string path,
                                                             absl::optional<int64_t> silent = absl::nullopt);
 
-  // Returns true if a chief currently holds the lock. Does not disturb a chief that opens the directory meanwhile.
+  // Returns true if a chief currently holds the lock. Does not interfere with a chief that is opening the directory.
   // Returns false if the directory does not exist or cannot be read; Open reports why.
   static bool IsHeld(FileSystem* fs, const std::string& path);
 
@@ -59,7 +60,7 @@ class RunDirectory {
 
  private:
   RunDirectory(FileSystem* fs, std::string path);
-  // Errors: as for Open, if another chief holds the lock.
+  // Returns the same error as Open if another chief holds the lock.
   absl::Status TakeLock();
   // Returns nullopt if there is no generation yet.
   absl::StatusOr<absl::optional<int64_t>> ReadGeneration(absl::string_view name) const;
@@ -75,12 +76,12 @@ class RunDirectory {
   std::unique_ptr<FencedFiles> files_;
 };
 
-// Returns FailedPrecondition if a run with `config` computes different weights than the run of `record`
-// (WeightsConfig). The message names the first field that differs.
+// Returns FailedPrecondition if a run with `config` would compute different weights than the run with the configuration
+// `record` (WeightsConfig). The message names the first field that differs.
 absl::Status CheckSameRun(const config::v1::RunSpec& record, const config::v1::RunSpec& config);
 
-// Returns FailedPrecondition if the two differ in anything but what a run may change: the learning rate, settings of
-// the same optimizer, multipliers, clips and the batch size.
+// Returns FailedPrecondition if the two configurations differ in anything that cannot change during a run. The learning
+// rate, settings of the same optimizer, multipliers, clips and the batch size may change.
 absl::Status CheckMayChange(const config::v1::RunSpec& record, const config::v1::RunSpec& config);
 
 // Returns FailedPrecondition if the arithmetic that computed the record's weights differs from this program's. The

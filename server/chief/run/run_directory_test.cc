@@ -119,7 +119,7 @@ TEST(RunDirectoryTest, NoticesThatAnotherChiefHasTakenOver) {
   EXPECT_TRUE(absl::IsInternal(second->CheckOwned())) << "the owner is unknown";
 }
 
-// The successor has not entered its generation yet.
+// The successor has replaced the lock but has not entered its generation yet.
 TEST(RunDirectoryTest, NoticesThatItsLockWasReplaced) {
   MemoryFileSystem fs;
   const auto directory = RunDirectory::Open(&fs, "d").value();
@@ -128,7 +128,7 @@ TEST(RunDirectoryTest, NoticesThatItsLockWasReplaced) {
   EXPECT_TRUE(absl::IsFailedPrecondition(directory->CheckOwned())) << directory->CheckOwned();
 }
 
-// A network file system has lost its locks; the lock file is unchanged.
+// A network file system has lost its locks, but the lock file is unchanged.
 TEST(RunDirectoryTest, NoticesAnotherGeneration) {
   MemoryFileSystem fs;
   const auto first = RunDirectory::Open(&fs, "d").value();
@@ -139,7 +139,7 @@ TEST(RunDirectoryTest, NoticesAnotherGeneration) {
   EXPECT_TRUE(absl::IsFailedPrecondition(first->CheckOwned()));
 }
 
-// The successor has removed the folder but has not written its generation yet.
+// The successor has removed this generation's folder but has not written its own generation yet.
 TEST(RunDirectoryTest, NoticesThatItIsFenced) {
   MemoryFileSystem fs;
   const auto directory = RunDirectory::Open(&fs, "d").value();
@@ -150,7 +150,7 @@ TEST(RunDirectoryTest, NoticesThatItIsFenced) {
   EXPECT_FALSE(fs.Exists("d/lockstep.textproto").value());
 }
 
-// A chief was killed before it wrote its generation.
+// A chief was killed after it created its generation's folder but before it wrote the generation file.
 TEST(RunDirectoryTest, SkipsAGenerationThatWasBegun) {
   MemoryFileSystem fs;
   { ASSERT_TRUE(RunDirectory::Open(&fs, "d").ok()); }
@@ -197,7 +197,7 @@ TEST(RunDirectoryTest, AKilledStandbyIsNoRival) {
   EXPECT_FALSE(fs.Exists("d/generation.2").value());
 }
 
-// An unreadable file must not restart at generation 1, or make a different configuration acceptable.
+// An unreadable file must not make the chief restart at generation 1 or accept a different configuration.
 TEST(RunDirectoryTest, AnErrorOfTheDiskIsNotANewRun) {
   MemoryFileSystem memory;
   FaultyFileSystem fs(&memory);

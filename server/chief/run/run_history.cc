@@ -121,7 +121,7 @@ bool RunHistory::Continue(int64_t restored, const v1::SessionState& state, bool 
   if (record_.finished_step() > restored) record_.clear_finished_step();
   KeepAssignments(state.assignments(), &record_);
   const bool dropped = DropLaterChanges(restored, state, &record_);
-  // Changes after the last remaining checkpoint take effect at this step.
+  // Changes that were recorded after the restored checkpoint take effect at its step.
   for (v1::RunRecord::Change& change : *record_.mutable_change()) change.set_step(std::min(change.step(), restored));
   if (!changes_settings) return dropped;
   v1::RunRecord::Change* const change = record_.add_change();
@@ -147,12 +147,12 @@ absl::Status RunHistory::Write(v1::RunRecord record, RunTarget target, Doubtful 
   target.FillRecord(&record);
   bool replaced = false;
   const absl::Status status = directory_ == nullptr ? absl::OkStatus() : directory_->WriteRecord(record, &replaced);
-  // If a successor has fenced this chief, the run ends here.
+  // If a successor has fenced this chief, CheckOwned reports that, which ends the run.
   if (absl::IsFailedPrecondition(status)) CheckOwned().IgnoreError();
   MutexLock lock(&mutex_);
   writing_ = false;
   written_.SignalAll();
-  // If this write did not replace the record, an earlier doubt remains.
+  // If this write failed before it replaced the record, the doubt about an earlier write remains.
   in_doubt_ = !status.ok() && (replaced || in_doubt_);
   if (!status.ok() && (!replaced || doubtful == Doubtful::kDropped)) return status;
   known_ = true;

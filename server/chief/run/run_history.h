@@ -21,15 +21,16 @@
 namespace lockstep {
 
 // The record of a run in its logdir, and the step at which the run ends. A change takes effect once it is on disk.
-// Without a logdir, the record is kept in memory. Thread-safe; writes one change at a time, without a lock.
+// Without a logdir, the record is kept only in memory. Thread-safe; changes are written one at a time, without holding
+// the lock.
 class RunHistory {
  public:
-  // If `directory` is null, nothing is persisted, and the generation is `now`, so that a restarted chief is not
-  // mistaken for its predecessor. `events`, which may be null, receives kLogdirLost.
+  // If `directory` is null, nothing is persisted, and the generation is `now` in microseconds, so that a restarted
+  // chief is not mistaken for its predecessor. `events`, which may be null, receives kLogdirLost.
   RunHistory(std::unique_ptr<RunDirectory> directory, absl::Time now, RunEvents* events = nullptr);
 
-  // Returns OK without a logdir, or if this chief still owns it. Otherwise returns FailedPrecondition, after
-  // kLogdirLost. Other errors: those of the file system.
+  // Returns OK without a logdir, or if this chief still owns it. Otherwise sends kLogdirLost and returns
+  // FailedPrecondition. Other errors: those of the file system.
   absl::Status CheckOwned() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Calls RunDirectory::Beat, if there is a logdir. Errors: as for CheckOwned.
   absl::Status Beat() const;
@@ -43,7 +44,7 @@ class RunHistory {
   v1::RunRecord record() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The number of recorded changes of settings.
   int64_t changes() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // The number of examples of the training data, if the record has it.
+  // Number of examples in the training data; absent if the record does not have it.
   absl::optional<int64_t> examples() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Available after Read. Never changes after that.
   std::string run_id() const ABSL_LOCKS_EXCLUDED(mutex_);
@@ -53,11 +54,11 @@ class RunHistory {
   bool found_nothing() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the latest recorded step at which the run finished, if any.
   absl::optional<int64_t> good_end() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns true if the run continues from its latest finish, so that the program may differ. OnRestored may make it
-  // false.
+  // Returns true if the run continues from the step at which it last finished, so that its program may change.
+  // OnRestored may make this false.
   bool may_change_program() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Records that the chief restored this step. Returns FailedPrecondition if the program was changed when the run
-  // finished at a later step whose checkpoint is damaged, because the steps in between belong to the earlier program.
+  // Records that the chief has restored step `step`. Returns FailedPrecondition if the run finished at a later step,
+  // whose checkpoint is damaged, and its program changed there: the steps in between belong to the earlier program.
   absl::Status OnRestored(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
   // Changes the record. Errors: those of the file system, in which case nothing has changed. If in_doubt() is true,
   // however, the next incarnation may find the change.
@@ -68,11 +69,12 @@ class RunHistory {
   // Writes pending notes. Returns OK if there are none. Errors: as for Update; the notes stay pending.
   absl::Status Flush() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Prepares the record for a run that continues from the checkpoint of global step `restored` with `state`. Drops
-  // later assignments and changes, which have not affected any weights, the mark that the run is finished, and a finish
-  // at a later step.
-  // `changes_settings` means that settings which differ from those in the record apply from here on. Returns true if
-  // this also dropped the workers' declarations, because the settings that workers compute with have changed. The next
+  // Prepares the record of a run that continues from the checkpoint of global step `restored`, which holds `state`.
+  // Drops the mark that the run is finished, a finish at a later step, and later assignments and changes, which have
+  // not affected any weights.
+  //
+  // If `changes_settings`, settings that differ from those in the record apply from here on. Returns true if the
+  // workers' declarations were dropped, too, because the settings that workers compute with have changed. The next
   // Update writes the result.
   bool Continue(int64_t restored, const v1::SessionState& state, bool changes_settings) ABSL_LOCKS_EXCLUDED(mutex_);
   // Sets the target of a run that continues from the checkpoint of global step `restored`. The next Update writes it.
@@ -83,20 +85,20 @@ class RunHistory {
   // as its target, and another call writes it again.
   absl::Status EndAt(int64_t step, const std::string& reason) ABSL_LOCKS_EXCLUDED(mutex_);
   // Records that workers had served another run before this one began, so that no later incarnation continues this run
-  // without being asked to. Written with the first Update if there is no record yet. Errors: those of the file system;
-  // the next Update retries the write.
+  // unless asked to. Written with the first Update if there is no record yet. Errors: those of the file system; the
+  // next Update retries the write.
   absl::Status NoteOtherRun(const v1::RunRecord::OtherRun& other) ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns true if the last change has replaced the record but the disk has not confirmed it, so that a power loss may
   // undo the change.
   bool in_doubt() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Sends kLogdirLost for a FailedPrecondition. Returns `status`.
+  // Sends kLogdirLost if `status` is FailedPrecondition. Returns `status`.
   absl::Status Report(absl::Status status) const;
   enum class Doubtful { kDropped, kKept };
-  // `doubtful` decides whether this object keeps a change that is in doubt.
+  // `doubtful` determines whether this object keeps a change that the disk has not confirmed.
   absl::Status Write(v1::RunRecord record, RunTarget target, Doubtful doubtful) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Blocks until no other change is being written. Returns the record.
+  // Blocks until no other change is being written, marks this one as being written, and returns a copy of the record.
   v1::RunRecord BeginWriting() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::unique_ptr<RunDirectory> directory_;  // null without a logdir
@@ -107,7 +109,7 @@ class RunHistory {
   bool writing_ ABSL_GUARDED_BY(mutex_) = false;
   // True if the record has unwritten notes.
   bool unwritten_ ABSL_GUARDED_BY(mutex_) = false;
-  // Notes made after the copy of the record that is being written.
+  // Notes made since the record that is being written was copied.
   std::vector<std::function<void(v1::RunRecord*)>> notes_ ABSL_GUARDED_BY(mutex_);
   bool known_ ABSL_GUARDED_BY(mutex_) = false;
   bool found_nothing_ ABSL_GUARDED_BY(mutex_) = false;

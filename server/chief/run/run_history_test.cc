@@ -24,7 +24,7 @@ class RunHistoryTest : public ::testing::Test {
   std::unique_ptr<RunHistory> Open() {
     return std::make_unique<RunHistory>(RunDirectory::Open(&faulty_, "d").value(), absl::UnixEpoch());
   }
-  // Begins a new run of 100 steps that has a record.
+  // Begins a new run of 100 steps and writes its record.
   std::unique_ptr<RunHistory> Begin() {
     auto history = Open();
     EXPECT_FALSE(history->Read(7).value());

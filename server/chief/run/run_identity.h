@@ -17,24 +17,25 @@ namespace lockstep {
 // new run. The old run's workers can detect that, because the chief that they find has a different run id and an
 // earlier step.
 
-// Returns the id for a drawn number: 16 hexadecimal digits.
+// Returns the run id for a randomly drawn number: 16 hexadecimal digits.
 std::string RunIdText(uint64_t drawn);
 
 // The circumstances in which a chief's run began, for ShowsWrongLogdir.
 struct RunOrigin {
   // True if the logdir was empty or missing when the chief started, and no new run was requested.
   bool unexpected = false;
-  // The time when the first worker had declared the model. Absent before that.
+  // Time at which the run began, after the first worker had declared the model. Absent before then.
   absl::optional<absl::Time> begun;
   // The last committed step.
   int64_t step = 0;
 };
 
-// For this long after an unexpected start, a worker of another run can end the run. Workers that have lost their chief
-// look for it every second. A worker that appears later is a stray, and must not end a run that has trained since.
+// After an unexpected start, a worker of another run can end the run for this long. Workers that have lost their chief
+// look for it every second, so a worker that appears later is a stray, and must not end a run that has trained in the
+// meantime.
 constexpr absl::Duration kOtherRunLimit = absl::Minutes(1);
 
-// Returns true if a worker that has served another run up to `step` shows that the chief has the wrong logdir.
+// Returns true if the chief must have the wrong logdir, because a worker has served another run up to `step`.
 bool ShowsWrongLogdir(const RunOrigin& origin, int64_t step, absl::Time now);
 
 // Returns FailedPrecondition for a worker that is refused because it has served a run other than `run_id`. The message

@@ -40,24 +40,24 @@ class RunLife {
   bool Finish();
   bool Fail(absl::Status why);
 
-  // Lets one worker at a time declare what the run lacks, its model or its data. Returns Unavailable while another
-  // worker is declaring, and after a stop was requested.
+  // Lets one worker at a time declare the model or the data that the run lacks. Returns Unavailable while another
+  // worker is making a declaration, or once a stop has been requested.
   absl::Status BeginDeclaration();
   void EndDeclaration() { declaring_ = false; }
   bool declaring() const { return declaring_; }
   // Returns Unavailable in the same cases as BeginDeclaration.
   absl::Status CheckOpen() const;
 
-  // Returns false if a stop was already requested; the first deadline stays.
+  // Returns false if a stop was already requested, in which case the first deadline remains in effect.
   bool RequestStop(absl::Time deadline);
-  // Records that a worker requests the end of the run. `reason` must not be empty.
+  // Records a worker's request to end the run. `reason` must not be empty.
   void RequestFinish(const std::string& reason) {
     if (!over()) finish_request_.Set(reason);
   }
   FinishRequest* finish_request() { return &finish_request_; }
 
-  // Stops the run without saving anything more, because another chief has the logdir, or workers show that it is the
-  // wrong one. The first reason stays.
+  // Stops the run without saving anything more, because another chief has taken over the logdir or a worker has shown
+  // that it is the wrong one. Only the first reason is kept.
   void Abandon(absl::Status why);
   bool stop_requested() const { return stop_requested_; }
   // Returns the reason passed to Abandon, or Cancelled after a stop was requested.

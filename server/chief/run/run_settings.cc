@@ -59,8 +59,8 @@ void Merge(const v1::RunRecord::Change& later, v1::RunRecord::Change* merged) {
   if (replaced.has_batch_size() && !settings->has_batch_size()) settings->set_batch_size(replaced.batch_size());
 }
 
-// Merges the oldest changes once there are twice kKept. Merges only changes of the newest kind, which have a count,
-// because each checkpoint that counts some of them has their settings.
+// Merges the oldest changes once there are 2 * kKept of them. Merges only changes in the newest format, which has a
+// count: a checkpoint that was saved between such changes also stores its settings.
 void MergeOldChanges(v1::RunRecord* record) {
   int first = record->change_size();
   if (first < 2 * kKept) return;

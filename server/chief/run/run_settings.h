@@ -13,14 +13,14 @@
 
 namespace lockstep {
 
-// The configuration that a run currently computes with. Some settings may be changed between two steps. Thread-safe;
-// its lock is a leaf.
+// The configuration that a run currently uses. Some settings may change between two steps. Thread-safe; acquires no
+// other lock while it holds its own.
 class RunSettings {
  public:
   explicit RunSettings(config::v1::RunSpec spec)
       : spec_(std::make_shared<const config::v1::RunSpec>(std::move(spec))) {}
 
-  // Fills in the configuration and the number of changes consistently.
+  // Fills in the configuration and the matching number of changes.
   void Fill(v1::GetRunSpecReply* reply) const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     *reply->mutable_spec() = *spec_;
@@ -48,8 +48,8 @@ class RunSettings {
   int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Returns the configuration with which a program starts the recorded run: the record's configuration without the
-// program's last changes between steps.
+// Returns the configuration with which a program starts the recorded run: the record's configuration, with the
+// program's latest changes between steps undone.
 config::v1::RunSpec ConfigAtStart(const v1::RunRecord& record);
 
 // Undoes `change` in `config`.
@@ -62,13 +62,13 @@ int64_t NumChanges(const v1::RunRecord& record);
 v1::SessionState::Settings SettingsOf(const config::v1::RunSpec& spec);
 
 // Updates the record of a run that continues from the checkpoint of global step `restored` with `state`. Keeps the
-// changes that the checkpoint counts, and drops the others, which a program made later and will make again. If the
-// checkpoint lacks their number, drops the changes at later steps. Returns true if that also dropped the workers'
-// declarations.
+// changes that the checkpoint includes and drops the others, which the program made later and will make again. If the
+// checkpoint does not store the number of changes, drops those at later steps. Returns true if the workers'
+// declarations were dropped, too.
 bool DropLaterChanges(int64_t restored, const v1::SessionState& state, v1::RunRecord* record);
 
-// Returns the configuration of a program that starts the run with `given`, where the settings that it has changed are
-// taken from the record.
+// Returns `given`, the configuration with which a program starts the run, with the settings that the program has since
+// changed taken from the record.
 config::v1::RunSpec WithChanges(const v1::RunRecord& record, config::v1::RunSpec given);
 
 // The difference between the settings of two configurations.
@@ -84,19 +84,20 @@ struct SettingsDifference {
 };
 SettingsDifference DifferenceOf(const config::v1::RunSpec& before, const config::v1::RunSpec& after);
 
-// Adds a program's change of settings to those of `after`, which differ from the record's configuration by `difference`
-// and apply from global step `step` on. Forgets the workers' declarations if they depend on the old settings. Merges
-// the oldest of many changes, so that the cost of a change does not grow with their number.
+// Records that a program changes the settings to those of `after` from global step `step` on. `difference` is the
+// difference between the record's configuration and `after`. Forgets the workers' declarations if they depend on the
+// old settings. If there are many changes, merges the oldest ones, so that the cost of a change does not grow with
+// their number.
 void AddChange(int64_t step, const SettingsDifference& difference, const config::v1::RunSpec& after,
                v1::RunRecord* record);
 
-// Adds an assignment, and drops the oldest if there are many.
+// Adds an assignment. If there are many, drops the oldest ones.
 void AddAssignment(const v1::RunRecord::Assignment& assignment, v1::RunRecord* record);
 
-// Keeps the first `count` assignments.
+// Keeps only the run's first `count` assignments.
 void KeepAssignments(int64_t count, v1::RunRecord* record);
 
-// Removes what the first worker with the new settings must redeclare.
+// Removes the declarations that the first worker with the new settings must make again.
 void ForgetDeclaration(v1::RunRecord* record);
 
 }  // namespace lockstep

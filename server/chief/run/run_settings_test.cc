@@ -31,7 +31,7 @@ class RunSettingsTest : public ::testing::Test {
   void Change(int64_t step, const config::v1::RunSpec& after) {
     AddChange(step, DifferenceOf(record_.config(), after), after, &record_);
   }
-  // Returns the state of a checkpoint that is saved now.
+  // Returns the state that a checkpoint saved now would hold.
   v1::SessionState StateNow() const {
     v1::SessionState state;
     state.set_changes(NumChanges(record_));

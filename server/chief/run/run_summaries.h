@@ -18,31 +18,32 @@
 
 namespace lockstep {
 
-// Writes the chief's event file: scalars of the steps, and when the run began, was saved and ended. The tags match
-// TensorFlow's training loops (contrib.layers.optimize_loss, StepCounterHook, the hooks of TPUEstimator): loss,
-// learning_rate, global_norm/gradient_norm, global_step/sec, examples/sec. In addition there is update_ratio, the norm
-// of the update divided by the norm of the weights, and the slots' metrics under their own names. Never blocks on
-// files, except in Flush and OnEnd. Writes nothing after OnEnd. Thread-safe.
+// The writer of the chief's event file, which holds the scalars of the steps and records when the run began, was saved
+// and ended. The tags match those of TensorFlow's training loops (contrib.layers.optimize_loss, StepCounterHook, the
+// hooks of TPUEstimator): loss, learning_rate, global_norm/gradient_norm, global_step/sec, examples/sec. There is also
+// update_ratio, the norm of the update divided by the norm of the weights, and the slots' metrics appear under their
+// own names. Never blocks on files, except in Flush and OnEnd. Writes nothing after OnEnd. Thread-safe.
 class RunSummaries {
  public:
   struct Options {
     Clock* clock = nullptr;
-    // Scalars are written at every multiple of this, and at the last step. If 0, they are never written.
+    // Scalars are written at every multiple of this number of steps, and at the last step. If 0, they are never
+    // written.
     int64_t every_steps = 0;
     // If true, the scalars include loss and global_step/sec. If false, the program that follows the run writes them.
     bool writes_loss = true;
-    // Used for the rate of examples. If 0, that rate is not written.
+    // Number of examples per step, from which examples/sec is computed. If 0, that rate is not written.
     int64_t examples_per_step = 0;
   };
 
   // The run continues at `step`. If `events` is null, nothing is written.
   RunSummaries(const Options& options, int64_t step, std::unique_ptr<EventQueue> events);
 
-  // The norms of an update, and counts, can be written at multiples of this step; 0 means never.
+  // Update norms and contribution counts can be written at multiples of this step; 0 means never.
   int64_t norms_every_steps() const { return events_ == nullptr ? 0 : options_.every_steps; }
 
-  // TensorBoard drops the points of earlier event files, starting at the step of START. A resumed run therefore names
-  // the first step that it repeats, step + 1, because the points of `step` itself remain valid.
+  // Writes START. From the step of START on, TensorBoard drops the points of earlier event files. A resumed run
+  // therefore writes step + 1, the first step that it repeats, because the points of `step` itself remain valid.
   void OnStart(int64_t step, bool resumed = false);
   // An update.
   struct Update {
@@ -54,21 +55,21 @@ class RunSummaries {
     std::vector<StepMetric> metrics;
   };
   void OnCommit(const Update& update) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Applies after `step`, the last committed step.
+  // Sets the number of examples per step for the steps after `step`, the last committed step.
   void SetExamplesPerStep(int64_t examples, int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
   // Errors: ResourceExhausted if too many summaries wait for the disk; OutOfRange after OnEnd. In both cases the
   // summary is dropped.
   absl::Status Add(v1::Summary summary, int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
   void OnSaved(int64_t step, const std::string& prefix) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Writes pending summaries, for at most five seconds. Logs that summaries may be lost if the disk has not stored them
-  // by then.
+  // Waits up to five seconds for pending summaries to be written. If the disk has not stored them by then, logs that
+  // they may be lost.
   void Flush() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Writes the last record and pending summaries, like Flush, but does not wait for a disk that was late before. Call
-  // it once.
+  // Writes the last record and waits for pending summaries like Flush, but does not wait if an earlier Flush timed out.
+  // Only the first call has an effect.
   void OnEnd() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Rates per second since the last call; 0 if the last call was at the same instant.
+  // Rates per second since the last call to TakeRates; 0 if that was at the same instant.
   struct Rates {
     double steps = 0;
     double examples = 0;

@@ -34,7 +34,7 @@ class RunSummariesTest : public ::testing::Test {
     summaries_ =
         std::make_unique<RunSummaries>(options, /*step=*/0, std::make_unique<EventQueue>(queue, std::move(writer)));
   }
-  // Ends the summaries. Returns "step tag value" and "step kind path" in the order in which they were written.
+  // Destroys the summaries, and returns what they wrote, in order, as "step tag value" and "step kind path".
   std::vector<std::string> Lines() {
     summaries_.reset();
     const auto reader = RecordReader::Open(&fs_, path_).value();

@@ -37,8 +37,9 @@ class RunTarget {
   // The reason why the run ends before its configured end; empty if it does not.
   std::string reason() const { return end_ ? end_->reason() : ""; }
 
-  // Records a request to end at `step`. A step later than the current target changes nothing. The first reason stays,
-  // because an end may later turn out to be one step earlier. Returns true if the record changes.
+  // Records a request to end at `step`. Changes nothing unless `step` is before the current target. Keeps the reason of
+  // the first request, because the same end may later turn out to be one step earlier. Returns true if the record
+  // changes.
   bool EndAt(int64_t step, const std::string& reason);
 
   // Sets `counted` and `end`.

@@ -32,7 +32,7 @@
 
 namespace lockstep {
 
-// A chief in memory, with one worker and the chief's files.
+// A fixture with a chief in this process, its files in memory, and one worker.
 class ChiefFixture : public ::testing::Test {
  protected:
   ChiefFixture() {
@@ -163,7 +163,7 @@ class ChiefFixture : public ::testing::Test {
   std::string Digest(const std::string& prefix) {
     return CheckpointDigest(*BundleReader::Open(&memory_, prefix).value()).value();
   }
-  // Returns EventsOf the n-th event file; nothing if there are fewer files.
+  // Returns the events (EventsOf) of event file `n`, counted from 0, or nothing if there are fewer files.
   std::vector<std::string> Events(size_t n) {
     std::vector<std::string> files;
     for (const std::string& name : Files()) {
@@ -182,10 +182,10 @@ class ChiefFixture : public ::testing::Test {
   bool followed_ = false;
   bool share_memory_ = false;
   config::v1::RunSpec config_;
-  // The latest session id: 1, 2, ... in each incarnation of the chief.
+  // The latest session id. In each incarnation of the chief, the ids are 1, 2, ...
   uint64_t last_session_ = 0;
   std::function<uint64_t()> draw_session_id_ = [this] { return ++last_session_; };
-  // The last number drawn for a run id: 1, 2, ...
+  // The last number drawn for a run id. The numbers are 1, 2, ...
   uint64_t last_run_ = 0;
   bool new_run_ = false;
   // The run and step that workers report as served.

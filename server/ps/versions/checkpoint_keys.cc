@@ -11,7 +11,7 @@ namespace lockstep {
 namespace {
 
 constexpr char kEstimate[] = "GradientEstimate_";
-// Variable names with a suffix are keys of an index, which may have at most 64 KiB.
+// A variable's name with a suffix is a key of the checkpoint's index, and such a key may have at most 64 KiB.
 constexpr size_t kMostNameBytes = 60 << 10;
 
 absl::Status Taken(absl::string_view name, absl::string_view what) {
@@ -19,7 +19,7 @@ absl::Status Taken(absl::string_view name, absl::string_view what) {
       absl::StrCat("variable ", name, " has the name under which a checkpoint keeps ", what, "; give it another"));
 }
 
-// Returns true if GradientEstimateKey appends `suffix` to a variable's name.
+// Returns true if `suffix` is one that GradientEstimateKey appends to a variable's name for a slot below `estimates`.
 bool IsEstimate(absl::string_view suffix, int64_t estimates) {
   int64_t slot = 0;
   return absl::ConsumePrefix(&suffix, kEstimate) && absl::SimpleAtoi(suffix, &slot) && slot >= 0 && slot < estimates &&

@@ -20,9 +20,9 @@ std::string OptimizerStateKey(absl::string_view variable, absl::string_view slot
 // Returns the key of the gradient estimate of one of a step's slots: "hidden1/kernel/GradientEstimate_0".
 std::string GradientEstimateKey(absl::string_view variable, int64_t slot);
 
-// Returns InvalidArgument if a checkpoint cannot hold the name of a variable, or if the name is already a key of the
-// checkpoint: global_step, a scalar of an optimizer, or a slot or one of `estimates` estimates of another variable. In
-// the last case, the error also names that variable.
+// Returns InvalidArgument if a checkpoint cannot hold the name of a variable, or if the name is already another key of
+// the checkpoint: global_step, the stream positions, the session state, a scalar of an optimizer, or a slot or one of
+// the `estimates` estimates of another variable. In the last case, the error also names that variable.
 absl::Status CheckCheckpointKeys(const ParameterLayout& layout, const OptimizerGroups& optimizers, int64_t estimates);
 
 }  // namespace lockstep

@@ -27,14 +27,14 @@ std::string BytesOf(const std::vector<T>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(T)};
 }
 
-// Returns the differences of a segment in which one element differs.
+// Returns the encoded differences of a segment in which one element differs.
 std::string Difference(uint16_t index, float difference) {
   return BytesOf<uint16_t>({index}) + BytesOf<float>({difference});
 }
 
 class EstimateVersionsTest : public ::testing::Test {
  protected:
-  // Runs an update in which the second element of both slots differs by `difference`.
+  // Runs an update that changes the second element of both slots' estimates by `difference`.
   void Update(float difference) {
     estimates_.BeginUpdate();
     for (int64_t slot : {0, 1}) estimates_.AddToEstimate(w(), slot, Difference(1, difference));

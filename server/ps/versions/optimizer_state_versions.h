@@ -16,9 +16,9 @@
 
 namespace lockstep {
 
-// The state arrays of the optimizers, each as long as the trained part of the flat array. There is the version at the
-// last committed step and, during an update, the next one. The number of arrays is the largest number of states that a
-// variable has. State k of any variable is in array k. A snapshot of the current version copies nothing. Life cycle:
+// The state arrays of the optimizers, each as long as the trained part of the flat array: in the version at the last
+// committed step and, during an update, in the next version. State k of every variable is in array k, so the number of
+// arrays is the largest number of states of any variable. A snapshot of the current version copies nothing. Life cycle:
 // Clear or Restore; then for every step BeginUpdate and Commit. Thread-safety: Current, Next and AddTo may run on
 // several threads. All other methods are for one thread at a time, and not during those calls.
 class OptimizerStateVersions {
@@ -50,7 +50,8 @@ class OptimizerStateVersions {
 
   // Allocates the next version without initializing it.
   void BeginUpdate();
-  // Return a segment of each state of the segment's variable, as Optimizer::Apply reads and writes it.
+  // Return the segment's part of each state array that its variable uses, as Optimizer::Apply reads it (Current) and
+  // writes it (Next).
   absl::InlinedVector<const float*, 3> Current(const ParameterLayout::Segment& segment) const;
   absl::InlinedVector<float*, 3> Next(const ParameterLayout::Segment& segment) const;
   // Makes the next version the current one.

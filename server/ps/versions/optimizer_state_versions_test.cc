@@ -14,7 +14,7 @@ namespace {
 
 constexpr size_t kSpare = 2;
 
-// "w" with two elements is trained, "mean" is not.
+// Both variables have two elements. "w" is trained; "mean" is not.
 std::shared_ptr<const ParameterLayout> Layout() {
   v1::ModelSpec model;
   for (const char* name : {"w", "mean"}) {

@@ -9,11 +9,12 @@ namespace {
 
 // Pre-faulting less memory than this takes less time than one disk access.
 constexpr size_t kLittle = 16 << 20;
-// The size of one call. During a call, threads that map memory or start must wait.
+// Number of bytes that one call to Populate pre-faults. During a call, threads that map memory and threads that start
+// have to wait.
 constexpr size_t kPiece = kHugePage;
 constexpr size_t kPage = 4096;
 
-// Used if the kernel does not support Populate.
+// Pre-faults buffers by writing to them, for kernels that do not support Populate.
 void Touch(const BufferPool::Buffers& buffers) {
   for (const auto& buffer : buffers) {
     for (size_t i = 0; i < buffer->size(); i += kPage) buffer->data()[i] = 0;
@@ -49,7 +50,7 @@ void Prefault::Await() {
 void Prefault::Run() {
   for (const auto& buffer : buffers_) {
     for (size_t at = 0; at < buffer->size() && !ending_.load(std::memory_order_relaxed); at += kPiece) {
-      // This is only a hint: the remaining pages are provided when they are written to.
+      // A failure does not matter: a page that is not populated here is provided when it is first written to.
       buffer->Populate(at, std::min(kPiece, buffer->size() - at));
     }
   }

@@ -10,19 +10,20 @@
 
 namespace lockstep {
 
-// Pre-faults fresh buffers, in order, so that writers do not wait for the kernel to provide memory. Large amounts are
-// pre-faulted on a separate thread while the buffers are in use. The destructor stops that early. Not thread-safe.
+// Pre-faulting of fresh buffers, in order, so that writers do not wait for the kernel to provide memory. Large amounts
+// are pre-faulted on a separate thread, while the buffers may already be in use; the destructor stops it early. Not
+// thread-safe.
 class Prefault {
  public:
   // No thread may use `buffers` before the constructor returns.
   Prefault(Executor* executor, BufferPool::Buffers buffers);
   ~Prefault();
 
-  // Blocks until all memory is provided.
+  // Blocks until all memory has been pre-faulted.
   void Await();
 
  private:
-  // Provides all memory, unless the destructor runs.
+  // Pre-faults all memory, but stops early if the destructor runs.
   void Run();
 
   BufferPool::Buffers buffers_;  // released when Run has ended

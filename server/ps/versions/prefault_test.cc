@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// Large enough to get memory directly from the kernel.
+// Large enough that its memory comes directly from the kernel.
 constexpr size_t kLarge = 24 << 20;
 
 class PrefaultTest : public ::testing::TestWithParam<bool> {};

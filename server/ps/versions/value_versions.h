@@ -58,8 +58,8 @@ class ValueVersions {
   // be written here. Call PublishCurrent afterwards.
   float* Current(int64_t flat_offset);
   void PublishCurrent();
-  // Replaces the current version, except its constant variables, with a copy that may be written. Call PublishCurrent
-  // afterwards. Call it between updates.
+  // Replaces the current version, except its constant variables, with a copy that may be written. Call it between
+  // updates, and call PublishCurrent afterwards.
   void CopyCurrent();
   // Replaces the constant variables with a copy in the same way. The variables whose numbers are in `variables` get a
   // new edition.
@@ -82,7 +82,8 @@ class ValueVersions {
   // Allocates the spare versions in advance, and adds them to `taken`.
   void TakeSpare(BufferPool::Buffers* taken);
 
-  // Return the flat array of the current version without the constant variables, and the constant variables.
+  // Return the two parts of the current version: the flat array without the constant variables, and the constant
+  // variables.
   std::shared_ptr<const AlignedBuffer> current() const { return values_; }
   std::shared_ptr<const ConstantValues> constants() const { return constants_; }
   // The current version as sent to workers.
@@ -95,7 +96,7 @@ class ValueVersions {
   void FoldUpdate(const ParameterLayout::UpdateOp& op, absl::Span<const float> value);
   // Allocates constant variables of these editions without initializing them.
   std::shared_ptr<ConstantValues> NewConstants(std::vector<int64_t> editions);
-  // Publishes `flat`, with uninitialized memory for the encoded values.
+  // Returns a version of the values that consists of `flat` and uninitialized memory for the encoded values.
   std::shared_ptr<const PublishedValues> Publish(std::shared_ptr<const AlignedBuffer> flat,
                                                  std::shared_ptr<AlignedBuffer>* encoded);
 

@@ -15,20 +15,21 @@
 
 namespace lockstep {
 
-// Waits for calls and hands each one to the handler of its method; calls to other methods end with UNIMPLEMENTED.
-// Generated services would read the message of a unary call before the handler runs. Handles one event at a time.
+// The acceptor of a server's calls. Hands each call to the handler of its method; calls to other methods end with
+// UNIMPLEMENTED. Generated services are not used, because they would read the message of a unary call before the
+// handler runs. Handles one event at a time.
 class CallAcceptor final : public CompletionTag {
  public:
   using Handler = std::function<void(std::unique_ptr<IncomingCall>)>;
   // Sets the peer of a call. If it returns an error, the call ends with that error.
   using Admission = std::function<absl::Status(IncomingCall*)>;
 
-  // `handlers` are keyed by method, "/lockstep.v1.ChiefService/Step". Without `admit`, every call is admitted. All
-  // arguments must outlive this object, which must outlive the server.
+  // The keys of `handlers` are methods, such as "/lockstep.v1.ChiefService/Step". Without `admit`, every call is
+  // admitted. All arguments must outlive this object, which must outlive the server.
   CallAcceptor(grpc::AsyncGenericService* service, grpc::ServerCompletionQueue* queue, InFlightCalls* living,
                std::map<std::string, Handler> handlers, Admission admit = nullptr);
 
-  // Waits for the next call. Its event starts the wait for the call after it.
+  // Starts to wait for the next call. When it arrives, OnEvent starts to wait for the one after it.
   void Accept();
 
   void OnEvent(bool ok) override;

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// Ends a call as soon as its method is known, with a status that names it.
+// A call that ends as soon as its method is known, with a status that names the method.
 class NamingCall final : public CompletionTag {
  public:
   static void Start(std::unique_ptr<IncomingCall> incoming) {

@@ -32,8 +32,8 @@
 namespace lockstep {
 namespace {
 
-// Maximum numbers of descriptors for connections and for files. A chief could not serve that many workers, and a flood
-// of 20,000 connections breaks gRPC 1.51.
+// Maximum numbers of descriptors for connections and for files. A chief could not serve more workers anyway, and a
+// flood of 20,000 connections breaks gRPC 1.51.
 constexpr uint64_t kMostDescriptors = 4096;
 constexpr uint64_t kMostForFiles = 256;
 // Time between two attempts to accept a connection when no descriptor is free, or to lock a folder.
@@ -44,15 +44,15 @@ void SetOption(int socket, int level, int option, int value) {
   PLOG_IF(WARNING, setsockopt(socket, level, option, &value, sizeof(value)) != 0) << "setsockopt " << option;
 }
 
-// Returns a socket that listens at `address`, or -1 and errno. Connections inherit its options.
+// Returns a socket that listens at `address`, or -1 with errno set. Connections inherit its options.
 int ListenAt(const sockaddr* address, socklen_t length) {
   const int listener = socket(address->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (listener < 0) return -1;
   if (address->sa_family != AF_UNIX) {
     SetOption(listener, SOL_SOCKET, SO_REUSEADDR, 1);
     SetOption(listener, IPPROTO_TCP, TCP_NODELAY, 1);
-    // A peer that acknowledges no data is cut off after the same time as for a ping. gRPC sets this option only on its
-    // own sockets.
+    // Disconnects a peer that does not acknowledge data for as long as it may take to answer a ping. gRPC sets this
+    // option only on its own sockets.
     SetOption(listener, IPPROTO_TCP, TCP_USER_TIMEOUT, kWorkersAnswerMilliseconds);
   }
   if (address->sa_family == AF_INET6) SetOption(listener, IPPROTO_IPV6, IPV6_V6ONLY, 0);
@@ -87,13 +87,13 @@ int PortOf(int listener) {
   sockaddr_storage address = {};
   socklen_t length = sizeof(address);
   if (getsockname(listener, reinterpret_cast<sockaddr*>(&address), &length) != 0) return 0;
-  // The port is at the same place in both families.
+  // The port is at the same offset in both families' addresses.
   return ntohs(reinterpret_cast<sockaddr_in*>(&address)->sin_port);
 }
 
-// Holds the lock of a socket's folder, so that only one of several servers that find the same old socket replaces it. A
-// server holds it for a moment when it starts. Any user with read access to the folder can hold it longer, so a server
-// stops waiting after kLockAttempts.
+// The lock of a socket's folder, which ensures that only one of several servers that find the same old socket replaces
+// it. A server holds it briefly when it starts. Any user with read access to the folder can hold it longer, so a server
+// stops waiting for it after kLockAttempts.
 class FolderLock {
  public:
   explicit FolderLock(std::string path) {
@@ -113,12 +113,13 @@ class FolderLock {
   int folder_ = -1;
 };
 
-// Removes the socket of a server that is gone, so that no process listens at it. Leaves any other socket, so that the
-// address cannot be bound. Returns false if the two cases cannot be distinguished because the socket is another user's.
+// Removes a socket at which no process listens because its server is gone. Leaves any other socket in place, so that
+// the address cannot be bound. Returns false if the two cases cannot be distinguished because the socket belongs to
+// another user.
 bool RemoveStaleSocket(const sockaddr_un& place, socklen_t length) {
   struct stat file;
   if (stat(place.sun_path, &file) != 0 || !S_ISSOCK(file.st_mode)) return true;
-  // Do not wait for a server that is too busy to take a connection.
+  // Non-blocking, so that this does not wait for a server that is too busy to accept a connection.
   const int client = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (client < 0) return true;
   const int error = connect(client, reinterpret_cast<const sockaddr*>(&place), length) == 0 ? 0 : errno;
@@ -127,7 +128,7 @@ bool RemoveStaleSocket(const sockaddr_un& place, socklen_t length) {
   return error != EACCES && error != EPERM;
 }
 
-// Returns true for TCP, and for the connection of this process's user or root to a unix socket.
+// Returns true for a TCP connection, and for a connection to a unix socket from this process's user or root.
 bool IsOfOwnUser(int connection) {
   int domain = 0;
   socklen_t size = sizeof(domain);
@@ -167,7 +168,8 @@ ConnectionListener::~ConnectionListener() {
   }
   for (const UnixSocket& socket : unix_sockets_) {
     struct stat file;
-    // Another server may have replaced the file. While it is open, no other file has its inode.
+    // Another server may have replaced the socket file. While this server's socket is open, no other file has its
+    // inode.
     const bool is_own =
         stat(socket.path.c_str(), &file) == 0 && file.st_dev == socket.device && file.st_ino == socket.inode;
     if (is_own) unlink(socket.path.c_str());
@@ -226,7 +228,8 @@ absl::Status ConnectionListener::BindTcp(absl::string_view address) {
   const int failed = getaddrinfo(parsed->host.c_str(), parsed->port.c_str(), &hints, &found);
   if (failed != 0) return CannotListen(address, gai_strerror(failed));
   const auto free_found = absl::MakeCleanup([found] { freeaddrinfo(found); });
-  // A name may have addresses that are not this machine's. All others get the same port.
+  // A name may also have addresses of other machines, which cannot be bound. All of this machine's addresses get the
+  // same port.
   int port = ntohs(reinterpret_cast<sockaddr_in*>(found->ai_addr)->sin_port);
   size_t bound = 0;
   int error = 0;
@@ -269,7 +272,7 @@ void ConnectionListener::Loop() {
 }
 
 bool ConnectionListener::AcceptAll(int listener) {
-  // Accepts at most this many before another socket's turn.
+  // Accepts at most 100 connections before it is the next socket's turn.
   for (int i = 0; i < 100; ++i) {
     const int connection = accept4(listener, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
     if (connection < 0) {

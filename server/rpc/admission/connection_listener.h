@@ -16,25 +16,27 @@
 
 namespace lockstep {
 
-// Listens for a server and bounds its connections. gRPC accepts any number of connections, and never accepts again once
-// the process has run out of descriptors. The kernel assigns the lowest free descriptor, so a connection whose
-// descriptor is not below a bound shows that all below it are taken; it is closed immediately. The descriptors above
-// the bound are left for the process's files. A unix socket accepts connections only from this process's user and root.
-// Listen binds, and Start accepts. The destructor stops and waits for `take`. For use by one thread.
+// A listener for a server that bounds the number of connections. gRPC itself accepts any number of connections, and
+// never accepts another one once the process has run out of descriptors. The kernel assigns the lowest free descriptor,
+// so a connection whose descriptor is not below the bound shows that all descriptors below it are taken; it is closed
+// immediately. The descriptors above the bound are left for the process's files. A unix socket accepts connections only
+// from this process's user and root. Listen binds the addresses, and Start accepts connections. The destructor stops
+// accepting and waits until `take` has returned. For use by one thread.
 class ConnectionListener {
  public:
   // Receives a non-blocking connection and the socket that accepted it. Called on the listener's thread.
   using Take = std::function<void(int listener, int connection)>;
 
-  // `addresses` are "host:port" (with port 0, any free port), "unix:/path" or "unix-abstract:name". Unavailable names
-  // the first one that cannot be bound. The path of a server that is gone is taken over; the path of a live server is
-  // in use.
+  // `addresses` are "host:port" (with port 0, any free port), "unix:/path" or "unix-abstract:name". Returns
+  // Unavailable, naming the first one that cannot be bound. The path of a unix socket is taken over if its server is
+  // gone, and is in use if its server is alive.
   static absl::StatusOr<std::unique_ptr<ConnectionListener>> Listen(const std::vector<std::string>& addresses);
   ~ConnectionListener();
 
   // The port of the first "host:port"; 0 if there is none.
   int port() const { return port_; }
-  // Must be called once. Only descriptors below `bound` are passed to `take`, which owns them.
+  // Starts to accept connections. Must be called once. Only descriptors below `bound` are passed to `take`, which owns
+  // them.
   void Start(int bound, Take take, Executor* executor = Executor::Threads());
 
   // Returns the bound that leaves enough descriptors for files in a process that may have `limit` descriptors.
@@ -53,7 +55,7 @@ class ConnectionListener {
   absl::Status BindUnix(absl::string_view address);
   absl::Status BindTcp(absl::string_view address);
   void Loop();
-  // Accepts all pending connections of a socket. Returns false if the process has run out of descriptors.
+  // Accepts pending connections of a socket, at most 100. Returns false if the process has run out of descriptors.
   bool AcceptAll(int listener);
 
   std::vector<int> listeners_;

@@ -55,7 +55,8 @@ int Connect(const std::string& path) {
   return ConnectTo(reinterpret_cast<const sockaddr*>(&place), sizeof(place));
 }
 
-// Returns a server that accepts no connections. After it is closed, the socket file is left as by a killed server.
+// Returns a socket that listens but accepts no connections. Closing it leaves the socket file behind, as a killed
+// server does.
 int ListenIdly(const std::string& path) {
   const sockaddr_un place = PlaceOf(path);
   const int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -70,7 +71,7 @@ bool IsHungUp(int client) {
   return recv(client, &byte, 1, 0) <= 0;
 }
 
-// Greets each connection with a byte, and keeps it.
+// A server that greets each connection with a byte and keeps it open.
 class Greeter {
  public:
   ConnectionListener::Take Take() {
@@ -102,7 +103,7 @@ TEST(ConnectionListenerTest, ClosesConnectionsBeyondDescriptors) {
   ASSERT_TRUE(listener.ok()) << listener.status();
   const int next = dup(0);
   close(next);
-  // Each connection takes two descriptors of this process.
+  // Each connection takes two descriptors, because both ends are in this process.
   const int bound = next + 20;
   (*listener)->Start(bound, greeter.Take());
   std::vector<int> clients;
@@ -114,7 +115,7 @@ TEST(ConnectionListenerTest, ClosesConnectionsBeyondDescriptors) {
   EXPECT_EQ(greeter.taken().size(), 10u);
   EXPECT_EQ(hung_up, 40);
   EXPECT_THAT(greeter.taken(), Each(Lt(bound)));
-  // New connections use the descriptors that are free again.
+  // New connections use the descriptors that become free.
   greeter.HangUp();
   const int late = Connect((*listener)->port());
   EXPECT_FALSE(IsHungUp(late));
@@ -122,7 +123,7 @@ TEST(ConnectionListenerTest, ClosesConnectionsBeyondDescriptors) {
   close(late);
 }
 
-// A shorter time would cut a link that is silent for a moment, although a ping may wait that long.
+// A shorter timeout would cut a link that is silent for a moment, although a ping may remain unanswered for longer.
 TEST(ConnectionListenerTest, DataMayWaitAsLongAsAPing) {
   Greeter greeter;
   const auto listener = ConnectionListener::Listen({"127.0.0.1:0"});

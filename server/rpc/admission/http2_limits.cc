@@ -43,14 +43,15 @@ bool IsGrpcWithoutLimits() {
   return is;
 }
 
-// Returns the library's function, or null if the library has no function of this name or precedes the program.
+// Returns the library's function, or null if the library has no function of this name or precedes the program in the
+// search order.
 template <typename Function>
 Function* Original(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
 }
 
-// Counts the streams of server connections. A connection is identified by the address of its map of streams.
-// Thread-safe.
+// A count of the live streams of each server connection. A connection is identified by the address of its map of
+// streams. Thread-safe.
 class LivingStreams {
  public:
   static LivingStreams& Get() {
@@ -89,11 +90,12 @@ class LivingStreams {
   std::unordered_map<const void*, int> count_of_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The connection whose frame this thread parses. gRPC compares the number of streams with its limit and then constructs
-// the stream, and does nothing for another connection in between.
+// The connection whose frame this thread is parsing. StreamMapSize sets it and ConstructStream uses it: gRPC compares
+// the number of streams with its limit and then constructs the stream, and does nothing for another connection in
+// between.
 thread_local const void* parsed_connection = nullptr;
 
-// True while this thread parses data that a connection has received.
+// True while this thread is parsing data that a connection has received.
 thread_local bool is_parsing = false;
 
 }  // namespace
@@ -120,8 +122,8 @@ void DestroyStream(void* stream) __asm__(STREAM_DESTRUCTOR);
 void AddPingStrike(void* connection) __asm__(ADD_PING_STRIKE);
 
 // gRPC calls this for each frame with headers. gRPC applies `limit` to each frame separately; `limit` is 16 MiB until
-// the peer confirms the server's settings. A frame that does not end its headers is parsed as if it did, with no room
-// for a header, so that a whole header in it, or the beginning of one, is an error of the connection.
+// the peer confirms the server's settings. A frame after which more headers follow is parsed as if it were the last
+// one, with a limit of 0, so that any header in it, even an incomplete one, is a connection error.
 void BeginFrame(void* parser, void* headers, uint32_t limit, uint8_t boundary, uint8_t priority, FrameInfo info) {
   static auto* const original = Original<decltype(BeginFrame)>(BEGIN_FRAME);
   if (IsGrpcWithoutLimits() && !info.is_client) {
@@ -132,8 +134,8 @@ void BeginFrame(void* parser, void* headers, uint32_t limit, uint8_t boundary, u
 }
 
 // gRPC compares the number of streams with its limit. For a full connection, this reports a number above any limit, so
-// that the next request is an error of the connection. Outside the parser, it reports the true number: when memory is
-// short, gRPC cancels one of the streams if there are any, and would take one from an empty map.
+// that the next request is a connection error. Outside the parser, it reports the true number: when memory is short,
+// gRPC cancels a stream if this number is not 0, and must not look for one in an empty map.
 size_t StreamMapSize(void* map) {
   static auto* const original = Original<decltype(StreamMapSize)>(STREAM_MAP_SIZE);
   parsed_connection = map;
@@ -154,8 +156,8 @@ void DestroyStream(void* stream) {
 }
 
 // gRPC calls this for each ping that arrives too early. The third one closes the connection, but only after gRPC has
-// parsed the bytes it has read, and each additional one adds to the connection's error: 3 MB of pings take 64 MB. A
-// later connection may have the same address, so some of the additional ones count as well.
+// parsed the bytes that it has read, and each additional one adds to the connection's error: 3 MB of pings take 64 MB.
+// Most additional ones are therefore dropped, but not all, because a later connection may have the same address.
 void AddPingStrike(void* connection) {
   static auto* const original = Original<decltype(AddPingStrike)>(ADD_PING_STRIKE);
   thread_local const void* struck_connection = nullptr;
@@ -180,8 +182,8 @@ absl::Status CheckHttp2Limits() {
                                       {STREAM_DESTRUCTOR, reinterpret_cast<void*>(&DestroyStream)},
                                       {ADD_PING_STRIKE, reinterpret_cast<void*>(&AddPingStrike)}};
   for (const Replacement& each : replacements) {
-    // The linker must export the definition and search it before the library. The library must have the function, and
-    // must not be linked such that it always calls its own.
+    // The program must export the definition, and the dynamic linker must search the program before the library. The
+    // library must have the function, and must not be linked so that it always calls its own.
     const bool is_found = dlsym(RTLD_DEFAULT, each.name) == each.definition;
     void* const original = dlsym(RTLD_NEXT, each.name);
     if (is_found && original != nullptr && LibraryCalls(each.name, original, each.definition)) continue;

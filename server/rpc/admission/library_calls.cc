@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// Returns the object that `address` is in, or null.
+// Returns the loaded program or library that contains `address`, or null.
 const link_map* ObjectOf(void* address) {
   Dl_info info;
   void* object = nullptr;
@@ -31,7 +31,8 @@ bool LibraryCalls(const char* name, void* original, void* definition) {
   const auto* const names = Entry(library, DT_STRTAB);
   if (symbols == nullptr || names == nullptr) return false;
   bool is_called = false;
-  // The slots for calls, and the slots for addresses, through which code without a procedure linkage table calls.
+  // The relocations of slots for calls and of slots for addresses. Code without a procedure linkage table calls through
+  // the latter.
   const decltype(ElfW(Dyn)::d_tag) tables[][2] = {{DT_JMPREL, DT_PLTRELSZ}, {DT_RELA, DT_RELASZ}};
   for (const auto& table : tables) {
     const auto* const begin = Entry(library, table[0]);
@@ -44,7 +45,8 @@ bool LibraryCalls(const char* name, void* original, void* definition) {
       const auto& symbol = reinterpret_cast<const ElfW(Sym)*>(symbols->d_un.d_ptr)[index];
       if (std::strcmp(reinterpret_cast<const char*>(names->d_un.d_ptr) + symbol.st_name, name) != 0) continue;
       void* const target = *reinterpret_cast<void* const*>(library->l_addr + relocations[i].r_offset);
-      // Before the first call, a slot leads back into the library, to the code that looks up the name.
+      // With lazy binding, a slot points back into the library before the first call, to the code that looks up the
+      // name.
       if (target != definition && (target == original || ObjectOf(target) != library)) return false;
       is_called = true;
     }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr char kCallee[] = "LibraryCallsTestCallee";
 
-// Compares the answer with the function that a call reaches, both before and after the call.
+// Compares the result of LibraryCalls with the function that a call reaches, both before and after the call.
 void ExpectReplaced(const char* path, bool is_replaced) {
   void* const library = dlopen(path, RTLD_LAZY | RTLD_LOCAL);
   ASSERT_NE(library, nullptr) << dlerror();

@@ -43,7 +43,7 @@ absl::Status CheckUnix(absl::string_view address) {
   return Wrong(address, absl::StrCat("there is no directory ", directory));
 }
 
-// Returns true if this is, or may be, an address of this machine. Port 0 is free at any address.
+// Returns true if this is, or may be, an address of this machine. Binds port 0, which is free at any address.
 bool MayBind(const addrinfo& info) {
   const int socket = ::socket(info.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (socket < 0) return true;

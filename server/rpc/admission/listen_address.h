@@ -19,9 +19,9 @@ struct ListenAddress {
 absl::StatusOr<ListenAddress> ParseListenAddress(absl::string_view address);
 
 // Checks for errors that would occur at every attempt to listen on the addresses, which are separated by commas.
-// InvalidArgument names the first one that has no port or a port above 65535, whose host is unknown or on another
-// machine, or whose socket's directory does not exist. A port in use is not such an error, because it may soon be free.
-// May query a name server.
+// Returns InvalidArgument, naming the first address that has no port or a port above 65535, whose host is unknown or on
+// another machine, or whose socket's directory does not exist. A port in use is not such an error, because it may soon
+// be free. May query a name server.
 absl::Status CheckListenAddresses(absl::string_view addresses);
 
 // Returns true if no other machine can reach a server at this address: a unix socket, or a host whose addresses are all

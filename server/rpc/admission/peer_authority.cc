@@ -14,11 +14,11 @@
 namespace lockstep {
 namespace {
 
-// This exceeds the number of a chief's connections.
+// Maximum number of cached verdicts. A chief has fewer connections than this.
 constexpr size_t kMostVerdicts = 8192;
 // Peers can cause any number of refusals, so they are logged at most this often.
 constexpr absl::Duration kLogPeriod = absl::Seconds(1);
-// Precedes a token in its header. No PEM certificate begins with it.
+// Precedes the token in the header "authorization". No PEM certificate begins with it.
 constexpr absl::string_view kBearer = "Bearer ";
 
 // Returns the contents of a file, or an empty string if there is none.
@@ -180,10 +180,10 @@ void PeerAuthority::FollowFiles() {
     files_ = files;
   }
   const auto trust = ReadTrust();
-  // Files that are being replaced change nothing.
+  // While the files are being replaced, their previous contents stay in effect.
   if (!trust.ok()) {
     LOG_EVERY_N(WARNING, 60) << "chief: keeps the certificates that it has: " << trust.status().message();
-    // An error of the file system may go away without any change of the files, so they are checked again.
+    // A file system error may go away without a change to the files, so the next check reads them again.
     MutexLock lock(&mutex_);
     files_.clear();
     return;
@@ -199,7 +199,7 @@ void PeerAuthority::EndUntrustedCalls() {
     MutexLock lock(&mutex_);
     watched.swap(watched_);
   }
-  // The calls of one certificate are adjacent.
+  // Calls with the same certificate are adjacent, so that each certificate is checked once.
   std::string certificate;
   absl::Status status;
   for (auto entry = watched.begin(); entry != watched.end();) {

@@ -24,11 +24,11 @@
 
 namespace lockstep {
 
-// Decides which peers a chief serves: identifies each peer, and checks that its role may make the call
-// (access_table.h). Rereads the files of the TlsDirectory and of the tokens when they change. A certificate is valid
-// until it expires, is revoked, or its authority is no longer trusted. This also applies within a connection: a lasting
-// call then ends within Options::period. Without a directory, every peer is served. Sweep must be called often.
-// Thread-safe.
+// The authority that decides which peers a chief serves: it identifies each peer, and checks that the peer's role may
+// make the call (access_table.h). It rereads the files of the TlsDirectory and of the tokens when they change. A
+// certificate is valid until it expires or is revoked, or until its authority is no longer trusted. This also applies
+// to existing connections: a long-lived call then ends within Options::period. Without a directory, every peer is
+// served. Sweep must be called often. Thread-safe.
 class PeerAuthority {
  public:
   struct Options {
@@ -43,7 +43,7 @@ class PeerAuthority {
   };
   // The evidence of a peer's identity: its connection and the headers of its call.
   struct Evidence {
-    // False over a unix socket, which only the chief's own user can reach.
+    // False over a unix socket, which only the chief's own user and root can use.
     bool over_tls = false;
     // The certificates that the peer presented, in PEM; empty if there are none.
     absl::string_view certificate;
@@ -51,15 +51,16 @@ class PeerAuthority {
     absl::string_view authorization;
   };
 
-  // InvalidArgument names a file of the directory or of the tokens, and the error in it.
+  // Returns InvalidArgument, naming the file and the error in it, if a file of the directory or of the tokens is
+  // invalid.
   static absl::StatusOr<std::unique_ptr<PeerAuthority>> Create(const Options& options);
 
-  // Returns true without a directory.
+  // Returns true if there is no directory, so that every peer is trusted.
   bool trusts_all() const { return options_.directory.empty(); }
   // Returns the peer if it may call `method`. Errors: Unauthenticated if an anonymous peer may not call it, or if the
   // certificate or token is no longer valid; PermissionDenied if the peer's role may not call it.
   absl::StatusOr<CallPeer> Admit(const Evidence& evidence, absl::string_view method) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Adds a lasting call, which ends when its peer's certificate or token is no longer valid.
+  // Registers a long-lived call, which is ended when its peer's certificate or token is no longer valid.
   void Watch(const CallPeer& peer, std::weak_ptr<RevocableCall> call) ABSL_LOCKS_EXCLUDED(mutex_);
   // Checks the files if `period` has passed, and ends the calls whose peers are no longer trusted.
   void Sweep() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -88,9 +89,9 @@ class PeerAuthority {
 
   absl::StatusOr<std::shared_ptr<const Trust>> ReadTrust() const;
   Verdict Judge(const Trust& trust, absl::string_view certificate) const;
-  // Returns the verdict on a certificate. Most certificates have been judged before.
+  // Returns the verdict on a certificate, usually from the cache, because most certificates have been judged before.
   Verdict VerdictOn(absl::string_view certificate) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns OK while CallPeer::certificate is valid.
+  // Returns OK as long as `proof`, a CallPeer::certificate, is valid.
   absl::Status CheckProof(const std::string& proof) ABSL_LOCKS_EXCLUDED(mutex_);
   CallPeer PeerOf(const Evidence& evidence, Verdict* verdict) ABSL_LOCKS_EXCLUDED(mutex_);
   void FollowFiles() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -103,7 +104,7 @@ class PeerAuthority {
   std::shared_ptr<const Trust> trust_ ABSL_GUARDED_BY(mutex_);
   // Verdicts based on `trust_`, by certificate.
   std::unordered_map<std::string, Verdict> verdicts_ ABSL_GUARDED_BY(mutex_);
-  // The lasting calls, by CallPeer::certificate.
+  // The long-lived calls, by CallPeer::certificate.
   std::multimap<std::string, std::weak_ptr<RevocableCall>> watched_ ABSL_GUARDED_BY(mutex_);
   absl::Time looked_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   std::string files_ ABSL_GUARDED_BY(mutex_);     // the contents that `trust_` was read from

@@ -18,7 +18,7 @@ using ::testing::HasSubstr;
 
 constexpr char kStep[] = "/lockstep.v1.ChiefService/Step";
 
-// Remembers why it was ended.
+// A call that remembers why it was ended.
 class WatchedCall : public RevocableCall {
  public:
   void OnRevoked(const absl::Status& why) override { why_ = why; }

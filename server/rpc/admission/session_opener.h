@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-// Answers OpenSession on a few separate threads, because creating or restoring a model takes time. The total size of
+// A small thread pool that answers OpenSession, because creating or restoring a model takes time. The total size of
 // pending requests is bounded; calls beyond the bound are refused. The destructor answers all accepted requests.
 // Thread-safe.
 class SessionOpener {
@@ -23,11 +23,11 @@ class SessionOpener {
   using Open =
       std::function<absl::StatusOr<v1::OpenSessionReply>(const v1::OpenSessionRequest&, const std::string& peer)>;
   struct Options {
-    // The limit of one request. A parsed model may take several times as much memory, because variables have short
+    // Maximum size of one request. A parsed model may take several times as much memory, because variables have short
     // names.
     size_t max_request_bytes = 8 << 20;
-    // The limit of all requests together. Each counts for its bytes and a little more. A thousand workers may join at
-    // the same time.
+    // Maximum size of all pending requests together. Each counts as its size plus a small overhead, so that a thousand
+    // workers may join at the same time.
     size_t max_bytes = 32 << 20;
     int threads = 4;
     Executor* executor = Executor::Threads();
@@ -36,7 +36,7 @@ class SessionOpener {
   // `open` is called on several threads at the same time.
   SessionOpener(const Options& options, Open open);
 
-  // Calls `done` later, or immediately with Unavailable.
+  // Calls `done` later with the reply, or immediately with Unavailable if too many requests are pending.
   void Answer(std::string request, const std::string& peer, UnaryCall::Done done) ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:

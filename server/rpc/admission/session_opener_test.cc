@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// Delays the opening of sessions until the test allows it.
+// A gate that delays the opening of sessions until the test allows it.
 class Gate {
  public:
   absl::StatusOr<v1::OpenSessionReply> Open(const v1::OpenSessionRequest& request) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -143,7 +143,7 @@ TEST_F(SessionOpenerTest, TakesRequestsAgainAfterReplies) {
   options.threads = 1;
   auto opener = Make(options);
   for (int i = 1; i <= 3; ++i) {
-    // A request's bytes are released before it is answered.
+    // A request's bytes are released before it is answered, so wait for the answer.
     Mutex mutex;
     CondVar answered;
     bool done = false;

@@ -7,7 +7,8 @@ namespace lockstep {
 class CompletionTag {
  public:
   virtual ~CompletionTag() = default;
-  // Called on a thread of the queue when an operation has ended. `ok` is as gRPC defines it for the operation.
+  // Called on a thread of the queue when an operation has ended. `ok` has the meaning that gRPC defines for the
+  // operation.
   virtual void OnEvent(bool ok) = 0;
   // Returns true if OnEvent takes long enough that another thread should wait for events meanwhile.
   virtual bool IsLong() const { return false; }

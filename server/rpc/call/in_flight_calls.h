@@ -5,11 +5,11 @@
 
 namespace lockstep {
 
-// Counts the existing calls of a server, including those that wait for a client. A completion queue must not be shut
-// down while any exist, because an operation on a queue that is shut down aborts the process. Thread-safe.
+// A counter of the existing calls of a server, including those that wait for a client. A completion queue must not be
+// shut down while any call exists, because an operation on a queue that is shut down aborts the process. Thread-safe.
 class InFlightCalls {
  public:
-  // Counts a call as long as it exists.
+  // A member of a call, which counts the call as long as it exists.
   class Member {
    public:
     explicit Member(InFlightCalls* living) : living_(living) { living_->Change(+1); }

@@ -8,7 +8,7 @@
 namespace lockstep {
 
 // A call that a client has begun. Its method is known, but its messages have not been read yet, so that the method's
-// handler decides how much of them to read. Must be destroyed when no operation is pending.
+// handler decides how much of them to read. Must not be destroyed while an operation is pending.
 struct IncomingCall {
   explicit IncomingCall(InFlightCalls* living) : member(living) {}
 

@@ -10,10 +10,11 @@
 
 namespace lockstep {
 
-// The threads that handle the events (CompletionTag) of a completion queue, as Leader/Followers. Only the leader waits
-// for events: it handles short ones itself and keeps waiting, and promotes a follower before it handles a long one. If
-// two threads waited at the same time, they would wake each other at every event, and the smallest step would take 91
-// us instead of 66. The threads end when the queue has been shut down and is empty; the destructor waits for that.
+// The threads that handle the events (CompletionTag) of a completion queue, in the Leader/Followers pattern. Only the
+// leader waits for events: it handles short ones itself and keeps waiting, and promotes a follower before it handles a
+// long one. If two threads waited at the same time, they would wake each other at every event, and the smallest step
+// would take 91 us instead of 66. The threads end when the queue has been shut down and is empty; the destructor waits
+// for that.
 class LeaderFollowerPool {
  public:
   // `queue` must outlive this object. `threads` is at least 1.

@@ -57,7 +57,7 @@ class LeaderFollowerPoolTest : public ::testing::Test {
     events_.push_back(std::make_unique<AlarmEvent>(is_long, std::move(handle)));
     events_.back()->Set(&queue_);
   }
-  // Handles the added events, then ends the threads.
+  // Waits until the added events have been handled, then ends the threads.
   void End(std::unique_ptr<LeaderFollowerPool> threads) {
     handled_.Await(static_cast<int>(events_.size()));
     queue_.Shutdown();

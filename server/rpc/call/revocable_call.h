@@ -5,7 +5,7 @@
 
 namespace lockstep {
 
-// A lasting call that may have to end because its peer is no longer trusted.
+// A long-lived call that may have to end because its peer is no longer trusted.
 class RevocableCall {
  public:
   virtual ~RevocableCall() = default;

@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// While a longer message is parsed, another thread waits for events (CompletionTag).
+// While a message of at least this length is parsed, another thread waits for events (CompletionTag).
 constexpr size_t kLongMessageBytes = 32 << 10;
 
 }  // namespace

@@ -30,10 +30,10 @@ class UnaryCall final : public CompletionTag, public EvictableCall, public std::
   struct Method {
     // Longer requests are refused.
     size_t max_bytes = 4096;
-    // Calls done once, immediately or later and on any thread, but before the queue is shut down. Must not block.
-    // `peer` is the caller.
+    // Must call `done` exactly once, immediately or later and on any thread, but before the queue is shut down. Must
+    // not block. `peer` is the caller.
     std::function<void(std::string request, const CallPeer& peer, Done done)> handler;
-    // True if done may be called late. Meanwhile the call does not count as unauthenticated.
+    // True if `done` may be called much later. Until then, the call does not count as unauthenticated.
     bool lasting = false;
     // True if the handler copies as much data as a long message has, so that another thread should wait for events
     // meanwhile.
@@ -66,12 +66,11 @@ class UnaryCall final : public CompletionTag, public EvictableCall, public std::
 };
 
 // Returns a method that runs the handler on a thread of `pool`, which must outlive the calls. Calls that wait for a
-// thread do not count as unauthenticated, however long they wait. If more than `most` wait, a call is refused with
-// Unavailable.
+// thread do not count as unauthenticated, however long they wait. If `most` calls are already waiting or running,
+// further ones are refused with Unavailable.
 UnaryCall::Method OnPool(UnaryCall::Method method, ThreadPool* pool, size_t most);
 
-// Parses a request of a few KiB and bounds its memory accordingly. Returns Internal if the bytes are not such a
-// request.
+// Parses a request with at most about `limit` bytes of memory. Returns Internal if the bytes are not such a request.
 template <typename Request>
 absl::Status ParseRequest(const std::string& bytes, uint64_t limit, Request* request) {
   const absl::Status status = ParseBounded(bytes, limit, request);
@@ -79,7 +78,7 @@ absl::Status ParseRequest(const std::string& bytes, uint64_t limit, Request* req
   return absl::InternalError(absl::StrCat("unable to parse request: ", status.message()));
 }
 
-// Returns a method that `implementation` answers immediately.
+// Returns a method whose calls `implementation` answers immediately.
 template <typename Request, typename Reply>
 UnaryCall::Method ServePeer(std::function<absl::StatusOr<Reply>(const Request&, const CallPeer&)> implementation,
                             size_t max_bytes = UnaryCall::Method().max_bytes) {

@@ -41,7 +41,7 @@ UnauthenticatedCalls::Options AtMost(size_t most) {
 
 class UnaryCallTest : public ::testing::Test {
  protected:
-  // Adds a method. All methods must be added before the first use starts the server.
+  // Adds a method. All methods must be added before the first call to server(), which starts the server.
   void Add(const std::string& name, UnaryCall::Method method) { methods_[name] = std::move(method); }
   LoopbackServer& server() {
     if (server_ == nullptr) {

@@ -22,8 +22,8 @@ class EvictableCall {
 };
 
 // The unauthenticated calls of a server. Limiting their number bounds the memory of their messages. While there are
-// more than `most`, calls older than `patience` end, oldest first, because an honest call is short. A thousand workers
-// that join at once are all served; a thousand idle calls are not. Thread-safe.
+// more than `most`, calls older than `patience` are ended, oldest first, because a legitimate call is short. A thousand
+// workers that join at once are all served; a thousand idle calls are not. Thread-safe.
 class UnauthenticatedCalls {
  public:
   struct Options {

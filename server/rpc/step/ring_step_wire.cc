@@ -13,7 +13,7 @@ RingStepWire::RingStepWire(Options options) : options_(std::move(options)), ring
 absl::StatusOr<std::unique_ptr<RingStepWire>> RingStepWire::Start(Options options) {
   auto owner = std::move(options.owner);
   std::unique_ptr<RingStepWire> wire(new RingStepWire(std::move(options)));
-  // The thread is not joined. It releases everything together with the owner.
+  // The thread is not joined. Until it ends, it keeps the owner alive, and with it everything that the thread uses.
   const auto thread =
       wire->options_.executor->TryStart("ring", [wire = wire.get(), owner = std::move(owner)] { wire->Serve(); });
   if (thread == nullptr) return absl::ResourceExhaustedError("there is no thread for it");
@@ -29,7 +29,7 @@ void RingStepWire::Read(grpc::ByteBuffer* message) {
     if (!fails) wanted_ = message;
     wakes = !looks_;
   }
-  // Most operations begin on the ring's own thread.
+  // Most reads are started by the ring's own thread, which does not need to be woken.
   if (wakes && !fails) ring_.Wake();
   if (fails) options_.read->OnEvent(false);
 }

@@ -15,9 +15,9 @@
 
 namespace lockstep {
 
-// Transports messages through a ring (RingEndpoint) shared with a worker on this machine. A read ends on the ring's own
-// thread; a write ends within Write if the ring has room for it, otherwise on that thread. Stop must be called to end
-// the thread. Does not notice the death of the worker. Thread-safe.
+// A wire through a ring (RingEndpoint) shared with a worker on this machine. A read completes on the ring's own thread.
+// A write completes within Write if the ring has room for it, otherwise on that thread. Stop must be called to end the
+// thread. Does not detect the death of the worker. Thread-safe.
 class RingStepWire : public StepWire {
  public:
   struct Options {
@@ -31,21 +31,21 @@ class RingStepWire : public StepWire {
     // The object that contains this one. It is kept alive until Stop has ended the thread.
     std::shared_ptr<const void> owner;
   };
-  // Errors: ResourceExhausted if there is no thread left.
+  // Errors: ResourceExhausted if no thread can be created.
   static absl::StatusOr<std::unique_ptr<RingStepWire>> Start(Options options);
 
   void Read(grpc::ByteBuffer* message) override ABSL_LOCKS_EXCLUDED(mutex_);
   void Write(const grpc::ByteBuffer& message) override ABSL_LOCKS_EXCLUDED(mutex_);
-  // Ends all transport: pending and later operations fail.
+  // Stops the wire: pending and later operations fail.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   explicit RingStepWire(Options options);
 
-  // The body of the thread.
+  // The main function of the ring's thread.
   void Serve() ABSL_LOCKS_EXCLUDED(mutex_);
   bool stopped() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Each returns true if there was anything to do.
+  // TakeOne and SendOn return true if there was anything to do.
   bool TakeOne() ABSL_LOCKS_EXCLUDED(mutex_);
   bool SendOn() ABSL_LOCKS_EXCLUDED(mutex_);
   void FailPending() ABSL_LOCKS_EXCLUDED(mutex_);

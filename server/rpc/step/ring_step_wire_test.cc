@@ -32,7 +32,7 @@ std::string Text(const grpc::ByteBuffer& message) {
   return text;
 }
 
-// Collects events from any thread.
+// A queue of events that may be added on any thread.
 class Events {
  public:
   void Add(std::string event) {
@@ -40,7 +40,7 @@ class Events {
     events_.push_back(std::move(event));
     changed_.SignalAll();
   }
-  // Blocks until the next event.
+  // Blocks until there is an event and returns it.
   std::string Next() {
     MutexLock lock(&mutex_);
     while (next_ == events_.size()) changed_.Wait(&mutex_);

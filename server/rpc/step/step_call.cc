@@ -13,8 +13,8 @@
 namespace lockstep {
 namespace {
 
-// Messages of this size or more are processed while another thread waits for the next message. Below it, handing over
-// the wait (about 5 us) costs more than it gains.
+// While a message of at least this size is processed, another thread waits for the next message. For smaller messages,
+// handing over the wait (about 5 us) costs more than it saves.
 constexpr size_t kLongMessageBytes = 32 << 10;
 
 }  // namespace
@@ -54,7 +54,7 @@ void StepCall::Start(const Options& options, std::unique_ptr<IncomingCall> incom
     MutexLock lock(&call->mutex_);
     call->self_ = call;
   }
-  // Enters before reading, because the call leaves once it has read a session.
+  // Register the call before its first read, because it is removed once its first frame has named a session.
   options.unauthenticated_calls->Enter(call);
   if (options.watch) options.watch(call->route_.call()->peer, call);
   call->Pump([](StepPump* pump) { return pump->OnStarted(); });
@@ -134,7 +134,7 @@ void StepCall::Pump(absl::FunctionRef<StepPump::Effects(StepPump*)> event) {
   {
     MutexLock lock(&mutex_);
     effects = event(&pump_);
-    // Sets the timer with the lock held. Otherwise, another thread could make the timer unnecessary before it is set.
+    // Set the timer while holding the lock. Otherwise, another thread could cancel it before it is set.
     if (effects.start_timer) {
       timer_.Set(options_.queue, std::chrono::system_clock::now() + absl::ToChronoMicroseconds(options_.silence_limit),
                  &tags_[kTimer]);
@@ -157,7 +157,7 @@ void StepCall::CarryOut(const StepPump::Effects& effects, StepConnection* connec
     sent_.Clear();  // a reply that was fetched after the stream had ended
     route_.call()->stream.Finish(ToGrpc(*effects.finish), &tags_[kFinish]);
   }
-  // A write that the worker does not take ends only in this way. The worker then learns nothing more.
+  // This is the only way to end a write that the worker does not read. Nothing more reaches the worker after that.
   if (effects.cancel_call) route_.call()->context.TryCancel();
 }
 

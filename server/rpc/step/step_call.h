@@ -30,17 +30,19 @@
 
 namespace lockstep {
 
-// The route of the messages of one Step stream. Messages travel over gRPC at first. If the worker's first frame offers
-// a ring that this process can map, they travel through the ring. The first message to the worker is then the answer,
-// over gRPC, and the worker sends nothing before it receives the answer. The stream over gRPC remains, and a pending
-// read of it detects its end. Thread-compatible, as a StepPump uses it. OnStreamRead may be called on any thread.
+// Routes the messages of one Step stream. At first, messages travel over gRPC. If the worker's first frame offers a
+// ring that this process can map, later messages travel through the ring, except for the reply to the offer: it is the
+// first message to the worker and travels over gRPC, and the worker sends nothing until it has received it. The gRPC
+// stream stays open, with a pending read that detects its end. Thread-compatible, as a StepPump uses it. OnStreamRead
+// may be called on any thread.
 class StepRoute {
  public:
   struct Options {
     std::unique_ptr<IncomingCall> call;
     CompletionTag* read = nullptr;
     CompletionTag* written = nullptr;
-    // Tag of the read on the stream while the ring is in use. OnStreamRead must follow.
+    // Tag of the read that stays pending on the gRPC stream while the ring is in use. OnStreamRead must be called when
+    // the read completes.
     CompletionTag* stream_read = nullptr;
     std::function<void(const absl::Status&)> on_broken;  // RingStepWire::Options
     Executor* executor = nullptr;
@@ -52,12 +54,13 @@ class StepRoute {
 
   void Read(grpc::ByteBuffer* message) { reader_->Read(message); }
   void Write(const grpc::ByteBuffer& message) { writer_->Write(message); }
-  // Records that a write is over. The first write was the answer.
+  // Records that a write has finished. If there is a ring, the first write was the reply to the offer, and later writes
+  // use the ring.
   void OnWritten() { writer_ = reader_; }
 
   // Called before the second read and the first write. `owner` is the object that contains this one.
   void OnOffer(const v1::SharedMemoryHandle& ring, std::shared_ptr<const void> owner);
-  // Returns the answer to an offer, once. The answer names the ring, or nothing if the ring is not used.
+  // Returns the reply to an offer, but only once. The reply names the ring, or is an empty handle if no ring is used.
   absl::optional<v1::SharedMemoryHandle> TakeAnswer();
   void OnStreamRead() { ring_->Stop(); }
 
@@ -73,30 +76,32 @@ class StepRoute {
   grpc::ByteBuffer beside_;  // for the read on the stream, which receives nothing
 };
 
-// A Step stream on the server. Carries out the effects of its StepPump, with gRPC's operations on one side and a
+// A Step stream on the server. Carries out the effects of its StepPump, using gRPC's operations on one side and a
 // StepConnection on the other. Unauthenticated until its first frame has named a session. Owns itself until the pump
-// reports that the stream is over. Called by any thread of the queue for each operation that ends, by the thread of a
-// ring, and by the chief's threads as a listener. Only the timer is called with the lock held.
+// reports `over`. Called by any thread of the queue for each operation that completes, by the thread of a ring, and by
+// the chief's threads as a listener. The lock is held while the timer is set or cancelled, but not during any other
+// effect.
 class StepCall : public StepListener,
                  public EvictableCall,
                  public RevocableCall,
                  public std::enable_shared_from_this<StepCall> {
  public:
   struct Options {
-    // All must outlive the calls.
+    // These three must outlive the calls.
     grpc::ServerCompletionQueue* queue = nullptr;
     Chief* chief = nullptr;
     UnauthenticatedCalls* unauthenticated_calls = nullptr;
-    // A stream ends if its first frame takes longer. An ended call is cancelled if a reply stays unread for longer.
+    // A stream is ended if its first frame takes longer than this. After a stream has ended, its call is cancelled if a
+    // reply stays unread for longer.
     absl::Duration silence_limit = absl::Seconds(10);
-    // Limit for messages that do not arrive over gRPC.
+    // Maximum size of a message that arrives through a ring instead of gRPC, in bytes.
     size_t max_message_bytes = 0;
     Executor* executor = Executor::Threads();
-    // Called with each call that must end when its peer is no longer trusted.
+    // Called with each new call, so that the call can be revoked once its peer is no longer trusted.
     std::function<void(const CallPeer& peer, std::weak_ptr<RevocableCall> call)> watch;
   };
 
-  // Serves a stream that has arrived.
+  // Starts to serve a stream that has arrived.
   static void Start(const Options& options, std::unique_ptr<IncomingCall> call);
 
   void OnReplyReady() override ABSL_LOCKS_EXCLUDED(mutex_);
@@ -106,7 +111,7 @@ class StepCall : public StepListener,
   void OnRevoked(const absl::Status& why) override ABSL_LOCKS_EXCLUDED(mutex_) { OnClosed(why, /*at_once=*/true); }
 
  private:
-  // kStreamRead is the read on the stream over gRPC while messages use a ring.
+  // kStreamRead is the read that stays pending on the gRPC stream while messages use a ring.
   enum Operation { kTimer, kRead, kWrite, kFinish, kStreamRead, kWake, kNumOperations };
 
   // The tag of an operation.
@@ -137,7 +142,7 @@ class StepCall : public StepListener,
 
   const Options options_;
   std::array<Tag, kNumOperations> tags_;
-  // The pump decides which of the stream's operations are pending.
+  // Not guarded by mutex_: the pump decides which of its operations are pending.
   StepRoute route_;
   grpc::Alarm wake_;            // for a waiting frame; set by the thread that makes room
   StepFrameReceiver receiver_;  // accessed between a read and the next
@@ -149,7 +154,7 @@ class StepCall : public StepListener,
   StepPump pump_ ABSL_GUARDED_BY(mutex_);
   grpc::Alarm timer_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<StepConnection> connection_ ABSL_GUARDED_BY(mutex_);
-  // Set until the stream is over.
+  // Keeps this object alive until the pump reports `over`.
   std::shared_ptr<StepCall> self_ ABSL_GUARDED_BY(mutex_);
 };
 

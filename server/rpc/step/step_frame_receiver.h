@@ -17,36 +17,36 @@
 
 namespace lockstep {
 
-// The memory that a worker on the same machine shares with the chief, and that holds the worker's gradients. Initially
-// empty. Checks all data from the worker, as for any peer. Thread-compatible.
+// The memory that a worker on the same machine shares with the chief and in which it puts its gradients. Initially, no
+// memory is mapped. All data from the worker is checked, as for any peer. Thread-compatible.
 class WorkerMemory {
  public:
-  // Errors: as for SharedMemory::Map, in which case there is no memory.
+  // Errors: those of SharedMemory::Map, in which case no memory is mapped.
   absl::Status Map(const v1::SharedMemoryHandle& handle);
 
-  // Makes the gradients of `frame` that are in this memory point to it. Errors: InvalidArgument if they are outside of
-  // it.
+  // Makes those gradients of `frame` that are in shared memory point into this memory. Errors: InvalidArgument if a
+  // gradient lies outside it.
   absl::Status FindGradients(StepFrame* frame) const;
 
   bool exists() const { return memory_ != nullptr; }
-  // Size in bytes; 0 if there is no memory.
+  // Size in bytes; 0 if no memory is mapped.
   size_t size() const { return exists() ? memory_->size() : 0; }
 
  private:
   std::unique_ptr<const SharedMemory> memory_;
 };
 
-// The receiving end of one Step stream: decodes messages and delivers frames to its StepConnection. The sender is
-// unknown until Connect, so the first message must be small. Decode and Connect the first message, then Decode and
-// Deliver each message, including the first. An error ends the stream. For use by one thread at a time.
+// The receiving end of one Step stream, which decodes messages and delivers frames to its StepConnection. The sender is
+// unknown until Connect, so the first message must be small. Call Decode for each message, then Connect if it is the
+// first one, and then Deliver. An error ends the stream. For use by one thread at a time.
 class StepFrameReceiver {
  public:
-  // `chief` must outlive this object. `peer` is the identity that the sender has proved, and `address` is where it is
-  // (Sessions).
+  // `chief` must outlive this object. `peer` is the identity that the sender has proved, and `address` is the sender's
+  // network address (Sessions).
   explicit StepFrameReceiver(Chief* chief, std::string peer = {}, std::string address = {})
       : chief_(chief), peer_(std::move(peer)), address_(std::move(address)) {}
 
-  // Errors: ResourceExhausted if the message is larger than the stream may send, InvalidArgument if it is malformed.
+  // Errors: ResourceExhausted if the message exceeds the stream's limits, InvalidArgument if it is malformed.
   absl::Status Decode(const grpc::ByteBuffer& message, Decoded<StepFrame>* decoded) const;
   // Opens the connection of the session that the first frame names. Errors: as for Sessions::OpenStep.
   absl::StatusOr<std::shared_ptr<StepConnection>> Connect(const StepFrame& first,

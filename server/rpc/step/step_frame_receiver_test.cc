@@ -59,7 +59,7 @@ class StepFrameReceiverTest : public ::testing::Test {
     if (connection_ != nullptr) connection_->Close();
   }
 
-  // Receives a frame the way the stream's OnRead does.
+  // Receives a frame the way StepCall does.
   absl::Status Receive(const StepFrame& frame) {
     Decoded<StepFrame> decoded;
     const absl::Status status = receiver_->Decode(EncodeStepRequest(frame), &decoded);

@@ -6,9 +6,9 @@
 
 namespace lockstep {
 
-// Decides the next actions on one Step stream of the server. Pure: each event returns the effects for its caller.
-// OnStarted comes first, then the stream's operations, and `over` last. Other threads may report a reply or an end at
-// any time.
+// The state machine of one Step stream on the server. Pure: each event returns the effects that its caller must carry
+// out. OnStarted comes first, then the completions of the stream's operations, and `over` last. Other threads may
+// report a reply or an end at any time.
 //
 //   reader      event                  then        effects
 //   kNew        OnStarted              kFirst      start_timer, start_read; kStopped without either if ending
@@ -52,19 +52,19 @@ namespace lockstep {
 // cancels the call if a write is pending or if the stream's end was already being sent. Any other event is a bug in the
 // caller and fails a CHECK.
 //
-// Thus, after its stream has ended, a peer that does not read keeps a reply, and the memory that the reply refers to,
-// for one period of the timer or until OnEnd(cancel).
+// Thus, a peer that does not read can keep a reply, and the memory to which the reply refers, alive after the end of
+// its stream, but only for one period of the timer or until OnEnd(cancel).
 class StepPump {
  public:
   // The effects, in the order in which the caller carries them out.
   struct Effects {
-    // Start the timer of the first frame, or of the write that the end waits for.
+    // Start the timer, either for the first frame or for the write that must finish before the stream can.
     bool start_timer = false;
     bool cancel_timer = false;
     bool start_read = false;
     // Handle the message that was read, perhaps again; then call OnHandled or OnWaits.
     bool handle_frame = false;
-    // Have OnWoken called soon, on a thread of the queue.
+    // Schedule a call of OnWoken on a thread of the queue.
     bool wake = false;
     // Ask the connection for a reply; then call OnFetched.
     bool fetch_reply = false;
@@ -88,7 +88,8 @@ class StepPump {
   // Called by StepListener::OnResume.
   Effects OnResume();
   Effects OnWoken();
-  // Called once for each timer. If it `expired`, `why` is the status that ends the stream. Otherwise, it was cancelled.
+  // Called once for each timer that was started. If `expired`, `why` is the status that ends the stream. Otherwise, the
+  // timer was cancelled.
   Effects OnTimer(bool expired, const absl::Status& why);
   Effects OnReplyReady();
   enum class Fetched { kNothing, kReply, kToken };  // kToken: no other reply is ready before OnReplyReady

@@ -40,7 +40,7 @@ std::string Text(const Effects& effects) {
 absl::Status Late() { return absl::DeadlineExceededError("late"); }
 absl::Status Stop() { return absl::UnavailableError("stop"); }
 
-// Each returns a pump in a state of the reader, with an open end.
+// Each returns a pump whose reader is in the named state and whose stream has not ended.
 StepPump First() {
   StepPump pump;
   pump.OnStarted();
@@ -80,7 +80,7 @@ StepPump Waking() {
   return pump;
 }
 
-// Each returns a pump in a state of the writer, with the reader in kReading.
+// Each returns a pump whose writer is in the named state and whose reader is in kReading.
 StepPump Fetching() {
   StepPump pump = Reading();
   pump.OnReplyReady();
@@ -103,7 +103,7 @@ StepPump WritingToken() {
   return pump;
 }
 
-// Returns `pump` with an end that has not been finished yet.
+// Returns `pump` after its stream has ended, but before OnFinished.
 StepPump Ended(StepPump pump) {
   pump.OnEnd(Stop(), false);
   return pump;

@@ -7,17 +7,17 @@
 
 namespace lockstep {
 
-// Transports the messages of a Step stream on the server. One read and one write may be pending at a time. Each ends
-// with an event of its tag, which is not ok if the stream has ended.
+// The transport for the messages of a Step stream on the server. One read and one write may be pending at a time. Each
+// completes with an event on its tag, which is not ok if the stream has ended.
 class StepWire {
  public:
   virtual ~StepWire() = default;
-  // Begins a read into `message`.
+  // Starts a read into `message`.
   virtual void Read(grpc::ByteBuffer* message) = 0;
   virtual void Write(const grpc::ByteBuffer& message) = 0;
 };
 
-// Transports messages over the gRPC stream itself. Its completion queue delivers the events.
+// A wire that uses the gRPC stream itself. The events come from the call's completion queue.
 class GrpcStepWire : public StepWire {
  public:
   // `call` and the tags must outlive this object.

@@ -16,14 +16,15 @@
 
 namespace lockstep {
 
-// A server of the given methods on one completion queue, and a channel to it, without a socket. For use by one thread.
+// A server for the given methods on one completion queue, and an in-process channel to it, without a socket. For use by
+// one thread.
 class LoopbackServer {
  public:
   explicit LoopbackServer(std::map<std::string, CallAcceptor::Handler> handlers);
   ~LoopbackServer();
 
   std::shared_ptr<grpc::Channel> channel() const { return channel_; }
-  // Makes a unary call whose request and reply are bytes.
+  // Makes a unary call whose request and reply are raw bytes.
   grpc::Status Call(const std::string& method, const std::string& request, std::string* reply);
 
  private:
@@ -36,7 +37,7 @@ class LoopbackServer {
   std::shared_ptr<grpc::Channel> channel_;
 };
 
-// A client's end of a stream of bytes. Each operation blocks until it has ended.
+// The client's end of a stream of raw messages. Each operation blocks until it has completed.
 class LoopbackStream {
  public:
   LoopbackStream(std::shared_ptr<grpc::Channel> channel, const std::string& method);

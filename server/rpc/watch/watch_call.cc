@@ -142,7 +142,7 @@ void WatchCall::Send(const std::string& common, absl::Time now) {
       written_at_ = now;
     }
   }
-  // Only cancelling ends a write that the client does not read.
+  // Only TryCancel ends a write that the client does not read.
   late ? call_->context.TryCancel() : Write(common);
 }
 

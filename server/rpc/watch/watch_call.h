@@ -28,8 +28,8 @@ namespace lockstep {
 
 class WatchCall;
 
-// The WatchRun calls. Sends each one a reply when it begins, and then once per period. The common part is computed once
-// per period, and only while there is a call. Thread-safe.
+// The active WatchRun calls. Each call gets a reply when it begins and then one per period. The part that all replies
+// share is computed once per period, and only while there is a call. Thread-safe.
 class Watchers {
  public:
   struct Options {
@@ -38,10 +38,10 @@ class Watchers {
     Executor* executor = nullptr;
     Clock* clock = Clock::Real();
     absl::Duration period = absl::Seconds(1);
-    // A call that accepts no reply for this long is cancelled.
+    // A call whose client reads no reply for this long is cancelled.
     absl::Duration patience = absl::Minutes(1);
     size_t most = 64;
-    // Called with each call. Revokes the call when its peer is no longer trusted. May be empty.
+    // Called with each new call, so that the call can be revoked once its peer is no longer trusted. May be empty.
     std::function<void(const CallPeer&, std::weak_ptr<RevocableCall>)> watch_peer;
     // Fills in the counters of the server. May be empty.
     std::function<void(v1::RunCounters*)> fill_counters;
@@ -50,15 +50,16 @@ class Watchers {
   explicit Watchers(const Options& options);
 
   void Start(std::unique_ptr<IncomingCall> call);
-  // Sends all calls a last reply, so that watchers learn of the run's end, and ends them. From now on, also ends each
-  // new call. Blocks until they have finished, but for at most kEndLimit. Call it before the server shuts down.
+  // Sends every call a last reply, so that watchers learn that the run has ended, and then ends the calls. From then
+  // on, new calls are refused. Blocks until all calls have finished, but for at most kEndLimit. Must be called before
+  // the server shuts down.
   static constexpr absl::Duration kEndLimit = absl::Milliseconds(500);
   void End() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   friend class WatchCall;
 
-  // Returns Unavailable if there are too many calls, or after End.
+  // Returns Unavailable if there are too many calls, or once End has been called.
   absl::Status Enter(const std::shared_ptr<WatchCall>& call) ABSL_LOCKS_EXCLUDED(mutex_);
   void Leave(const std::shared_ptr<WatchCall>& call) ABSL_LOCKS_EXCLUDED(mutex_);
   std::vector<std::shared_ptr<WatchCall>> Calls() ABSL_LOCKS_EXCLUDED(mutex_);
@@ -74,8 +75,8 @@ class Watchers {
   PeriodicTask task_;  // the last member, because it uses the others
 };
 
-// A WatchRun call. Owns itself until it has finished. While no operation is pending, it waits for the watchers' next
-// period. Thread-safe.
+// A WatchRun call. Owns itself until it has finished. Between its operations, it waits for the next period of Watchers.
+// Thread-safe.
 class WatchCall final : public CompletionTag,
                         public EvictableCall,
                         public RevocableCall,
@@ -87,14 +88,14 @@ class WatchCall final : public CompletionTag,
   void Begin() ABSL_LOCKS_EXCLUDED(mutex_);
   // Sends a reply with the common part, unless the client has not read the previous one yet.
   void Send(const std::string& common, absl::Time now) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sends a last reply, after the one that is being sent if there is one, and then ends the call.
+  // Sends a last reply, after the pending one if there is one, and then ends the call.
   void End(const std::string& common, absl::Time now, const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
 
   void OnEvent(bool ok) override ABSL_LOCKS_EXCLUDED(mutex_);
-  // True because the first reply has the whole history, and the Step streams must not wait for it.
+  // True because the first reply contains the whole history, and Step streams must not have to wait for it.
   bool IsLong() const override { return true; }
   void OnEvicted() override { call_->context.TryCancel(); }
-  // Makes the next write fail.
+  // Cancels the call, so that its pending or next write fails.
   void OnRevoked(const absl::Status&) override { call_->context.TryCancel(); }
 
  private:
@@ -108,7 +109,7 @@ class WatchCall final : public CompletionTag,
   const std::unique_ptr<IncomingCall> call_;
   Watchers* const watchers_;
   const Watchers::Options& options_;
-  // Used by the thread of the operation that has ended, or that starts the next one.
+  // Used only by the thread that handles a completed operation or starts the next one.
   grpc::ByteBuffer request_, reply_;
   bool times_ = false;
   Chief::WatchCursor cursor_;
@@ -120,7 +121,7 @@ class WatchCall final : public CompletionTag,
   // The common part of the reply to send before the call ends; empty if there is none.
   std::string last_ ABSL_GUARDED_BY(mutex_);
   absl::Time written_at_ ABSL_GUARDED_BY(mutex_);
-  // Reset when the call has finished.
+  // Keeps this object alive until the call has finished.
   std::shared_ptr<WatchCall> self_ ABSL_GUARDED_BY(mutex_);
 };
 

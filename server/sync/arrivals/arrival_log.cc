@@ -20,7 +20,7 @@ absl::StatusOr<std::unique_ptr<ArrivalLog>> ArrivalLog::Create(Options options) 
   ASSIGN_OR_RETURN(const bool exists, options.fs->Exists(path));
   if (exists) return absl::AlreadyExistsError(absl::StrCat(path, ": the order of arrival cannot be recorded there"));
   options.header.set_format(kArrivalLogFormat);
-  // A chief's files become visible by being renamed.
+  // As with all files of a chief, only renaming it makes the file visible.
   const std::string temporary = absl::StrCat(path, ".tmp");
   ASSIGN_OR_RETURN(std::unique_ptr<WritableFile> file, options.fs->NewWritableFile(temporary));
   absl::Status begun = file->Append(FrameRecord(options.header.SerializeAsString()));

@@ -17,13 +17,14 @@
 
 namespace lockstep {
 
-// The file "arrivals-<generation>" in the logdir (arrival.proto): the order in which one incarnation of the chief
-// admits contributions. A chief never writes an earlier incarnation's file; a reader drops the records that a restart
-// has made void (RecordedOrder). A dedicated thread writes the file once a second. Thread-safe; the mutex is a leaf.
+// The file "arrivals-<generation>" in the logdir (arrival.proto), which records the order in which one incarnation of
+// the chief admits contributions. A chief never writes an earlier incarnation's file; a reader drops the records that a
+// restart has invalidated (RecordedOrder). A dedicated thread writes the file once a second. Thread-safe; the mutex is
+// a leaf lock.
 class ArrivalLog {
  public:
-  // Maximum size of the records that wait for a disk that hangs. Records beyond it are dropped, and their steps are
-  // then not on record.
+  // Maximum size of the records that wait while the disk hangs. If it is exceeded, the waiting records are dropped, and
+  // their steps are missing from the log.
   static constexpr size_t kMaxPendingBytes = 64 << 20;
 
   struct Options {
@@ -33,27 +34,27 @@ class ArrivalLog {
     std::string logdir;
     // The file's header, without `format`.
     v1::ArrivalLogHeader header;
-    // The period of writes. If zero, only Sync and the destructor write (tests).
+    // The period of writes. If zero (in tests), only Sync and the destructor write.
     absl::Duration period = absl::Seconds(1);
   };
 
-  // Creates the file; it is durable on return. Errors: AlreadyExists if the logdir has a file of this name; those of
-  // the file system, after which there is no file.
+  // Creates the file, which is durable on return. Errors: AlreadyExists if the logdir already has a file of this name;
+  // errors of the file system, after which there is no file.
   static absl::StatusOr<std::unique_ptr<ArrivalLog>> Create(Options options);
-  // Returns true if the logdir has files of incarnations that recorded the order. Then an incarnation that does not
-  // record it must also create a file, so that a reader knows the step from which earlier files do not apply.
+  // Returns true if the logdir has files of incarnations that recorded the order. If so, an incarnation that does not
+  // record it must create a file too, so that readers know the step from which the earlier files no longer apply.
   static absl::StatusOr<bool> HasFiles(FileSystem* fs, const std::string& logdir);
   // Writes the pending records.
   ~ArrivalLog();
 
   // Never blocks on files.
   void Append(const v1::Arrival& arrival) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Blocks until everything appended is on the device. After an error, the records remain pending.
+  // Blocks until everything appended so far is on the device. After an error, the records remain pending.
   absl::Status Sync() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   ArrivalLog(Options options, std::unique_ptr<WritableFile> file);
-  // Called by the task, one call at a time.
+  // Called by the periodic task and the destructor, never concurrently.
   void Write() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;

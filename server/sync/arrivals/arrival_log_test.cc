@@ -35,7 +35,7 @@ class ArrivalLogTest : public ::testing::Test {
     options.period = absl::ZeroDuration();
     return options;
   }
-  // Begins the file of another incarnation, which continues at `step`.
+  // Starts the file of another incarnation, which continues the run at `step`.
   void Start(int64_t step) {
     log_.reset();
     auto log = ArrivalLog::Create(OptionsOf(++generation_, step));
@@ -50,7 +50,7 @@ class ArrivalLogTest : public ::testing::Test {
     log_->Append(arrival);
   }
   absl::StatusOr<RecordedOrder> Read() { return RecordedOrder::Read(&fs_, kLogdir, kRun, 0, 1000); }
-  // Returns the positions of a step's contributions.
+  // Returns the input positions of a step's contributions, in order; empty if fewer than `least` are on record.
   std::vector<int64_t> PositionsOf(int64_t step, int64_t least = 1) {
     const auto order = Read();
     EXPECT_TRUE(order.ok()) << order.status();
@@ -187,7 +187,7 @@ TEST_F(ArrivalLogTest, FailedCreationLeavesNoFile) {
   Start(0);
 }
 
-// FencedFiles does not show a file before it is renamed.
+// FencedFiles does not show a file until it has been renamed.
 TEST_F(ArrivalLogTest, FileAppearsByARename) {
   fs_.FailMatching(FaultyFileSystem::Operation::kRename, "arrivals-1", absl::InternalError("Input/output error"));
   EXPECT_TRUE(absl::IsInternal(ArrivalLog::Create(OptionsOf(1, 0)).status()));

@@ -82,7 +82,7 @@ absl::Status RecordedOrder::Add(FileSystem* fs, const std::string& path, const s
     if (arrival.slot() == 0) arrivals_.erase(arrivals_.lower_bound(arrival.step()), arrivals_.end());
     if (arrival.step() <= std::max(first, header.step()) || arrival.step() > last) continue;
     std::vector<v1::Arrival>& of_step = arrivals_[arrival.step()];
-    // If there are fewer, records before this one were dropped (ArrivalLog::kMaxPendingBytes).
+    // If of_step has fewer records than that, earlier records of the step were dropped (ArrivalLog::kMaxPendingBytes).
     if (arrival.slot() == static_cast<int64_t>(of_step.size())) of_step.push_back(std::move(arrival));
   }
 }

@@ -16,22 +16,23 @@ namespace lockstep {
 
 inline constexpr char kArrivalLogFormat[] = "lockstep arrivals";
 
-// Returns the path of an incarnation's file.
+// Returns the path of the arrival log of an incarnation.
 std::string ArrivalFile(const std::string& logdir, int64_t generation);
-// Returns the names of all such files with their generations, ordered by generation.
+// Returns the generations and names of all arrival logs in the logdir, ordered by generation.
 absl::StatusOr<std::vector<std::pair<int64_t, std::string>>> ArrivalFiles(FileSystem* fs, const std::string& logdir);
 
 // The order in which contributions were admitted to a range of a run's steps, as recorded in the logdir (ArrivalLog).
-// If several incarnations made a step, the last one's order counts. Immutable.
+// If several incarnations computed the same step, the last one's order counts. Immutable.
 class RecordedOrder {
  public:
-  // Reads the records of the steps after `first`, up to `last`. A file that is damaged, or was cut off by a kill,
-  // counts up to that point. Errors: InvalidArgument for a file of this name that is not such a log or belongs to
-  // another run; DataLoss if the damage hides the step at which a file begins to count; those of the file system.
+  // Reads the records of the steps after `first`, up to and including `last`. A file that is damaged, or that was cut
+  // off when its chief was killed, counts up to that point. Errors: InvalidArgument if a file with such a name is not
+  // an arrival log or belongs to another run; DataLoss if the damage hides the step from which a file counts; errors of
+  // the file system.
   static absl::StatusOr<RecordedOrder> Read(FileSystem* fs, const std::string& logdir, const std::string& run_id,
                                             int64_t first, int64_t last);
 
-  // Returns the contributions to the update that made `step`, in slot order. Returns NotFound if fewer than `least` are
+  // Returns the contributions to the update that produced `step`, in slot order, or NotFound if fewer than `least` are
   // on record.
   absl::StatusOr<std::vector<v1::Arrival>> ArrivalsOf(int64_t step, int64_t least) const;
 

@@ -12,26 +12,28 @@
 
 namespace lockstep {
 
-// Sends the gradient estimates of top-k compression to one worker. Tracks which estimates the worker holds (see
-// HeldEstimates, its mirror image) and which ones it needs before a token. Not thread-safe.
+// Sends the gradient estimates of top-k compression to one worker. Tracks which estimates the worker holds
+// (HeldEstimates is the worker's counterpart) and which ones it still needs before its token. Not thread-safe.
 class EstimateSender {
  public:
-  // `max_elements` is the capacity of one frame, which holds at least one piece.
+  // `max_elements` is the capacity of one frame, but a frame can always hold one piece, however large.
   explicit EstimateSender(int64_t max_elements = int64_t{1} << 20) : max_elements_(max_elements) {}
 
   // Records that the worker has computed `block` of `step`, so that its copies of these slots' estimates are now those
   // of the next step.
   void Advance(int64_t step, const SlotBlock& block);
 
-  // Adds the part of `estimates` that the worker lacks for a token of `step`, up to one frame. Returns true if the
-  // worker then holds everything, so that the token may follow. In that case, forgets all other slots.
+  // Adds to `reply`, up to one frame, the estimates that the worker still lacks for a token for `block` of `step`.
+  // Returns true if the worker then has all of them, so that the token may follow; in that case, forgets all other
+  // slots.
   bool Feed(const ParameterLayout& layout, int64_t step, const std::shared_ptr<const GradientEstimates>& estimates,
             const SlotBlock& block, StepReplyFrame* reply);
 
  private:
   struct Slot {
     int64_t step = -1;
-    // Number of the model's segments passed so far; all of them if the worker holds the slot's estimate.
+    // Number of the model's segments handled so far. If it is the number of all segments, the worker holds the slot's
+    // whole estimate.
     size_t segments = 0;
   };
   const int64_t max_elements_;

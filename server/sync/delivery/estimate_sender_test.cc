@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kSlots = 4;
 
-// "a" has two segments; "fixed" is not trained.
+// Variable "a" has two segments, and "fixed" is not trained.
 class EstimateSenderTest : public ::testing::Test {
  protected:
   EstimateSenderTest() {
@@ -33,7 +33,7 @@ class EstimateSenderTest : public ::testing::Test {
     held_ = std::make_unique<HeldEstimates>(&store_->layout(), kSlots);
   }
 
-  // Makes one step, in which element 0 of each segment of slot j's estimate grows by j + 1.
+  // Performs one step, in which element 0 of each segment of slot j's estimate grows by j + 1.
   void Step() {
     store_->BeginUpdate();
     for (size_t s = 0; s < store_->layout().segments().size(); ++s) {
@@ -50,7 +50,7 @@ class EstimateSenderTest : public ::testing::Test {
     store_->CommitUpdate(std::vector<std::vector<std::vector<float>>>(kSlots));
   }
 
-  // Feeds until a token may follow. Returns the number of pieces.
+  // Calls Feed until a token may follow. Returns the number of pieces sent.
   int Feed(const SlotBlock& block) {
     int pieces = 0;
     for (bool done = false; !done;) {
@@ -64,7 +64,7 @@ class EstimateSenderTest : public ::testing::Test {
     }
     return pieces;
   }
-  // Lets the worker compute the block with the estimates that it holds. Expects them to be correct.
+  // Makes the worker compute the block with the estimates that it holds, and expects them to be correct.
   void Compute(const SlotBlock& block) {
     const auto estimates = held_->Take(store_->step(), block);
     ASSERT_TRUE(estimates.ok()) << estimates.status();

@@ -9,7 +9,8 @@
 namespace lockstep {
 namespace {
 
-// Values in one reply frame: enough that few writes are needed, and few enough that the first ones arrive early.
+// Number of values in one reply frame: large enough that few writes are needed, small enough that the first values
+// arrive early.
 constexpr int64_t kFrameElements = 1 << 20;
 
 // Pins `memory`, which keeps the values of `step` and the constant variables alive.
@@ -19,7 +20,7 @@ std::shared_ptr<const void> PinVersion(int64_t step, const StepShard& shard, con
   return pins->Pin(step, stream, std::move(memory));
 }
 
-// Lets a worker in the chief's process read the values in place.
+// Delivery to a worker in the chief's process, which reads the values in place.
 class InProcessDelivery : public ValueDelivery {
  public:
   // `shard` must outlive this.
@@ -30,7 +31,7 @@ class InProcessDelivery : public ValueDelivery {
     values_ = shard_.values();
     estimates_ = shard_.estimates();
   }
-  // If they were kept, they would be a third version during the next step.
+  // If the values were kept, they would be a third version in memory during the next step.
   void Release() override { values_.reset(); }
   std::shared_ptr<const PublishedValues> values() const override { return values_; }
   std::shared_ptr<const GradientEstimates> estimates() const override { return estimates_; }
@@ -41,16 +42,16 @@ class InProcessDelivery : public ValueDelivery {
   std::shared_ptr<const GradientEstimates> estimates_;
 };
 
-// Sends the values and the estimates piece by piece. A worker that has done its part of the step gets the next values
-// while they are still being made. Replies that wait to be read are pinned.
+// Delivery in replies, piece by piece, for the values and the estimates. A worker that has done its part of the step
+// gets the next values while they are still being computed. Replies that the worker has not read yet are pinned.
 class StreamedDelivery : public ValueDelivery {
  public:
-  // `shard` and `pins` must outlive this.
+  // `shard` and `pins` must outlive this object.
   StreamedDelivery(const PinHolder& stream, const StepShard* shard, VersionPins* pins, bool finishes_versions);
 
   absl::optional<int64_t> Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) override;
   bool HasEarlyValues() const override;
-  // The worker has a copy in its own memory.
+  // The version is no longer needed here, because the worker computes with its own copy.
   void Attach(const StepToken&, StepReplyFrame*) override { begun_.reset(); }
   void OnValuesSet(absl::Span<const int> segments) override;
   void OnContributed(const StepToken& token) override { estimates_.Advance(token.step, token.block); }
@@ -64,7 +65,7 @@ class StreamedDelivery : public ValueDelivery {
     std::vector<int> order;
   };
   Version PresentVersion() const { return {shard_.step(), shard_.values(), shard_.segment_order()}; }
-  // Adds the segments that the worker lacks to the reply: of the token's version, or of the next version if `is_ahead`.
+  // Adds to the reply the segments that the worker lacks of the token's version or, if `is_ahead`, of the next version.
   void FillVersion(bool is_ahead, StepReplyFrame* reply);
   bool FillEstimates(const StepToken& token, StepReplyFrame* reply);
 
@@ -73,7 +74,7 @@ class StreamedDelivery : public ValueDelivery {
   VersionPins* const pins_;
   const bool finishes_versions_;
   ValueSender values_;
-  // With finishes_versions_, the version for the token that has not been sent yet.
+  // With finishes_versions_, the version that is being sent for a token that has not been sent yet.
   absl::optional<Version> begun_;
   StepToken begun_for_;
   EstimateSender estimates_;
@@ -89,14 +90,14 @@ void StreamedDelivery::OnValuesSet(absl::Span<const int> segments) {
 }
 
 absl::optional<int64_t> StreamedDelivery::Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) {
-  // The token for which the version was begun may have become void before it was sent.
+  // The token for which this version was started may have become void before it was sent.
   if (!token || (begun_ && !(begun_for_ == *token))) begun_.reset();
   if (token && finishes_versions_ && !begun_) {
     begun_ = PresentVersion();
     begun_for_ = *token;
   }
   const int64_t step = begun_ ? begun_->step : shard_.step();
-  // A worker that has a token needs nothing from the next version before it has sent its contribution.
+  // A worker that has a token needs nothing of the next version until it has sent its contribution.
   const bool may_run_ahead = !token && shard_.num_finished_segments() > 0;
   const bool is_ahead = values_.Advance(step, may_run_ahead) != step;
   if (!token) {
@@ -104,7 +105,7 @@ absl::optional<int64_t> StreamedDelivery::Fill(const absl::optional<StepToken>& 
     return absl::nullopt;
   }
   const std::shared_ptr<const PublishedValues> values = begun_ ? begun_->values : shard_.values();
-  // Without a token, no constant variables are sent, because the worker may still compute with its own.
+  // Without a token, no constant variables are sent, because the worker may still be computing with the ones it has.
   if (values_.FillConstants(*values, reply)) {
     reply->values_owner = pins_->PinConstants(stream_, std::move(reply->values_owner));
   } else {
@@ -140,12 +141,12 @@ bool StreamedDelivery::FillEstimates(const StepToken& token, StepReplyFrame* rep
   return all;
 }
 
-// Lets a worker on the chief's machine map the values. Replies name the memory, which is pinned and therefore unchanged
-// until the worker ends its contribution or loses its stream. A version for which the system gave no shared memory is
-// streamed.
+// Delivery to a worker on the chief's machine, which maps the values. Replies name the memory, which is pinned and
+// therefore unchanged until the worker ends its contribution or loses its stream. A version for which the system
+// provided no shared memory is streamed instead.
 class MappedDelivery : public ValueDelivery {
  public:
-  // `shard`, which compresses nothing, and `pins` must outlive this.
+  // `shard` and `pins` must outlive this object. `shard` must not use compression.
   MappedDelivery(const PinHolder& stream, const StepShard* shard, VersionPins* pins, bool finishes_versions)
       : stream_(stream), shard_(*shard), pins_(pins), streamed_(stream, shard, pins, finishes_versions) {}
 
@@ -153,10 +154,10 @@ class MappedDelivery : public ValueDelivery {
   bool HasEarlyValues() const override { return streams() && streamed_.HasEarlyValues(); }
   void Attach(const StepToken& token, StepReplyFrame* reply) override;
   void OnValuesSet(absl::Span<const int> segments) override { streamed_.OnValuesSet(segments); }
-  // If they were kept, they would be a third version during the next step.
+  // If the values were kept, they would be a third version in memory during the next step.
   void Release() override { values_.reset(); }
-  // The memory is reused although the worker may still map it. The worker's results are refused, because its stream is
-  // closed.
+  // The memory may be reused while the worker still has it mapped. This is safe, because the stream is closed, so the
+  // worker's results are refused.
   void OnClosed() override { values_.reset(); }
   bool streams() const override { return shard_.values_memory() == nullptr; }
   std::shared_ptr<const PublishedValues> values() const override { return values_; }

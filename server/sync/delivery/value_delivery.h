@@ -18,10 +18,11 @@
 
 namespace lockstep {
 
-// Sends the variables' values to one worker, version by version, one version for each step. Sends each segment of a
-// version once, in the order in which the segments became final. Sends segments of the next version while that version
-// is still being made. A worker keeps the newest complete version while a later one arrives (ReceivedValues). The
-// constant variables belong to no version: each is sent once, and again after it was set. Not thread-safe.
+// Sends the variables' values to one worker. There is one version of the values for each step. Each segment of a
+// version is sent once, in the order in which the segments became final. Segments of the next version are sent while
+// that version is still being computed. The worker keeps the newest complete version while a later one arrives
+// (ReceivedValues). The constant variables belong to no version: each is sent once, and again whenever it has been set.
+// Not thread-safe.
 class ValueSender {
  public:
   // `layout` must outlive this.
@@ -31,21 +32,21 @@ class ValueSender {
   // and then, if `may_run_ahead`, the version of step + 1.
   int64_t Advance(int64_t step, bool may_run_ahead);
 
-  // Returns true if Fill would have something to send after such an Advance, given `num_final` final segments of the
-  // version after `step`.
+  // Returns true if Fill would have something to send after Advance(step, may_run_ahead), given that `num_final`
+  // segments of the version after `step` are final.
   bool HasNext(int64_t step, bool may_run_ahead, size_t num_final) const;
 
-  // Adds the next segments of that version to a reply, up to one frame. `final_segments` has all final segments, in the
-  // order in which they became final.
+  // Adds the next segments of the version that Advance returned to a reply, up to one frame. `final_segments` lists all
+  // final segments of that version, in the order in which they became final.
   void Fill(absl::Span<const int> final_segments, std::shared_ptr<const PublishedValues> values, StepReplyFrame* reply);
 
-  // Adds the constant variables of `values` that the worker lacks to a reply, up to one frame. Returns false if none is
-  // missing. The frame keeps no version alive, because many steps may be committed while a slow link carries the
-  // constant variables.
+  // Adds the constant variables of `values` that the worker lacks to a reply, up to one frame. Returns false if it
+  // lacks none. The frame does not keep a version alive, because many steps may be committed while a slow link carries
+  // the constant variables.
   bool FillConstants(const PublishedValues& values, StepReplyFrame* reply);
 
-  // Makes Fill send segments again, because the values in `segments` have changed in the version of `step`, whose
-  // segments became final in this order. Affects only segments that were already sent.
+  // Makes Fill send `segments` again, because their values have changed in the version of `step`. `order` is the order
+  // in which that version's segments became final. Affects only segments that have already been sent.
   void SendAgain(int64_t step, absl::Span<const int> order, absl::Span<const int> segments);
 
   // Returns true if the worker has all values of the version of `step`, except perhaps the constant variables.
@@ -54,7 +55,7 @@ class ValueSender {
   bool HoldsConstants(const PublishedValues& values) const;
 
  private:
-  // The part of a constant variable that was sent.
+  // The part of a constant variable that has been sent.
   struct Constant {
     int variable = 0;
     int64_t edition = -1;  // ConstantValues::editions
@@ -62,21 +63,21 @@ class ValueSender {
   };
 
   bool complete() const { return cursor_ == num_changing_segments_ && again_.empty(); }
-  // Adds the segment to the reply, which has `elements`, unless the reply is full.
+  // Adds the segment to the reply and its size to `elements`. Returns false if the reply is full.
   bool Add(int segment, const PublishedValues& values, int64_t* elements, StepReplyFrame* reply) const;
   int64_t Wanted(int64_t step, bool may_run_ahead) const { return may_run_ahead && holds(step) ? step + 1 : step; }
 
   const ParameterLayout& layout_;
   size_t num_changing_segments_ = 0;
   std::vector<Constant> constants_;
-  // The constant variables' values that were sent completely.
+  // The newest values of the constant variables that have been sent completely.
   std::weak_ptr<const ConstantValues> held_constants_;
-  // The version that is being sent, and the number of its segments that were sent.
+  // The version that is being sent, and the number of its segments that have been sent.
   int64_t step_ = -1;
   size_t cursor_ = 0;
-  // Segments of that version that were sent before their values changed.
+  // Segments of that version that were sent before their values changed, and that must be sent again.
   std::vector<int> again_;
-  // The newest version before it that was sent completely.
+  // The newest version before step_ that was sent completely.
   int64_t held_step_ = -1;
 };
 
@@ -86,26 +87,26 @@ enum class ValuePath {
   kInProcess,
   // In replies, piece by piece.
   kStreamed,
-  // Replies name the memory that holds the values, which stays unchanged until the worker ends its contribution or
-  // loses its stream. Requires a run that shares its values and compresses nothing.
+  // Through memory that the replies name. It stays unchanged until the worker ends its contribution or loses its
+  // stream. Requires a run that shares its values and compresses nothing.
   kShared,
 };
 
-// Delivers the values of its tokens' steps, and the estimates of top-k compression, to one worker. Each stream has its
-// own object. For use by one thread at a time.
+// Delivers to one worker the values for the steps of its tokens, and the estimates of top-k compression. Each stream
+// has its own object. For use by one thread at a time.
 class ValueDelivery {
  public:
   virtual ~ValueDelivery() = default;
 
-  // Adds the values that the worker lacks for `token` to the reply, up to one frame. Without a token, adds the next
-  // values that are final. Once the worker has everything that the token needs, returns the step of the values to
-  // compute with.
+  // Adds to the reply, up to one frame, the values that the worker still lacks for `token` or, without a token, those
+  // of the next values that are already final. Once the worker has everything that the token needs, returns the step of
+  // the values to compute with.
   virtual absl::optional<int64_t> Fill(const absl::optional<StepToken>& token, StepReplyFrame* reply) = 0;
   // Returns true if Fill without a token would add something.
   virtual bool HasEarlyValues() const { return false; }
   // Called when the token is sent with this reply, after Fill has returned a step for it.
   virtual void Attach(const StepToken& token, StepReplyFrame* reply) = 0;
-  // Called when values of the present step were set in these segments.
+  // Called after values of the current step have been set in these segments.
   virtual void OnValuesSet(absl::Span<const int> segments) {}
   // Called when the worker's contribution to the token has ended.
   virtual void OnContributed(const StepToken& token) {}
@@ -122,12 +123,13 @@ class ValueDelivery {
 };
 
 // `shard` and `pins` must outlive the result. If `finishes_versions`, a version that is being sent for a token is sent
-// completely even if a newer one is committed meanwhile, so that a slow link eventually gets a whole version.
-// Otherwise, a token is for the present step, and the newest version replaces the one that is being sent.
+// completely even if a newer one is committed meanwhile, so that even a slow link eventually delivers a whole version.
+// Otherwise, a token is always for the current step, and the newest version replaces the one that is being sent.
 std::unique_ptr<ValueDelivery> NewValueDelivery(ValuePath path, const PinHolder& stream, const StepShard* shard,
                                                 VersionPins* pins, bool finishes_versions = false);
 
-// Minimum number of old versions to keep. One worker may hang for a long time while another is only slow.
+// Minimum number of old versions to keep: one for a worker that hangs for a long time, and one for a worker that is
+// only slow.
 constexpr int64_t kMinOldVersions = 2;
 // Returns how many versions fit into `bytes`, but at least kMinOldVersions.
 size_t MaxOldVersions(const StepShard& shard, int64_t bytes, int64_t slots);

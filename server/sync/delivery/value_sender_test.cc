@@ -38,7 +38,7 @@ int64_t ElementsOf(const StepReplyFrame& reply) {
 
 class ValueSenderTest : public ::testing::Test {
  protected:
-  // Fills a reply from `segments`. Returns the offsets of the pieces, in segments.
+  // Fills a reply from `segments`. Returns the number of the segment in each piece.
   std::vector<int64_t> Fill(const std::vector<int>& segments) {
     StepReplyFrame reply;
     feed_.Fill(segments, values_, &reply);
@@ -91,7 +91,8 @@ TEST_F(ValueSenderTest, RunsAheadOnlyFromACompleteVersion) {
   EXPECT_EQ(version_, 8);
 }
 
-// A worker that was sent part of the next step's values may get another token for this step, and can still compute it.
+// A worker that has been sent part of the next step's values may get another token for the current step, and can still
+// compute it.
 TEST_F(ValueSenderTest, StillHoldsAVersionWhileTheNextComesIn) {
   feed_.Advance(7, true);
   Fill({0, 1, 2});
@@ -99,11 +100,11 @@ TEST_F(ValueSenderTest, StillHoldsAVersionWhileTheNextComesIn) {
   Fill({1});
   EXPECT_TRUE(feed_.holds(7));
   EXPECT_FALSE(feed_.holds(8));
-  // It still holds version 7 if it has all of version 8 before the step is over.
+  // The worker still holds version 7 if it receives all of version 8 before the step is committed.
   Fill({1, 0, 2});
   EXPECT_TRUE(feed_.holds(7));
   EXPECT_TRUE(feed_.holds(8));
-  // The commit makes them current. Nothing is sent twice.
+  // The commit makes version 8 current. Nothing is sent twice.
   EXPECT_EQ(feed_.Advance(8, false), 8);
   EXPECT_THAT(Fill({1, 0, 2}), IsEmpty());
 }
@@ -118,7 +119,7 @@ TEST_F(ValueSenderTest, GoesOnWithAVersionThatBecameCurrent) {
   EXPECT_TRUE(feed_.holds(8));
 }
 
-// A slow worker's version was overtaken.
+// A version for a slow worker is superseded before it has been sent completely.
 TEST_F(ValueSenderTest, StartsAgainWhenAVersionIsOverBeforeItWasSent) {
   feed_.Advance(7, true);
   Fill({0});
@@ -128,7 +129,7 @@ TEST_F(ValueSenderTest, StartsAgainWhenAVersionIsOverBeforeItWasSent) {
   EXPECT_TRUE(feed_.holds(9));
 }
 
-// "w" is trained, "base" has two segments and "scale" one; both are constant.
+// "w" is trained. "base", which has two segments, and "scale", which has one, are constant.
 class ConstantSenderTest : public ::testing::Test {
  protected:
   ConstantSenderTest() {
@@ -151,7 +152,7 @@ class ConstantSenderTest : public ::testing::Test {
     values->constants = constants;
     return values;
   }
-  // Sends the variables that are missing from a version. Returns the variables of the pieces.
+  // Sends everything that the worker lacks of a version. Returns the variable of each piece.
   static std::vector<int64_t> Fill(ValueSender* sender, const std::shared_ptr<const PublishedValues>& values) {
     std::vector<int64_t> variables;
     for (size_t before = 1; variables.size() != before;) {

@@ -10,7 +10,7 @@ std::shared_ptr<const void> PinList::Pin(int64_t version, const PinHolder& holde
     DropExpired();
     drop_at_ = std::max<size_t>(64, 2 * records_.size());
   }
-  // The memory also has other owners, so the pin has its own reference count.
+  // The memory also has other owners, so the pin needs its own reference count.
   const auto owner = std::make_shared<std::shared_ptr<const void>>(std::move(memory));
   std::shared_ptr<const void> pin(owner, owner->get());
   records_.push_back({version + replaced_, holder, pin});

@@ -66,7 +66,7 @@ TEST(VersionPinsTest, WhoHasLetGoOfAVersionDoesNotAnswerForOthers) {
   EXPECT_THAT(Excess(&pins, 2), ElementsAre(1));
 }
 
-// A stream that does nothing.
+// A listener that ignores all events.
 class Stream : public StepListener {
  public:
   void OnReplyReady() override {}

@@ -15,11 +15,11 @@
 
 namespace lockstep {
 
-// Checks the contribution whose frames arrive over one stream. The frames must belong together, fit the model, name
-// each slot and segment once, in order, and be complete at the end. Contributions that pass may be summed without
-// further checks. Knows nothing about tokens or the step's other contributions. Errors are InvalidArgument, and name
-// the object and the numbers that disagree.
-// Call Begin, then CheckFrame for every frame, then CheckWhole after the last one. Pure; not thread-safe.
+// Checks the contributions whose frames arrive over one stream. The frames of a contribution must belong together, fit
+// the model, name each slot and segment exactly once, have the reports before the gradients, and be complete at the
+// end. Contributions that pass may be summed without further checks. Knows nothing about tokens or the step's other
+// contributions. Errors are InvalidArgument and name the object and the numbers that disagree. Call Begin first, then
+// CheckFrame for every frame, and CheckWhole after the last one. Pure; not thread-safe.
 class ContributionChecker {
  public:
   struct Options {
@@ -35,8 +35,8 @@ class ContributionChecker {
 
   // Forgets the previous contribution.
   void Begin(int64_t step, const SlotBlock& block);
-  // Checks the contribution's next frame. If the frame is not `wanted` because its step is over, checks only the order
-  // and keeps nothing.
+  // Checks the contribution's next frame. If the frame is not `wanted`, because its step has ended, only the order is
+  // checked and nothing is kept.
   absl::Status CheckFrame(const StepFrame& frame, bool wanted);
   // Checks that every trainable segment has arrived (for each slot, if sparse).
   absl::Status CheckWhole() const;
@@ -71,7 +71,7 @@ class ContributionChecker {
   int64_t num_segments_ = 0;
 };
 
-// Checks that a frame outside of any contribution has no part of one.
+// Checks that a frame outside of any contribution contains no part of one.
 absl::Status CheckEmpty(const StepFrame& frame);
 
 // Returns the limits of a frame in a run with `slots` slots.

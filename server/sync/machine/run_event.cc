@@ -6,7 +6,7 @@
 namespace lockstep {
 namespace {
 
-// Rounds the time to three digits or to milliseconds.
+// Truncates a time below 10 s to milliseconds, and a longer one to tenths of a second.
 absl::Duration Rounded(absl::Duration time) {
   return absl::Trunc(time, time < absl::Seconds(10) ? absl::Milliseconds(1) : absl::Milliseconds(100));
 }

@@ -63,7 +63,7 @@ struct RunEvent {
   double factor = 0;
 };
 
-// Returns the event's line in the log; empty if it has none.
+// Returns the event's log line, or an empty string if it has none.
 std::string ToString(const RunEvent& event);
 
 enum class EventSeverity { kInfo, kWarning, kError };

@@ -10,7 +10,7 @@ StagingPlaces::Verdict StagingPlaces::Ask(uint64_t session, absl::Time now) {
   Contribution& contribution = it->second;
   contribution.last = now;
   if (!asks_first) return contribution.verdict;
-  // If there is a line, a place goes to its head.
+  // If sessions are waiting, a free place goes to the first one in line.
   if (taken_ < places_ && line_.empty()) {
     ++taken_;
     contribution.verdict = Verdict::kStage;

@@ -22,22 +22,22 @@ class StagingPlaces {
   // `places` must be at least 1.
   explicit StagingPlaces(int64_t places) : places_(places) {}
 
-  // Handles a frame of the session's contribution that has arrived or is passed again. The verdict kStage does not
-  // change until End or TakeBack, and kDrop does not change until End.
+  // Returns the verdict on the session's contribution when a frame of it has arrived or is passed again. A verdict of
+  // kStage does not change until End or TakeBack, and kDrop does not change until End.
   Verdict Ask(uint64_t session, absl::Time now);
-  // Ends the contribution: it counts, it is unwanted, or its worker is gone. Ignored if Ask was not called for it.
+  // Ends the contribution, because it counts, is unwanted, or has lost its worker. Ignored if Ask was not called for
+  // it.
   void End(uint64_t session);
   // Gives free places to waiting sessions and returns these sessions.
   std::vector<uint64_t> Admit(absl::Time now);
-  // Takes places from contributions that have received no frame since `since`, starting with the one that has been idle
-  // longest, and from no more of them than there are waiting sessions. Returns their sessions; the verdict is now
-  // kDrop.
+  // Takes places away from contributions that have received no frame since `since`, longest idle first, but from no
+  // more of them than there are waiting sessions. Returns their sessions, whose verdict is then kDrop.
   std::vector<uint64_t> TakeBack(absl::Time since);
-  // Drops the contribution. It must be waiting.
+  // Drops the contribution, which must be waiting.
   void Drop(uint64_t session);
   // Restarts the idle time of all contributions, because workers could not send while the run was held.
   void Touch(absl::Time now);
-  // Unstages everything. Returns the sessions that were waiting.
+  // Removes all contributions. Returns the sessions that were waiting.
   std::vector<uint64_t> Clear();
 
   bool waits(uint64_t session) const { return HasVerdict(session, Verdict::kWait); }

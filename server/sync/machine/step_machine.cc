@@ -20,7 +20,7 @@ StepMachine::StepMachine(const Options& options, std::unique_ptr<StepPolicy> pol
              : step > limit()     ? State::kHeld
                                   : State::kRunning),
       step_(step),
-      // Staged contributions arrive in slot order, which needs the fewest partial sums.
+      // Staged contributions are summed in slot order, which needs the fewest partial sums.
       admission_(options.slots, stages_ ? kNoLimit : options.max_partial_sums),
       staging_(options.max_staged),
       leases_(options.lease) {}
@@ -198,7 +198,7 @@ StepEffects StepMachine::OnTick(absl::Time now) {
   TakePlacesBack(now, &effects);
   for (const uint64_t session : FlatSet<uint64_t>(silent_)) {
     const WorkerState& worker = workers_.at(session);
-    // A token still unsent when its lease ended waits behind a reply that the worker does not read.
+    // If a token is still unsent when its lease ends, it is stuck behind a reply that the worker does not read.
     if (!worker.awaits_token() || now - worker.heard() < options_.unread_limit) continue;
     const std::string limit = absl::FormatDuration(options_.unread_limit);
     effects.events.push_back({RunEvent::kUnread, step_, worker.name(), "", {}, {}, options_.unread_limit});
@@ -423,8 +423,8 @@ void StepMachine::EndContribution(uint64_t session, const FrameResult& result, a
   const v1::ContributionResult verdict = policy_->Judge(token);
   const absl::Duration took = now - worker.token_time();
   StepPolicy::Contribution contribution{session, worker.name(), token, nullptr, counts, took, absl::nullopt};
-  // A contribution that is no longer wanted may be incomplete. If it is complete, it is still compared. If the end of
-  // the input cuts it off, there is nothing to compare.
+  // A contribution that is no longer wanted may be incomplete; if it is complete, it is still compared. If the end of
+  // the input cut it short, there is nothing to compare.
   absl::Span<const uint64_t> digests;
   if (result.digests != nullptr) digests = *result.digests;
   if (token.digest && !result.input_ended && (!digests.empty() || counts)) contribution.digests = digests;
@@ -472,7 +472,7 @@ StepEffects StepMachine::OnSummed(uint64_t session, const FrameResult& result, a
   if (ends && running()) Complete(&effects);
   CommitIfComplete(now, &effects);
   if (effects.commit) {
-    // The contribution's time counts, although its end has not arrived.
+    // The contribution counts, with the time it has taken so far, although its end has not arrived.
     if (!result.end && !result.leave && result.wanted) {
       TellContribution({session, worker.name(), *worker.last_token(), nullptr, /*counts=*/true}, now);
     }
@@ -512,7 +512,7 @@ absl::optional<StepMachine::Reply> StepMachine::NextReply(uint64_t session, absl
   }
   reply.result = worker.result();
   reply.finished = state_ == State::kFinished;
-  // When a worker is heard from, or notified that the run is over, its place in the policy's queue changes.
+  // A worker's place in the policy's queue changes when it is heard from again or is notified that the run has ended.
   const bool moves = worker.silent() || reply.finished;
   if (worker.silent()) worker.OnHeard(now);  // the worker has finally read the previous reply
   if (reply.finished) {

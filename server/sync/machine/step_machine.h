@@ -35,10 +35,9 @@ namespace lockstep {
 //     1. contributed: count the contribution
 //     2. snapshot: take it, before the next step begins
 //     3. begin: make the sums of the next step
-//     4. give_up, complete: throw the sums away
+//     4. give_up, complete: discard the sums
 //     5. unstage, close: drop what these workers have staged, and forget the closed streams; `resume` may still name
-//       them,
-//        but `wake` does not
+//        them, but `wake` does not
 //     6. commit: apply the sums and call OnCommitted. Its effects follow in the same order, except that `begin` comes
 //        last, so that streams that keep too many old values end first and release their memory
 //   without the lock, because each of these calls other code
@@ -67,13 +66,13 @@ struct StepEffects {
   std::vector<uint64_t> unstage;
   // Workers that the machine no longer knows. Their streams must end.
   std::vector<Close> close;
-  // The step is covered. Commit it, then call OnCommitted, which never sets this.
+  // All slots of the step are covered. Commit the step, then call OnCommitted, which never sets this.
   bool commit = false;
   // A snapshot of the state at the machine's step must be taken.
   bool snapshot = false;
-  // The next step may begin now. Some of the other effects are tokens for it.
+  // The next step may begin now. Some of the other effects may already announce tokens for it.
   bool begin = false;
-  // The step in progress is given up, so its sums must be thrown away. It may begin again.
+  // The step in progress is given up, so its sums must be discarded. The step may begin again.
   bool give_up = false;
   // The run has reached its end. Set once.
   bool complete = false;
@@ -87,15 +86,15 @@ struct StepEffects {
 
 // The protocol of the synchronous step (docs/sync.md, docs/glossary.md): what each worker may send, which workers have
 // a reply to read, and when a step is committed. Takes events and the time, and returns their effects as values. Keeps
-// the leases of tokens; the policy decides which worker computes what, and what counts. A frame costs O(log N) and a
-// move in memory (FlatSet). Values and gradients do not pass through it. Pure: no lock, no clock, no I/O. Not
-// thread-safe.
+// the leases of tokens, while the policy decides which worker computes what and which contributions count. A frame
+// costs O(log N), plus moving elements in a FlatSet. Values and gradients do not pass through the machine. Pure: no
+// lock, no clock, no I/O. Not thread-safe.
 //
 //   event \ state     kRunning   kHeld      kComplete  kStopped   kFailed    kFinished
 //   last commit       kComplete  -          -          -          -          -
 //   commit at limit   kHeld      -          -          -          -          -
-//   deserted¹, held   kHeld      -          -          -          -          -
-//   deserted¹, ends   kComplete  -          -          -          -          -
+//   deserted*, held   kHeld      -          -          -          -          -
+//   deserted*, ends   kComplete  -          -          -          -          -
 //   end of the input  kComplete  -          -          -          -          -
 //   SetLimit above    kRunning   kRunning   (ignored)  (ignored)  (ignored)  (ignored)
 //   room for snapshot kRunning   kRunning   (ignored)  (ignored)  (ignored)  (ignored)
@@ -104,18 +103,18 @@ struct StepEffects {
 //   Stop              kStopped   kStopped   (ignored)  (ignored)  (ignored)  (ignored)
 //   Finish            kFinished  kFinished  kFinished  kFinished  kFinished  kFinished
 //
-//   ¹ No worker has a token of the step in progress with a running lease, and no frame is being summed into it, while
+//   * No worker has a token with a running lease for the step in progress, and no frame is being summed into it, while
 //   the limit of kChange is below step(), or EndAt has requested the end at the next boundary. The step is given up,
-//   because it would wait for a worker that may never come. When it restarts, each worker that had a token of it loses
-//   its stream, because the data exchanged over it belongs to sums that are gone.
+//   because it would wait for a worker that may never come. When it restarts, each worker that had a token for it
+//   loses its stream, because the data exchanged over that stream belongs to sums that are gone.
 //
-// A commit is also "at limit" if a snapshot is due but there is no room for it; a held run continues once both allow
-// it. A commit is the "last" one if it reaches the last step, or if a slot was contributed to it whose report says
-// `stop`.
+// A commit is also "at limit" if a snapshot is due but there is no room for it; a held run continues once both the
+// limit and the room allow it. A commit is the "last" one if it reaches the last step, or if the report of one of its
+// slots says `stop`.
 class StepMachine {
  public:
-  // Frames are summed and tokens are given out only in kRunning. In kHeld, no step is in progress. A worker that asks
-  // for a token learns that the run is over only in kFinished.
+  // Frames are summed and tokens are issued only in kRunning. In kHeld, no step is in progress. Only in kFinished does
+  // a worker that asks for a token learn that the run has ended.
   enum class State { kRunning, kHeld, kComplete, kStopped, kFailed, kFinished };
   static constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
   // Parties that can hold the run between two steps: the program that follows it, and requests that end or change it.
@@ -135,8 +134,8 @@ class StepMachine {
     // A snapshot is due at every multiple of this many steps, when the next step may begin or the run has reached its
     // last step. If 0, never.
     int64_t snapshot_every_steps = 0;
-    // If true, the run is held where a snapshot is due until OnRoomForSnapshot is called, once for each snapshot.
-    // Initially there is room for one.
+    // If true, the run is held at each step where a snapshot is due until OnRoomForSnapshot has made room for it. Each
+    // call makes room for one snapshot; initially, there is room for one.
     bool await_room = false;
     // The initial limit of kFollower.
     int64_t limit = kNoLimit;
@@ -144,7 +143,7 @@ class StepMachine {
 
   StepMachine(const Options& options, std::unique_ptr<StepPolicy> policy, int64_t step);
 
-  // Handles a new stream of the session. Closes an earlier one.
+  // Handles a new stream of the session. Closes the session's earlier stream, if any.
   StepEffects OnConnected(uint64_t session, std::string name, absl::Time now);
   // Handles the end of the session's stream.
   StepEffects OnDisconnected(uint64_t session, absl::Time now);
@@ -152,20 +151,22 @@ class StepMachine {
   // Handles the passage of time: ends leases and closes unread streams.
   StepEffects OnTick(absl::Time now);
 
-  // Handles a frame that has arrived, or one that has waited and is passed again (`resumed`), which is not a sign of
-  // life. An error ends the stream and leaves the run unchanged.
+  // Handles a frame that has just arrived or, if `resumed`, one that has waited and is passed again. A resumed frame is
+  // not a sign of life. An error ends the stream and leaves the run unchanged.
   struct FrameStart {
     bool begins = false;  // the frame is the first of a contribution
     bool wanted = false;  // the contribution counts, so its gradients must be summed or staged
     // The frame must wait: its gradients would exceed the limit of partial sums, no place is free for a staged
-    // contribution, or it would complete one while the run is held. The caller must not use any of it, or read anything
-    // from the worker, until StepEffects::resume names the worker or its stream ends. `begins` is not repeated.
+    // contribution, or it would complete one while the run is held. Until StepEffects::resume names the worker or its
+    // stream ends, the caller must neither use any part of the frame nor read anything more from the worker. `begins`
+    // is not repeated.
     bool waits = false;
   };
   absl::StatusOr<FrameStart> OnFrame(uint64_t session, const StepFrame& frame, absl::Time now, bool resumed = false);
-  // Handles a complete staged contribution of the session. If it counts, returns its place among the step's
-  // contributions; it then counts even if its stream ends. The caller must add it to the sums, and call OnSummed or
-  // OnOrphanSummed before another OnStaged or the end of an input. If it does not count, none of it is used.
+  // Handles the session's complete staged contribution. If it counts, returns its place among the step's contributions;
+  // it then counts even if its stream ends, and the caller must add it to the sums and call OnSummed or OnOrphanSummed
+  // before it calls OnStaged again or handles the end of an input. If it does not count, returns nullopt, and none of
+  // it may be used.
   absl::optional<int64_t> OnStaged(uint64_t session, absl::Time now);
   // The result of a frame that was checked and, if still wanted, summed.
   struct FrameResult {
@@ -203,15 +204,16 @@ class StepMachine {
     bool takes_values = false;  // the worker can use values now: those of its token's step, or the next ones
     bool finished = false;
   };
-  // Returns the reply for a worker that reads, or nullopt if there is none. After `finished`, the worker has left.
+  // Returns the next reply to a worker that is ready to read one, or nullopt if there is none. After a reply with
+  // `finished`, the worker has left.
   absl::optional<Reply> NextReply(uint64_t session, absl::Time now);
   // Records that a reply is being sent. If it has a token, `values_step` is the step of the values that come with the
   // token.
   void OnReplySent(uint64_t session, absl::optional<int64_t> values_step);
 
-  // Stops committing steps and giving out tokens. Does not notify workers.
+  // Stops committing steps and issuing tokens. Does not notify workers.
   StepEffects Stop();
-  // Ends the steps like Stop, and notifies every worker that waits now or asks later that the run is over.
+  // Ends the steps like Stop, and notifies every worker that waits now or asks later that the run has ended.
   StepEffects Finish();
 
   int64_t step() const { return step_; }
@@ -251,41 +253,41 @@ class StepMachine {
   void TakePlacesBack(absl::Time now, StepEffects* effects);
   // Decides whether the gradients of the frame, which is otherwise wanted, may be used now.
   void AskForRoom(uint64_t session, const StepFrame& frame, absl::Time now, FrameStart* start);
-  // Ends all waits for admission, because the step restarts or is over.
+  // Ends all waits for admission, because the step restarts or has ended.
   void RestartAdmission(StepEffects* effects);
-  // If no contribution in progress could make room, makes the last waiting worker drop its own and take the place of a
-  // missing worker.
+  // If no contribution in progress could make room, makes the last waiting worker drop its contribution and compute the
+  // slots of a missing worker instead.
   void EndStall(absl::Time now, StepEffects* effects);
   // Updates the indexes and the policy after a worker has changed.
   void Update(uint64_t session, const WorkerState& worker);
   void Remove(uint64_t session);
   // Ends the session's lease, if it holds one.
   void Release(uint64_t session);
-  // Ends the wait of the session's contribution for others.
+  // Records that the session's contribution no longer waits for others.
   void Resume(uint64_t session, absl::Time now);
   // Returns true if some worker computes or contributes and is not slow, so that its contribution may make room for
   // those that wait.
   bool AnyInTime(absl::Time now) const;
   // Reports the contribution to the policy with the session's lease, which ends if the contribution counts.
   StepPolicy::Outcome TellContribution(StepPolicy::Contribution contribution, absl::Time now);
-  // Gives out the tokens that the policy assigns.
+  // Issues the tokens that the policy assigns.
   void Assign(absl::Time now, StepEffects* effects);
-  // Ends all leases, and voids the tokens that were given out but not sent.
+  // Ends all leases, and voids the tokens that were issued but not sent.
   void VoidTokens();
   // Records that the frame was summed, and whether the sums are complete.
   void OnSums(const FrameResult& result);
-  // Commits the step if its sums are complete and the policy waits for nothing else. Otherwise gives out tokens.
+  // Commits the step if its sums are complete and the policy waits for nothing else. Otherwise, issues tokens.
   void CommitOrAssign(absl::Time now, StepEffects* effects);
   void CommitIfComplete(absl::Time now, StepEffects* effects);
   // Gives up the step if it is deserted and the run must be held or must end.
   void GiveUpIfDeserted(StepEffects* effects);
   // Resumes the frames that wait for the end of a hold.
   void ResumeHeld(StepEffects* effects);
-  // Ends every wait for the end of a hold or for a place, because the steps are over.
+  // Ends all waits for the end of a hold or for a place, because no more steps follow.
   void EndWaits(StepEffects* effects);
   // Returns true if the frame, which is part of a contribution, must wait until the run is no longer held.
   bool WaitsForHold(uint64_t session, const StepFrame& frame, bool accepted) const;
-  // Prepares the restart of a step that was given up by closing the streams of workers that had a token of it.
+  // Prepares the restart of a step that was given up: closes the streams of the workers that had a token for it.
   void ForgetGivenUp(StepEffects* effects);
   void Fail(const absl::Status& failure, StepEffects* effects);
   int64_t limit() const { return *std::min_element(limits_.begin(), limits_.end()); }
@@ -306,9 +308,9 @@ class StepMachine {
   bool room_ = true;
   State state_;
   int64_t step_;
-  // True if the end was requested at the next boundary.
+  // True if the run was requested to end at the next boundary.
   bool end_asked_ = false;
-  // The progress of the step after step_.
+  // The progress of the step from step_ to step_ + 1.
   struct Progress {
     bool summed = false;    // the step's sums are complete
     int summing = 0;        // frames that are being summed

@@ -46,7 +46,7 @@ std::string TextOf(State state) {
   return kNames[static_cast<int>(state)];
 }
 
-// Returns a line for each part.
+// Returns the effects as text, one per line.
 std::string TextOf(const StepEffects& effects) {
   std::vector<std::string> lines;
   if (!effects.status.ok()) lines.push_back(absl::StrCat("refuse with ", TextOf(effects.status)));
@@ -136,7 +136,7 @@ class Driver {
     return value;
   }
   uint64_t session() const { return static_cast<uint64_t>(number(1)); }
-  // Returns the value of the word "name=VALUE".
+  // Returns the value of the word "name=VALUE", or `value` if there is none.
   int64_t option(absl::string_view name, int64_t value) const {
     for (absl::string_view word : words_) {
       if (!absl::ConsumePrefix(&word, name) || !absl::ConsumePrefix(&word, "=")) continue;

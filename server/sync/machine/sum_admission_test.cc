@@ -42,7 +42,7 @@ std::vector<float> SumOf(const SlotBlock& block, int64_t slots) {
   return {result.sum, result.sum + kElements};
 }
 
-// Workers that send contributions to one step piece by piece, into trees that must stay within the bound.
+// A step to which workers send contributions piece by piece, into trees whose partial sums must stay within the bound.
 class Step {
  public:
   Step(int64_t slots, int64_t bound) : slots_(slots), bound_(bound), admission_(slots, bound), covered_(slots) {
@@ -125,7 +125,7 @@ class Step {
   uint64_t last_session_ = 0;
 };
 
-// Lets all workers send as soon as they may, one piece each in turn.
+// Sends all pieces of all contributions that may be sent, each time one piece from a random worker.
 void SendAll(Step* step, std::mt19937* random) {
   while (true) {
     const std::vector<uint64_t> senders = step->sessions(/*waiting=*/false);

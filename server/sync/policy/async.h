@@ -13,17 +13,17 @@
 
 namespace lockstep {
 
-// Asynchronous training: each contribution makes a step as soon as it is whole. Each worker has an input stream, and
-// computes with the newest values at the time its token is sent. Each batch counts once: if there are several
-// contributions to one batch, the policy accepts the first.
+// Asynchronous training: each contribution becomes a step of its own as soon as it is complete. Each worker has an
+// input stream, and computes with the values that are newest when its token is sent. Each batch counts once: if there
+// are several contributions to one batch, the policy accepts the first.
 //
-// If staleness is bounded, a worker waits while its contributions since it joined are more than the bound ahead of the
-// slowest worker's. A worker that joins starts level with the slowest one. A silent worker does not hold up any other.
-// Pure; not thread-safe.
+// If staleness is bounded, a worker waits while it is more contributions ahead of the slowest worker than the bound
+// allows. A worker that joins starts level with the slowest one. A silent worker does not hold up the others. Pure; not
+// thread-safe.
 class AsyncPolicy : public StepPolicy {
  public:
   struct Options {
-    // Number of contributions that a worker may be ahead of the slowest one. Unbounded if absent.
+    // Maximum number of contributions by which a worker may be ahead of the slowest one. Unbounded if absent.
     absl::optional<int64_t> max_staleness;
   };
 
@@ -52,7 +52,8 @@ class AsyncPolicy : public StepPolicy {
   int64_t step_;
   StreamTable streams_;
   WaitingLine line_;
-  // The contributions of each session that has a stream, since it joined, plus the count of the slowest at that time.
+  // For each session that has a stream, the number of its contributions since it joined, plus the slowest worker's
+  // number at that time.
   std::map<uint64_t, int64_t> contributed_;
 };
 

@@ -68,13 +68,13 @@ class AsyncTest : public ::testing::Test {
     tokens_.erase(worker);
     Take(machine_->OnDisconnected(worker, now_));
   }
-  // Returns true if the frame of the whole contribution waits.
+  // Sends the worker's whole contribution in one frame. Returns true if the frame must wait.
   bool Begin(uint64_t worker, bool resumed = false) {
     const auto start = machine_->OnFrame(worker, FrameOf(worker), now_, resumed);
     EXPECT_TRUE(start.ok()) << start.status();
     return start->waits;
   }
-  // Handles the frame and returns the result.
+  // Completes the contribution that Begin sent, and returns its result.
   v1::ContributionResult Finish(uint64_t worker) {
     tokens_.erase(worker);
     StepMachine::FrameResult result;

@@ -13,13 +13,13 @@ SlotAudit::Options AuditOptions(const DeterministicPolicy::Options& options) {
   return audit;
 }
 
-// The minimum time that a step waits for an audited copy, so that a briefly busy processor does not lose a copy.
+// Minimum time that a step waits for an audited copy, so that a copy is not lost because a processor is briefly busy.
 constexpr absl::Duration kLeastAuditWait = absl::Milliseconds(250);
-// A step that takes this many times as long as usual accepts any worker. If no worker computes it, it accepts any
-// worker after the usual time.
+// A step accepts workers of any rank once it has taken this many times as long as usual or, if no worker is computing
+// it, just as long as usual.
 constexpr int64_t kLate = 4;
 
-// Maximum number of slow workers without a slot to examine for each event.
+// Maximum number of slow workers to examine per event without finding a slot for them.
 constexpr size_t kMostLate = 4;
 
 }  // namespace
@@ -79,7 +79,7 @@ absl::optional<StepPolicy::Assignment> DeterministicPolicy::Take(const WorkerLed
   if (!block) block = queue_.TakeFree(team.workers, most, now, next.last_block);
   const bool extra = !block || backup || next.last_step == step_;
   if (block) computed_.push_back(next.session);
-  // A slot begun while its worker was alone has no digests to compare with.
+  // A slot that was started while its worker was alone has no digests to compare with.
   bool audited = block && separated_ && block->count == 1 && audit_.Audits(block->first);
   if (const auto slot =
           block || !(next.trusted || audit_.disputed()) ? absl::nullopt : audit_.Choose(next.session, team.auditors)) {

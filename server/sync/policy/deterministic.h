@@ -16,18 +16,18 @@
 
 namespace lockstep {
 
-// The policy whose weights do not depend on what workers do: every slot of a step is computed, no matter by which
-// worker. Slots are given out in blocks. Workers that took part in the newest step get tokens first. A worker held back
-// by its startup delay gets one only if all are held back, and a worker that does not read its replies only if there is
-// no other. A slow worker gets the slots that it finishes before the others would have made the step without it; a
-// worker that gets none computes copies (WorkerLedger). Audited slots are given out individually, to two workers, and a
-// step waits for both copies as long as SlotAudit says. Assigning costs O(log R + log N) for each token. Pure; not
-// thread-safe.
+// The policy whose weights do not depend on what the workers do: every slot of a step is computed, no matter by which
+// worker. Slots are assigned in blocks. Workers that took part in the newest step get tokens first. A worker held back
+// by its startup delay gets a token only if all are held back, and a worker that does not read its replies only if
+// there is no other. A slow worker gets the slots that it can finish before the others would complete the step without
+// it; a worker that gets none computes copies (WorkerLedger). Audited slots are assigned individually, to two workers
+// each, and a step waits for both copies as long as SlotAudit says. Assigning costs O(log R + log N) for each token.
+// Pure; not thread-safe.
 class DeterministicPolicy : public StepPolicy {
  public:
   struct Options {
     SlotQueue::Options queue;
-    // Its number of slots is the queue's.
+    // The audit's number of slots is taken from `queue`.
     SlotAudit::Options audit;
   };
 
@@ -38,11 +38,12 @@ class DeterministicPolicy : public StepPolicy {
   void Remove(uint64_t session) override { ledger_.Remove(session); }
   Assignments Assign(const TokenLeases& leases, absl::Time now) override;
   void OnReleased(const TokenLease& lease, bool expired) override;
-  // Makes the policy give out the step's first slots first from then on, because the others wait for them.
+  // For the rest of the step, makes the policy assign the step's first slots first, because the waiting contributions
+  // need them.
   void OnSuspended(const TokenLease* lease) override;
   void OnResumed(const TokenLease& lease) override { queue_.Resume(lease); }
   bool IsSlow(const TokenLease& lease, absl::Time now) const override { return queue_.IsSlow(lease, now); }
-  // Copies have the same bits, so a copy for a step that is over is harmless.
+  // Copies have the same bits, so a copy for an earlier step is harmless.
   v1::ContributionResult Judge(const StepToken& token) const override {
     return token.step == step_ ? v1::CONTRIBUTION_ACCEPTED : v1::CONTRIBUTION_DUPLICATE;
   }
@@ -56,13 +57,13 @@ class DeterministicPolicy : public StepPolicy {
  private:
   // Marks the slots of the contribution's block as covered.
   void Cover(const Contribution& contribution, absl::Time now);
-  // The workers that may get tokens at some moment.
+  // The workers that may get tokens at a given moment.
   struct Team {
     int64_t workers = 0;   // workers that share the slots
     int64_t auditors = 0;  // workers whose copies a step may wait for
-    // True if every rank is treated as the first, because there is no fast worker, or none has made the step in time.
+    // True if all ranks are treated like kFull, because there is no fast worker or none has completed the step in time.
     bool equal = false;
-    // True if no worker computes the step, and the fast workers are busy with an earlier one.
+    // True if no worker is computing the step, and the fast workers are busy with an earlier one.
     bool idle = false;
   };
   // Returns the number of workers that may compute a copy of an audited slot. If two copies differ, any worker is worth
@@ -72,11 +73,12 @@ class DeterministicPolicy : public StepPolicy {
   // Gives tokens to the waiting workers of a rank, as long as there is work for them.
   void AssignRank(WorkerLedger::Rank rank, const Team& team, const TokenLeases& leases, absl::Time now,
                   Assignments* assignments);
-  // Takes what the worker computes next. Returns nullopt if there is nothing for it.
+  // Takes the block that the worker should compute next. Returns nullopt if there is nothing for it.
   absl::optional<Assignment> Take(const WorkerLedger::Next& next, WorkerLedger::Rank rank, const Team& team,
                                   const TokenLeases& leases, absl::Time now);
-  // Returns the delay that the session did not cause: that of the first block that another worker contributed, or how
-  // late another worker began to wait for a token. Returns nullopt if no other worker could have computed anything.
+  // Returns the part of the step's delay that the session did not cause: the delay of the first block that another
+  // worker contributed or, if there is none, how late another worker began to wait for a token. Returns nullopt if no
+  // other worker could have computed anything.
   absl::optional<absl::Duration> DelayOfOthers(uint64_t session) const;
   // Reports the completed step, which began at began_, to the ledger.
   void CloseStep(const TokenLeases& leases);
@@ -91,14 +93,14 @@ class DeterministicPolicy : public StepPolicy {
   SlotAudit audit_;
   // The time when tokens of this step were first requested.
   absl::optional<absl::Time> opened_;
-  // The time when the first token of this step was given out, and the time when the step could be committed.
+  // The time when the step's first token was issued, and the time when the step could be committed.
   absl::optional<absl::Time> began_, ended_;
   // The sessions that were given free slots of the step.
   std::vector<uint64_t> computed_;
   // A block of the step that a worker contributed, possibly before its contribution has ended.
   struct Covered {
     uint64_t session = 0;
-    // The time that the block took beyond the usual, starting at the token; nullopt without a lease.
+    // The time that the block took beyond the usual, measured from when its token was issued; nullopt without a lease.
     absl::optional<absl::Duration> delay;
   };
   std::vector<Covered> covered_;

@@ -27,7 +27,7 @@ class DeterministicPolicyTest : public ::testing::Test {
       policy_->Update(session, worker);
     }
   }
-  // Carries out assignments as a machine does. Returns their blocks by session.
+  // Carries out assignments as the machine does. Returns the assigned blocks by session.
   std::map<uint64_t, SlotBlock> Assign(absl::Time now = kStart) {
     std::map<uint64_t, SlotBlock> blocks;
     for (const auto& assignment : policy_->Assign(leases_, now)) {
@@ -47,7 +47,7 @@ class DeterministicPolicyTest : public ::testing::Test {
     policy_->OnContribution({session, "worker", token, lease ? &*lease : nullptr, /*counts=*/true, took, absl::nullopt},
                             now);
   }
-  // Ends leases as a machine does. Returns their sessions.
+  // Ends expired leases as the machine does. Returns their sessions.
   std::vector<uint64_t> Expire(absl::Time now) {
     std::vector<uint64_t> sessions;
     for (const TokenLease& lease : leases_.Expire(now)) {
@@ -61,7 +61,7 @@ class DeterministicPolicyTest : public ::testing::Test {
     policy_->Remove(session);
   }
 
-  // Contributes to the worker's token, computed in the time `took`.
+  // Sends the worker's contribution to its token, which it took `took` to compute.
   void Contribute(uint64_t session, absl::Time now, absl::Duration took) {
     WorkerState& worker = workers_.at(session);
     const StepToken token = *worker.last_token();
@@ -185,7 +185,7 @@ TEST_F(DeterministicPolicyTest, WhenAllAreSilentEachGetsItsShare) {
   for (const auto& entry : blocks) EXPECT_EQ(entry.second.count, 1);
 }
 
-// The worker has sent enough to commit the step.
+// The second worker has sent enough for the step to be committed, but has not ended its contribution.
 TEST_F(DeterministicPolicyTest, AnUnfinishedContributionDoesNotCount) {
   Start(/*slots=*/4, /*workers=*/2);
   ASSERT_EQ(Assign().size(), 2u);
@@ -205,7 +205,7 @@ TEST_F(DeterministicPolicyTest, AnUnfinishedContributionDoesNotCount) {
   EXPECT_EQ(Assign().at(1), (SlotBlock{0, 4}));
 }
 
-// Two workers. The second keeps its token of the previous step, and its heartbeats continue.
+// Two workers, of which the second keeps its token of the previous step while its heartbeats continue.
 class BusyWithAnEarlierStepTest : public DeterministicPolicyTest {
  protected:
   static constexpr absl::Duration kTook = absl::Milliseconds(10);
@@ -229,7 +229,7 @@ TEST_F(BusyWithAnEarlierStepTest, AWorkerInDebtComputesAStepThatNobodyElseDoes) 
   const StepToken token = *second.last_token();
   ASSERT_TRUE(second.OnAsk().ok());
   policy_->Update(2, second);
-  // The step takes a hundred times as long, while the second worker waits for the first.
+  // The step takes a hundred times as long as usual, while the second worker waits for the first.
   now_ += 100 * kTook;
   Contribute(1, now_, kTook);
   Commit(kStep + 2, now_);

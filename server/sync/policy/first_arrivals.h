@@ -14,16 +14,16 @@
 
 namespace lockstep {
 
-// The policy of TensorFlow's SyncReplicasOptimizer: the first R contributions whose tokens carry the current step make
+// The policy of TensorFlow's SyncReplicasOptimizer: the first R contributions whose tokens carry the current step form
 // an update, and all others are stale. A worker that has contributed takes a token from a queue, and waits if the queue
-// is empty. Every update adds max(R, T) tokens that carry its step, whatever has become of earlier ones. Each worker
-// has an input stream. It computes with the newest values at the time its token is sent, which may be newer than the
-// token.
+// is empty. Every update adds max(R, T) tokens that carry its step, no matter what has become of earlier ones. Each
+// worker has an input stream, and computes with the values that are newest when its token is sent. These may be newer
+// than the token.
 //
 // Unlike in TensorFlow, the token of a worker that is gone or silent returns to the queue with the current step, and
-// another worker computes its stream's batch. Workers that have waited for the time of a lease, when no token is left
-// in the queue or held, get one of the current step; in TensorFlow, they wait forever. The run ends when all streams
-// have ended. Pure; not thread-safe.
+// another worker computes the batch of that worker's stream. When no token is left, neither in the queue nor held by a
+// worker, and workers have waited for the duration of a lease, they get a token of the current step; in TensorFlow,
+// they would wait forever. The run ends when all streams have ended. Pure; not thread-safe.
 class FirstArrivalsPolicy : public StepPolicy {
  public:
   struct Options {
@@ -52,7 +52,7 @@ class FirstArrivalsPolicy : public StepPolicy {
   int64_t num_tokens() const { return static_cast<int64_t>(queue_.size()); }
 
  private:
-  // Adds a token that carries `step`, for a waiting worker. Returns false if the input has no stream for it.
+  // Assigns a token that carries `step` to a waiting worker. Returns false if the input has no stream for the worker.
   bool Give(uint64_t session, int64_t step, Assignments* assignments);
 
   const Options options_;

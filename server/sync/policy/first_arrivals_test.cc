@@ -24,7 +24,7 @@ constexpr absl::Duration kLease = absl::Seconds(5);
 constexpr int64_t kStep = 100;
 
 // A model of TensorFlow's SyncReplicasOptimizer: the local step of each worker, which its gradients carry, and the
-// queue of tokens. For random scripts, it gives the same answers as TensorFlow 2.21 in one process.
+// queue of tokens. For random scripts, it behaves exactly like TensorFlow 2.21 running in one process.
 class Original {
  public:
   Original(int64_t replicas, int64_t total, int64_t initial)
@@ -104,7 +104,7 @@ class FirstArrivalsTest : public ::testing::Test {
     asked.end = true;
     Take(machine_->OnSummed(worker, asked, now_));
   }
-  // Returns true if the contribution counts.
+  // Sends the worker's contribution. Returns true if it counts.
   bool Push(uint64_t worker) {
     StepFrame frame = FrameOf(worker);
     frame.step = tokens_.at(worker).step;

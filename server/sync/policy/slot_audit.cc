@@ -88,7 +88,7 @@ SlotAudit::Outcome SlotAudit::OnCopy(int64_t step, int64_t slot, Copy copy) {
   if (difference.empty()) return outcome;
   const bool decided = copies.copies.size() == 3;
   if (decided) {
-    // The first two copies can match only if the slot is not audited.
+    // When there are three copies, the first two can match only if the slot is not audited.
     difference = absl::StrCat(copies.difference.empty() ? difference : copies.difference, Verdict(copies.copies));
   }
   copies.difference = difference;

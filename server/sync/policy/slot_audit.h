@@ -15,9 +15,9 @@
 namespace lockstep {
 
 // Chooses the slots of a step that two workers compute, compares their copies, and decides how to handle a mismatch
-// (docs/sync.md). An audited slot is drawn from (seed, step, slot). It needs two copies and, once two differ, a third
-// copy by another worker. Copies of other slots that happen to be computed twice are also compared, and so are copies
-// that arrive while the next step is in progress. Pure; not thread-safe.
+// (docs/sync.md). Which slots are audited is drawn from (seed, step, slot). An audited slot needs two copies and, once
+// two differ, a third copy from another worker. Copies of other slots that happen to be computed twice are also
+// compared, and so are copies that arrive while the next step is in progress. Pure; not thread-safe.
 class SlotAudit {
  public:
   struct Options {
@@ -60,14 +60,14 @@ class SlotAudit {
   // Compares a copy that a session has computed, for this step or an earlier one, audited or not.
   Outcome OnCopy(int64_t step, int64_t slot, Copy copy);
 
-  // Returns an audited slot that the session should compute a copy of while `workers` take part.
+  // Returns an audited slot of which the session should compute a copy, given that `workers` workers take part.
   absl::optional<int64_t> Choose(uint64_t session, int64_t workers) const;
   // Returns true if Choose would return a slot for some session.
   bool Lacks(int64_t workers) const;
   // Returns true if two copies of a slot of this step differ, and a third one must decide which of them is wrong.
   bool disputed() const;
-  // Returns true if the step, whose sums are complete, still waits for copies. It waits for at most `patience` since
-  // the first such call, or since a copy arrived.
+  // Returns true if the step, whose sums are complete, still waits for copies. It waits for at most `patience`, counted
+  // from the first such call or from the last copy that arrived.
   bool Waits(int64_t workers, absl::Duration patience, absl::Time now);
   // Calls `visit` with each session that computes a copy that the step would wait for.
   template <typename Visit>
@@ -77,7 +77,7 @@ class SlotAudit {
       for (const uint64_t session : copies.computing) visit(session);
     }
   }
-  // Returns the mismatch between copies of the step if it must fail the run.
+  // Returns the mismatch between copies of the step as an error if it must fail the run, and OK otherwise.
   absl::Status CheckCommit() const;
   void StartStep(int64_t step);
   // Forgets the copies of the step in progress, which restarts, possibly with different values.
@@ -86,7 +86,7 @@ class SlotAudit {
   void FillStatus(v1::AuditStatus* status) const;
 
  private:
-  // A slot for which a copy was begun or has arrived.
+  // A slot for which a copy has been started or has arrived.
   struct Slot {
     std::set<uint64_t> computing;
     std::vector<Copy> copies;
@@ -98,12 +98,12 @@ class SlotAudit {
   using Slots = std::map<int64_t, Slot>;
 
   void Draw();
-  // Returns true if the slot needs another copy that no worker is computing, and that a worker without one could
-  // compute.
+  // Returns true if the slot needs another copy that no worker is computing yet, and some worker without a copy of it
+  // could compute one.
   bool Lacks(int64_t slot, const Slot& copies, int64_t workers) const;
   // Describes how the slot's newest copy differs from the first one; empty if it does not.
   std::string Difference(int64_t step, int64_t slot, const Slot& copies) const;
-  // Describes which worker the three copies outvote.
+  // Describes which worker is outvoted by the other two.
   static std::string Verdict(const std::vector<Copy>& copies);
 
   const Options options_;

@@ -35,7 +35,7 @@ class SlotAuditTest : public ::testing::Test {
     return status;
   }
 
-  // Audits every slot of two.
+  // Audits both of the step's two slots.
   SlotAudit audit_{Options(1, 2), /*step=*/4};
 };
 

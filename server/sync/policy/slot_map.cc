@@ -163,7 +163,7 @@ void UnfinishedBlocks::OnCovered(const SlotBlock& block, const SlotMap& slots) {
     if (slots.IsCovered({it->first.first, it->first.second})) Erase(it);
     return next;
   };
-  // Erase the block, those within it, and those that begin with it.
+  // Erase the block itself, the blocks within it, and those that start at the same slot.
   for (auto it = blocks_.lower_bound({block.first, 0}); it != blocks_.end() && it->first.first < block.end();) {
     it = erase_covered(it);
   }

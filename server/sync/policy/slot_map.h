@@ -15,15 +15,15 @@
 
 namespace lockstep {
 
-// Tracks which slots of a step are free, being computed, or covered. All blocks are nodes of the tree over the slots.
-// Finding a free block costs O(log R); marking one costs that much for each of its slots. Pure; not thread-safe.
+// The states of a step's slots: free, being computed, or covered. All blocks are nodes of the slot tree. Finding a free
+// block costs O(log R); marking a block costs that much for each of its slots. Pure; not thread-safe.
 class SlotMap {
  public:
   explicit SlotMap(int64_t slots);
 
   // Makes all slots free and none separate.
   void Clear();
-  // Excludes this slot from free blocks of several slots.
+  // Excludes this slot from free blocks of more than one slot.
   void Separate(int64_t slot);
   // Counts a worker that begins to compute the block (`by` = 1) or no longer computes it (-1).
   void CountCopies(const SlotBlock& block, int by);
@@ -37,7 +37,7 @@ class SlotMap {
   bool IsCovered(const SlotBlock& block) const;
   // Returns the first slot that is not covered.
   absl::optional<int64_t> FirstUncovered() const;
-  // Returns the first free block of `size` slots, a power of two, cut at R.
+  // Returns the first free block of `size` slots, cut off at R. `size` must be a power of two.
   absl::optional<SlotBlock> FindFree(int64_t size) const;
 
  private:
@@ -52,7 +52,7 @@ class SlotMap {
     int64_t uncovered = 0;
     bool separate = false;  // some slot below is separate
   };
-  // Returns the smallest node that contains the block.
+  // Returns the smallest node that contains the block, and sets `width` to the number of slots of that node.
   size_t IndexOf(const SlotBlock& block, int64_t* width) const;
   // Updates the tree after a slot has changed.
   void Update(int64_t slot);
@@ -65,9 +65,10 @@ class SlotMap {
   std::vector<Node> nodes_;  // the root is 1, the children of n are 2n and 2n + 1
 };
 
-// The blocks that are being computed and not covered. Chooses the one that most needs another copy (a backup): a block
-// with a single copy, which was begun a moment ago or should have ended, or a block whose newest copy is slow. Every
-// call costs O(log R) for each copy involved, and a move in memory (FlatSet). Pure; not thread-safe.
+// The blocks that are being computed and are not covered yet. Chooses the block that most needs another copy (a
+// backup): a block with a single copy that was started a moment ago or should have finished already, or a block whose
+// newest copy is slow. Every call costs O(log R) for each copy involved, plus moving elements in a FlatSet. Pure; not
+// thread-safe.
 class UnfinishedBlocks {
  public:
   // The age after which a copy is slow: `block`, plus `slot` for each of its slots. By default, no copy is slow.
@@ -78,19 +79,20 @@ class UnfinishedBlocks {
     absl::Duration usual_slot = absl::InfiniteDuration();
   };
 
-  // Adds a copy that begins, or removes one that ends without covering its block.
+  // Add records a copy that begins, and Remove one that ends without covering its block.
   void Add(const SlotBlock& block, absl::Time issued);
   void Remove(const SlotBlock& block, absl::Time issued);
   // Drops the blocks that are covered in `slots`, where `block` has just been covered.
   void OnCovered(const SlotBlock& block, const SlotMap& slots);
   void Clear();
 
-  // Returns when the newest copy of the block was begun; nullopt if there is none.
+  // Returns the time at which the newest copy of the block was started, or nullopt if there is none.
   absl::optional<absl::Time> NewestCopy(const SlotBlock& block) const;
   // Returns true if Choose with `single` would return something.
   bool AnyDue(absl::Time now, const SlowAfter& slow_after) const;
-  // Returns the block with the oldest first copy among those that are slow and, if `single`, those with a single copy.
-  // A copy that begins when the first one is half done would end too late, and keep its worker from the next step.
+  // Returns the block whose first copy is oldest, among those that are slow and, if `single`, those with a single copy
+  // that is new or overdue. A copy that begins when the first one is half done would end too late, and would keep its
+  // worker from the next step.
   absl::optional<SlotBlock> Choose(bool single, absl::Time now, const SlowAfter& slow_after) const;
 
  private:
@@ -108,9 +110,10 @@ class UnfinishedBlocks {
   Blocks blocks_;
   // An erased node to reuse.
   Blocks::node_type spare_;
-  // Blocks with a single copy, by that copy's time.
+  // Blocks with a single copy, by the time when that copy was issued.
   Order single_;
-  // Blocks by the time of the newest copy, for each number of slots, because the age of a slow copy depends on it.
+  // For each number of slots, the blocks of that size by the time of their newest copy. The sizes are kept apart
+  // because the age at which a copy is slow depends on them.
   std::map<int64_t, Order> newest_;  // some may be empty
 };
 

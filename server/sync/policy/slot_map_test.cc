@@ -40,7 +40,7 @@ TEST(SlotMapTest, ASlotIsFreeWhenItsLastCopyHasEnded) {
   EXPECT_TRUE(map.IsFree({0, 2}));
 }
 
-// Compares the map with a check of every slot.
+// A separate slot is assigned only as a block of its own, never as part of a larger one.
 TEST(SlotMapTest, ASeparateSlotIsFreeByItself) {
   SlotMap map(7);
   map.Separate(5);

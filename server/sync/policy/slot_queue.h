@@ -14,22 +14,21 @@ namespace lockstep {
 
 // Chooses the slots of the current step to compute next. Slots are free, being computed or covered. The machine keeps
 // the leases of those being computed (TokenLeases), and reports when one ends.
-//  - If there are fewer workers than slots, a worker gets a larger aligned block.
-//  - When a lease ends, its slots are free again.
+//  - If there are fewer workers than slots, a worker may get a larger aligned block.
+//  - When a lease ends without a contribution, its slots become free again.
 //  - If no slot is free, a worker gets a second copy of an unfinished block (a backup) if there are more workers than
-//    slots, or if every copy of the block takes `slow_factor` times as long as others took. Before anything is
-//    measured,
-//    that is `slow_factor` leases for any number of slots.
-// Every call except StartStep and TakeFirstCopy costs O(log R + log N) for each slot that it gives out, frees or
-// covers, and a move in memory (UnfinishedBlocks). Pure; not thread-safe.
+//    slots, or if every copy of the block takes `slow_factor` times as long as others took. Before anything has been
+//    measured, that limit is `slow_factor` leases for any number of slots.
+// Every call except StartStep and TakeFirstCopy costs O(log R + log N) for each slot that it assigns, frees or covers,
+// plus moving elements in memory (UnfinishedBlocks). Pure; not thread-safe.
 class SlotQueue {
  public:
   struct Options {
     int64_t slots = 1;  // replicas_to_aggregate
     absl::Duration lease = absl::Seconds(5);
-    // A block that takes longer than this many times the usual time for each slot is given out again. Before the first
-    // contribution, the limit is this many leases, so that a worker that hangs while its heartbeats continue does not
-    // block the first step forever.
+    // A block is assigned again if it takes longer than this many times the usual time for each of its slots. Before
+    // the first contribution, the limit is this many leases, so that a worker that hangs while its heartbeats continue
+    // does not block the first step forever.
     double slow_factor = 4;
   };
 
@@ -38,19 +37,19 @@ class SlotQueue {
 
   // Makes all slots free.
   void StartStep();
-  // Gives out the slot in a block of its own in this step.
+  // Makes the queue assign the slot as a block of its own in this step.
   void Separate(int64_t slot) { slots_.Separate(slot); }
 
-  // TakeFree and TakeBackup return the block that a worker computes next while `workers` take part, or nullopt if there
-  // is none. TakeFree returns at most `most` free slots. If `preferred`, the worker's last block, is as good as any, it
-  // prefers that, because the block's batches may be prepared. TakeBackup returns another copy of a slow block or, if
-  // `single`, of a block that only one worker computes.
+  // TakeFree and TakeBackup return the block that a worker computes next, or nullopt if there is none. TakeFree returns
+  // a block of at most `most` free slots, given that `workers` workers take part. It prefers `preferred`, the worker's
+  // last block, to others that are as good, because that block's batches may already be prepared. TakeBackup returns
+  // another copy of a slow block or, if `single`, of a block that only one worker is computing.
   absl::optional<SlotBlock> TakeFree(int64_t workers, int64_t most, absl::Time now,
                                      const absl::optional<SlotBlock>& preferred);
   absl::optional<SlotBlock> TakeBackup(bool single, absl::Time now);
   // TakeFirst and TakeFirstCopy do the same for the step's first uncovered slot. TakeFirst returns a free block that
-  // begins with it. TakeFirstCopy returns another copy of the smallest block that contains it, if every copy is slow
-  // and none of the `leases` on it waits. O(N).
+  // begins with this slot. TakeFirstCopy, which costs O(N), returns another copy of the smallest block that contains
+  // the slot, if every copy is slow and no contribution of the `leases` on the slot is waiting.
   absl::optional<SlotBlock> TakeFirst(int64_t workers, absl::Time now);
   absl::optional<SlotBlock> TakeFirstCopy(const TokenLeases& leases, absl::Time now);
   // Takes another copy of this block.
@@ -61,7 +60,7 @@ class SlotQueue {
   bool AnyFree() const { return slots_.AnyFree(); }
   // Returns true if TakeBackup would return something.
   bool AnyBackup(bool single, absl::Time now) const;
-  // Returns the time after which a block of this many slots is also given to another worker.
+  // Returns the time after which a block of this many slots is also assigned to another worker.
   absl::Duration SlowAfter(int64_t slots) const { return slow_after_.block + slots * slow_after_.slot; }
   bool IsSlow(const TokenLease& lease, absl::Time now) const {
     return now > lease.issued + SlowAfter(lease.token.block.count);

@@ -14,7 +14,7 @@ namespace {
 const absl::Time kStart = absl::FromUnixSeconds(1000);
 constexpr absl::Duration kLease = absl::Seconds(5);
 
-// A queue and the leases of the tokens that it gives out, kept as a machine does.
+// A queue and the leases of its tokens, which are kept as the machine keeps them.
 class LeasedQueue {
  public:
   explicit LeasedQueue(int64_t slots) : slots_(slots), queue_({slots, kLease, /*slow_factor=*/4}), leases_(kLease) {}
@@ -142,7 +142,7 @@ TEST(SlotQueueTest, ReissuesAnUntimedBlockAfterLeases) {
   EXPECT_FALSE(queue.Take(2, 2, kStart + absl::Seconds(20)).has_value()) << "the first step may be slow";
   EXPECT_EQ(queue.Take(2, 2, kStart + absl::Seconds(20.1)), (SlotBlock{0, 4})) << "four leases";
   EXPECT_FALSE(queue.Take(3, 3, kStart + absl::Seconds(30)).has_value()) << "the second copy is not slow yet";
-  // After this contribution, measured times count.
+  // Measured times count from this contribution on.
   queue.Cover({0, 4}, 2, kStart + absl::Seconds(20.5));
   queue.StartStep();
   ASSERT_EQ(queue.Take(1, 2, kStart + absl::Seconds(30)), (SlotBlock{0, 2}));

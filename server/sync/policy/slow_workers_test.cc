@@ -1,5 +1,5 @@
 // Tests the cost of a slow or hung worker to a run: the machine and its policy run event by event on a simulated clock,
-// with modelled workers.
+// with simulated workers.
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -21,19 +21,19 @@ namespace {
 constexpr int64_t kGeneration = 1;
 constexpr absl::Duration kLease = absl::Seconds(5);
 constexpr absl::Duration kSlot = absl::Milliseconds(10);
-// A round trip for each token, for any number of slots.
+// The round-trip time for each token, regardless of the number of slots.
 constexpr absl::Duration kToken = absl::Microseconds(200);
 const absl::Time kStart = absl::FromUnixSeconds(1000);
 
-// Returns the time at which work is done, given its start and the time that a good worker takes for it; infinite if
-// never.
+// Returns the time at which a worker finishes its work, given the start time and the time that a good worker takes for
+// the work; infinite if it never finishes.
 using Speed = std::function<absl::Time(absl::Time, absl::Duration)>;
 
 Speed Steady(double part) {
   return [part](absl::Time now, absl::Duration work) { return now + work / part; };
 }
 
-// Runs for the first `on` of every `period`.
+// Returns the speed of a worker that runs only for the first `on` of every `period`.
 Speed DutyCycle(absl::Duration on, absl::Duration period) {
   return [on, period](absl::Time now, absl::Duration work) {
     while (true) {
@@ -48,12 +48,12 @@ Speed DutyCycle(absl::Duration on, absl::Duration period) {
   };
 }
 
-// Runs normally until `at`, then hangs while its heartbeats continue.
+// Returns the speed of a worker that runs normally until `at`, then hangs while its heartbeats continue.
 Speed HangsAt(absl::Time at) {
   return [at](absl::Time now, absl::Duration work) { return now + work <= at ? now + work : absl::InfiniteFuture(); };
 }
 
-// A run of a machine with workers of these speeds.
+// A simulated run of a machine with workers of these speeds.
 class ModelledRun {
  public:
   ModelledRun(int64_t slots, double audit, std::vector<Speed> speeds) : slots_(slots), speeds_(std::move(speeds)) {
@@ -114,7 +114,7 @@ class ModelledRun {
     Take(machine_->OnTick(now_));
     At(now_ + kTick, [this] { Tick(); });
   }
-  // Lets a worker read its reply, if it has one, and compute its token.
+  // Lets a worker read its reply, if there is one, and compute the slots of the token in it.
   void Read(uint64_t session) {
     const auto reply = machine_->NextReply(session, now_);
     if (!reply || !reply->token) return;
@@ -178,14 +178,14 @@ const Scenario kScenarios[] = {
     {"Has5PercentInTurns", DutyCycle(absl::Milliseconds(10), absl::Milliseconds(200))},
     {"Has10PercentInTurns", DutyCycle(absl::Milliseconds(10), absl::Milliseconds(100))},
     {"Has50PercentInLongTurns", DutyCycle(absl::Seconds(1), absl::Seconds(2))},
-    // It alternates between computing and hanging, about every 50 steps.
+    // This worker alternates between computing and hanging, about every 50 steps.
     {"HangsAgainAndAgain", DutyCycle(absl::Seconds(2), absl::Seconds(3))},
     {"HangsMostOfTheTime", DutyCycle(absl::Milliseconds(60), absl::Seconds(2))},
 };
 
 class SlowWorkersTest : public ::testing::TestWithParam<std::tuple<Scenario, int64_t, int, double>> {};
 
-// Tests the promise of docs/sync.md.
+// Tests the promise that docs/sync.md makes.
 TEST_P(SlowWorkersTest, CostNoRunMoreThanATwentieth) {
   const auto& [scenario, slots, good, audit] = GetParam();
   std::vector<Speed> speeds(good, Steady(1));
@@ -246,7 +246,7 @@ TEST(WorkerSpeedsTest, EveryAuditedSlotIsComparedOrCounted) {
     int64_t audited = 0;
     for (int64_t step = 0; step < run.step(); ++step) audited += SlotAudit(options, step).slots().size();
     const v1::AuditStatus status = run.audit();
-    // A worker that is too late may still be compared.
+    // The copy of a worker that is too late may still be compared.
     EXPECT_GE(status.compared() + status.abandoned() + status.missed(), audited) << status.ShortDebugString();
     if (part < 0.5) continue;
     EXPECT_EQ(status.abandoned(), 0) << status.ShortDebugString();

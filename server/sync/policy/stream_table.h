@@ -11,17 +11,17 @@
 
 namespace lockstep {
 
-// The input streams of a run whose batches belong to streams: the session that reads each stream, and its next batch. A
-// batch is identified by its address, so it is taken only once, even if several workers computed it. Pure; not
-// thread-safe.
+// The input streams of a run whose batches belong to streams: for each stream, the session that reads it and its next
+// batch. A batch is identified by its address, so it is taken only once, even if several workers have computed it.
+// Pure; not thread-safe.
 class StreamTable {
  public:
   // `positions` come from a checkpoint, one for each stream.
   explicit StreamTable(std::vector<int64_t> positions = {});
 
-  // Returns the next batch of the session's stream. A session without a stream gets the first one that no session has,
-  // or else a new one. Streams that have ended do not count, and no new one is created once any has ended. Returns
-  // nullopt if none is left.
+  // Returns the next batch of the session's stream. A session without a stream gets the first stream that has not ended
+  // and that no session reads, or else a new one. Once any stream has ended, no new ones are created. Returns nullopt
+  // if no stream is left.
   absl::optional<BatchAddress> Attach(uint64_t session);
   // Frees the session's stream, if it has one, for another session, which continues with the same batch.
   void Detach(uint64_t session);
@@ -39,7 +39,7 @@ class StreamTable {
 
   // Records that the values now include every batch that was taken.
   void Commit();
-  // Gives out again the batches that were taken since the last Commit, including those of streams that have ended
+  // Makes the batches that were taken since the last Commit available again, including those of streams that have ended
   // since. Sessions keep their streams.
   void Rollback();
   // Returns the next position of each stream at the last Commit.

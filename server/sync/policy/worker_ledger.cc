@@ -9,7 +9,7 @@ namespace {
 
 // The weight of a new measurement in the moving average of a slot's time.
 constexpr double kNewWeight = 0.05;
-// A worker's first kNew measurements have more weight, because the very first one takes long.
+// A worker's first kNew measurements have more weight, because its very first contribution takes especially long.
 constexpr double kFirstWeight = 0.2;
 constexpr int64_t kNew = 16;
 // A measurement is capped at this multiple of the fastest worker's time, so that a worker is soon found to be fast
@@ -17,9 +17,9 @@ constexpr int64_t kNew = 16;
 constexpr double kSlowest = 20;
 // A slow worker must finish within this fraction of the others' time.
 constexpr double kInTime = 0.9;
-// With this credit, a worker gets a full share during the first kTrial of each kTrialEvery consecutive contributions
-// that rate it as slow. On a busy machine, a few contributions of any worker do so. Also, a worker that shares a step
-// with others takes longer for a slot than a worker that computes a whole block.
+// A worker with at least this credit gets a full share during the first kTrial of every kTrialEvery consecutive
+// contributions that rate it as slow. On a busy machine, a few contributions of any worker may do so. In addition, a
+// worker that shares a step with others takes longer for a slot than a worker that computes a whole block.
 constexpr double kGoodCredit = WorkerLedger::kMostCredit / 2;
 constexpr int64_t kTrial = 32, kTrialEvery = 8 * kTrial;
 
@@ -76,7 +76,7 @@ void WorkerLedger::Update(uint64_t session, const WorkerState& worker) {
     if (added || entry.lapsed) lapses_.Watch(session, entry.heard + patience_);
     next.lapsed = false;
   }
-  // After most frames, only the time has changed. However, a worker that was taken out of line must go back.
+  // Most frames change only the time. However, a worker that was taken out of its line must be put back.
   const bool same = !added && !next.waiting && next == entry;
   const bool took_part = !added && TakesPart(entry);
   if (!added && !same) Leave(session, entry);

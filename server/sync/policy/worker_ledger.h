@@ -19,19 +19,19 @@
 
 namespace lockstep {
 
-// Judges every worker by its contributions. Decides whether a worker takes part in the steps, when it gets a token, how
+// Rates every worker by its contributions. Decides whether a worker takes part in the steps, when it gets a token, how
 // many slots it may take if it is slow, and whether a step waits for its copies.
-//  - A worker takes part once its startup delay is over. While it computes, it must have been heard from within
-//    `patience`, and no step may have been committed without its contribution. A fast worker gets one more step to
-//    return. A silent worker did not read its last token.
-//  - Its speed is a moving average over its contributions. A worker without contributions counts as fast.
-//  - Its credit is what the run has gained from it, measured in steps of the run without it. A step that takes longer
-//    than it would without the worker costs credit, and every step grants kAllowance. A worker in debt only computes
-//    backups, and nothing waits for it. Over any number of steps, it costs the run at most the allowance and its
-//    initial credit.
-//  - A session that ends and begins again, for example over a bad link, keeps its speed, credit and rank.
-// Speeds and times determine which worker computes, but never the results. Every change costs amortized O(log N) and a
-// move in memory (FlatSet). Pure; not thread-safe.
+//  - A worker takes part once its startup delay has passed. While it computes, it must have been heard from within
+//    `patience`, and no step may have been committed without its contribution, except that a fast worker gets one more
+//    step to return. A silent worker is one that did not read its last token.
+//  - A worker's speed is a moving average over its contributions. A worker without contributions counts as fast.
+//  - A worker's credit is what the run has gained from it, measured in steps of the run without it. A step that takes
+//    longer than it would without the worker costs credit, and every step grants kAllowance. A worker in debt only
+//    computes backups, and nothing waits for it. Over any number of steps, a worker costs the run at most the allowance
+//    and its initial credit.
+//  - A session that disconnects and reconnects, for example over a bad link, keeps its speed, credit and rank.
+// Speeds and times determine which worker computes, but never the results. Every change costs amortized O(log N), plus
+// moving elements in a FlatSet. Pure; not thread-safe.
 class WorkerLedger {
  public:
   // kFull gets an equal share. kPart takes slots that it finishes before the others would. kBackup computes copies of
@@ -43,7 +43,7 @@ class WorkerLedger {
   static constexpr double kSlow = 1.25;
   // Credit is measured in steps.
   static constexpr double kFirstCredit = 2, kMostCredit = 8, kMostDebt = 64, kAllowance = 0.03;
-  // Number of removed sessions whose judgments are kept.
+  // Maximum number of removed sessions whose judgments are kept.
   static constexpr size_t kMostGone = 1024;
 
   WorkerLedger(int64_t slots, absl::Duration patience, int64_t step)
@@ -57,18 +57,18 @@ class WorkerLedger {
   // wait for a delay that only a later step ends, or for a worker that has left or is silent.
   void StartOneIfNobodyTakesPart(absl::Time now);
 
-  // Records that a contribution of this many slots has ended, `took` after its token was given out.
+  // Records that a contribution of this many slots has ended, `took` after its token was issued.
   void OnContributed(uint64_t session, int64_t slots, absl::Duration took);
   // Excludes a worker whose lease has ended, until it waits for a token.
   void OnLeaseEnded(uint64_t session);
-  // Records that a step was committed while these sessions computed for it. Ignores sessions that wait for a token.
-  // Returns the sessions that have been computing for an earlier step since before this one.
+  // Records that a step was committed while these sessions were computing for it. Ignores sessions that wait for a
+  // token. Returns the sessions that were still computing for an earlier step.
   Sessions OnPassed(const Sessions& sessions);
   // Records that a step in which the worker took part was committed `took` after it began. `last` is true if other
   // workers waited for this one. `copies` is the number of slots that had to be computed twice.
   void OnStep(uint64_t session, absl::Duration took, bool last, int64_t copies);
 
-  // Returns the number of workers of this rank that take part, at their current speeds.
+  // Returns the number of workers that take part and have this rank at their current speeds.
   int64_t Count(Rank rank, absl::Time now);
   int64_t CountAll(absl::Time now);
   // Returns the number of workers that take part and are not in debt, so that a step may wait for their copies.
@@ -82,8 +82,8 @@ class WorkerLedger {
 
   // Returns true if a worker of this rank waits for a token.
   bool Waits(Rank rank) const { return !waiting_[rank].empty(); }
-  // Returns when another worker that is not silent began to wait for a token. Examines only the first worker of each
-  // rank.
+  // Returns the time at which another worker that is not silent began to wait for a token, or nullopt if none waits.
+  // Examines only the first other worker of each rank.
   absl::optional<absl::Time> OtherWaitsSince(uint64_t session) const;
   // Takes the next waiting worker out of line. Workers that contributed to the newest step come first, because they
   // already have the values or are being sent them.
@@ -96,10 +96,10 @@ class WorkerLedger {
   };
   // Requires Waits(rank).
   Next TakeNext(Rank rank);
-  // Puts a worker back into line if there was no work for it.
+  // Puts a worker back into its line, because there was no work for it.
   void PutBack(uint64_t session);
-  // Returns the number of slots that a kPart worker finishes before the others would have completed the step, `elapsed`
-  // after the step began.
+  // Returns the number of slots that a kPart worker can finish before the others would have completed the step, if it
+  // starts `elapsed` after the step began.
   int64_t SlotsInTime(uint64_t session, absl::Duration elapsed) const;
 
  private:
@@ -121,7 +121,7 @@ class WorkerLedger {
   // A worker's place in the counts and lines, together with its rank.
   struct Standing {
     bool waiting = false, awaits_token = false, silent = false, left = false;
-    // True if the worker was not heard from within the patience.
+    // True if the worker was not heard from within patience_.
     bool lapsed = false;
     bool passed = false;  // set by OnLeaseEnded and OnPassed
     int64_t not_before_step = WorkerState::kNever;
@@ -150,8 +150,8 @@ class WorkerLedger {
   void Enter(uint64_t session, const Entry& entry);
   void Leave(uint64_t session, const Entry& entry);
   void SetPassed(uint64_t session, Entry* entry);
-  // Returns the judgment of a session that is added. If the session was removed before and its judgment was kept,
-  // returns that one, otherwise a new worker's.
+  // Returns the judgment for a session that is being added: the one kept from when the session was removed, if any,
+  // otherwise that of a new worker.
   Judgment TakeJudgment(uint64_t session);
   // Records a change that may affect ranks.
   void Touch() { ++changes_; }

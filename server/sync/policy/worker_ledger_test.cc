@@ -33,7 +33,7 @@ class WorkerLedgerTest : public ::testing::Test {
     ledger_.Update(session, worker(session));
   }
   WorkerState& worker(uint64_t session) { return workers_.at(session); }
-  // Returns all waiting workers, in order.
+  // Takes all waiting workers of a rank, and returns them in order.
   std::string TakeAll(WorkerLedger::Rank rank = WorkerLedger::kFull) {
     std::string order;
     while (ledger_.Waits(rank)) order += std::to_string(ledger_.TakeNext(rank).session) + " ";

@@ -24,7 +24,7 @@ class LocalShard::Sums : public StepSums {
   size_t num_finished_segments() const override { return skips_non_finite_ ? 0 : set_.num_finished_segments(); }
 
   ContributionSet& set() { return set_; }
-  // Sets the step's learning rate if it is not finite. Called before anything is added.
+  // Records a learning rate that is not finite; nullopt if the step's rate is finite. Called before anything is added.
   void SetRate(absl::optional<NonFiniteValue> rate) { rate_ = std::move(rate); }
 
  private:
@@ -35,7 +35,7 @@ class LocalShard::Sums : public StepSums {
 
 // The sums of finished steps, kept for reuse, because creating them takes longer than a small step's additions.
 struct LocalShard::FreeList {
-  // A frame of a finished step may still hold that step's sums when the next step but one begins.
+  // A frame of a finished step may still hold that step's sums when the step after the next one begins.
   static constexpr size_t kMaxSpare = 2;
   Mutex mutex;
   std::vector<std::unique_ptr<Sums>> spare ABSL_GUARDED_BY(mutex);

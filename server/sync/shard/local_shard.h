@@ -14,14 +14,14 @@ namespace lockstep {
 struct LocalShardOptions {
   // The norms of updates are gathered at every multiple of this many steps. 0 means never.
   int64_t norms_every_steps = 0;
-  // If true, an update that is not finite is skipped when it is committed. This is known only then, so no segment is
-  // final earlier.
+  // If true, an update that is not finite is skipped when it is committed. Whether it is finite is known only then, so
+  // no segment is final earlier.
   bool skips_non_finite = false;
   // See ContributionSet::Options.
   bool applies_sum = false;
 };
 
-// Keeps all variables of a run in this process. Threads: see StepShard.
+// A shard that keeps all variables of a run in this process. For thread safety, see StepShard.
 class LocalShard : public StepShard {
  public:
   // `store` must be initialized and must outlive this object. `slots` is replicas_to_aggregate.

@@ -24,7 +24,7 @@ class StagedContribution : public StepSums {
   absl::optional<NonFiniteValue> FindNonFinite(const SlotBlock& block) const override { return absl::nullopt; }
   size_t num_finished_segments() const override { return 0; }
 
-  // Adds the whole contribution, which was computed for one slot, to the sums as their slot `slot`. Returns true if any
+  // Adds the whole contribution, which was computed for one slot, to `sums` as slot `slot`. Returns true if any
   // gradient was new.
   bool AddTo(int64_t slot, StepSums* sums);
 

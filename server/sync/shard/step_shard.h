@@ -30,7 +30,8 @@ class StepSums {
  public:
   virtual ~StepSums() = default;
 
-  // Adds losses and update-op values of the slots of a block. A slot keeps its first report.
+  // Adds the losses and update-op values of the slots of a block. If a slot is reported more than once, its first
+  // report is kept.
   virtual void AddReports(absl::Span<const v1::SlotReport> reports) = 0;
   // Adds a piece of the sum over `block`, whose slots must all have reported. Returns true if any of it was new.
   virtual bool AddPiece(const SlotBlock& block, const StepPiece& piece) = 0;
@@ -44,10 +45,10 @@ class StepSums {
   virtual size_t num_finished_segments() const = 0;
 };
 
-// The store of a run's variables, as the step sees it. LocalShard keeps them in this process. Commit takes effect
-// before it returns, and several methods return memory of this process (values, versions, snapshots), so a shard in
-// another process would need a different interface.
-// Life cycle: Begin, then Commit, GiveUp or Abort, and again. For use by one thread at a time, except for StepSums.
+// The store of a run's variables, as the step sees it. LocalShard keeps the variables in this process. Commit takes
+// effect before it returns, and several methods return memory of this process (values, versions, snapshots), so a shard
+// in another process would need a different interface. Life cycle: Begin, then Commit, GiveUp or Abort. Except after
+// Abort, Begin may follow again. For use by one thread at a time, except for StepSums.
 class StepShard {
  public:
   virtual ~StepShard() = default;
@@ -57,7 +58,7 @@ class StepShard {
   virtual const Compression& compression() const = 0;
   // Returns the number of updates applied so far.
   virtual int64_t step() const = 0;
-  // Returns the number of partial sums of a step that memory allows.
+  // Returns the maximum number of partial sums that a step may keep in memory.
   virtual int64_t max_partial_sums() const = 0;
 
   // Begins the update from `step`, which must be step(), to step + 1. Anything that is still being added to an update
@@ -67,8 +68,8 @@ class StepShard {
   virtual float learning_rate() const = 0;
   // The result of Commit, which applies the complete sums and advances to step() + 1.
   struct Committed {
-    // The value that is not finite, if the update was skipped, so that the step counts but nothing else has changed.
-    // nullopt if the update was applied.
+    // The value that is not finite, if the update was skipped because of it; the step then counts, but nothing else has
+    // changed. nullopt if the update was applied.
     absl::optional<NonFiniteValue> skipped;
     double mean_loss = 0;  // over the slots
     bool stop = false;     // a slot asked for the run's end
@@ -80,14 +81,15 @@ class StepShard {
     absl::optional<UpdateNorms> norms;
   };
   virtual Committed Commit() = 0;
-  // Gives up the update when no thread adds to its sums any more. It may begin again.
+  // Gives up the update, after which it may begin again. Must be called only when no thread adds to its sums any
+  // longer.
   virtual void GiveUp() = 0;
   // Gives up the update while other threads may still add to its sums. No other update follows.
   virtual void Abort() = 0;
-  // Returns the errors of Assign.
+  // Returns the error that Assign would return, without setting anything.
   virtual absl::Status CheckAssign(absl::Span<const AssignedValue> values) const = 0;
-  // Makes a new version of step() with these values. Called between updates. Returns the errors of
-  // VariableStore::Assign.
+  // Creates a new version of the values at step(), in which these values are set. Called between updates. Returns the
+  // errors of VariableStore::Assign.
   virtual absl::Status Assign(absl::Span<const AssignedValue> values) = 0;
   // Applies these settings to the following updates. Called between updates. Returns the errors of
   // VariableStore::SetOptimizer.

@@ -11,9 +11,9 @@
 namespace lockstep {
 
 // A test policy that differs from the deterministic one as much as the interface allows. Each session has an input
-// stream, and gets a token whenever it waits. The first `wanted` contributions make a step, and a commit leaves all
-// other tokens valid; if `wanted` is 1, every contribution is committed. A contribution counts if it was computed with
-// the values of one of the last `newest` steps.
+// stream, and gets a token whenever it waits. The first `wanted` contributions complete a step, and a commit leaves all
+// other tokens valid; if `wanted` is 1, every contribution that counts is committed as a step. A contribution counts if
+// it was computed with the values of one of the last `newest` steps.
 class ArrivalsPolicy : public StepPolicy {
  public:
   ArrivalsPolicy(int64_t wanted, int64_t newest, int64_t step) : wanted_(wanted), newest_(newest), step_(step) {}

@@ -101,7 +101,7 @@ absl::Status FrameWorker::Push(const v1::Token& token) {
   AddReports(&frame);
   AddAllPieces(&frame);
   if (token.digest()) {
-    // In the model's order; AddAllPieces adds them in reverse.
+    // In the model's order. AddAllPieces adds the gradients in reverse order.
     frame.digests = {GradientDigest(*gradients_.back()), GradientDigest(*gradients_[gradients_.size() - 2])};
   }
   frame.end = true;

@@ -37,7 +37,7 @@ class FrameWorker {
   // Closes the connection.
   ~FrameWorker();
 
-  // Asks for a token without a contribution.
+  // Asks for a token without sending a contribution.
   absl::Status Ask(int64_t startup_delay_steps = 0);
   // Reads all available replies.
   void Drain();
@@ -48,28 +48,30 @@ class FrameWorker {
   absl::Status Leave();
   // Makes its gradients of "big" differ in the last bit from now on, as if its processor were faulty.
   void Err() { errs_ = true; }
-  // Forgets the token, whose contribution Send has sent.
+  // Forgets the token after its contribution has been sent with Send.
   void ForgetToken() { token_.reset(); }
 
-  // Returns a frame for the block of `token` that has only the session's numbers.
+  // Returns a frame for the block of `token` that otherwise contains only the session id and the generation.
   StepFrame NewFrame(const v1::Token& token) const;
   void AddReports(StepFrame* frame) const;
-  // Adds the gradient of elements [offset, offset + elements) of a variable, as the token of `frame` requires it.
+  // Adds the gradient of elements [offset, offset + elements) of a variable, computed for the step and block of
+  // `frame`.
   void AddPiece(int64_t variable, int64_t offset, int64_t elements, StepFrame* frame);
   void AddAllPieces(StepFrame* frame);
-  // Sends a frame. If the frame waits, Resume sends it again, and nothing else may be sent before.
+  // Sends a frame. If the frame must wait, no other frame may be sent until Resume has sent it again.
   absl::Status Send(const StepFrame& frame);
   bool waits() const { return waiting_.has_value(); }
-  // Sends the waiting frame if the chief wants it. Otherwise returns false.
+  // Sends the waiting frame again if the chief has asked for it. Otherwise, returns false.
   bool Resume();
   StepConnection* connection() { return connection_.get(); }
 
-  // The token, the results and the end that arrived since the last Push or Ask.
+  // The token, the results and the end of the run that have arrived since the last Push or Ask.
   const absl::optional<v1::Token>& token() const { return token_; }
   const std::vector<v1::ContributionResult>& results() const { return results_; }
   bool finished() const { return finished_; }
   const std::string& finish_message() const { return finish_message_; }
-  // Return an element of a variable in the newest step whose values arrived completely, and that step.
+  // Return an element of a variable at the newest step whose values have arrived completely, and the number of that
+  // step.
   float value(int variable, int64_t element) const;
   int64_t values_step() const;
   // Returns the number of pieces that arrived for each step.

@@ -6,7 +6,7 @@
 
 namespace lockstep {
 
-// Fails the test if the run fails.
+// RunEvents that fail the test if the run fails.
 class NoFailures : public RunEvents {
  public:
   void OnEvent(const RunEvent& event) override {

@@ -23,7 +23,7 @@
 
 namespace lockstep {
 
-// A SyncReplicas with the events that it reports, and FrameWorkers that stream their values.
+// A fixture with a SyncReplicas, the events that it reports, and FrameWorkers to which values are streamed.
 class SyncReplicasFixture : public ::testing::Test, protected RunEvents {
  protected:
   using NonFinite = SyncReplicas::Options::NonFinite;
@@ -32,7 +32,7 @@ class SyncReplicasFixture : public ::testing::Test, protected RunEvents {
   static constexpr int64_t kGeneration = 5;
   static constexpr absl::Duration kLease = absl::Seconds(2);
 
-  // Starts from zeros, with SGD at rate 1.
+  // Starts a run from zeros, with SGD at a learning rate of 1.
   void Start(int64_t slots, int64_t total_steps = 100, int64_t snapshot_every_steps = 0,
              const Compression& compression = {}, const absl::optional<config::v1::AuditConfig>& audit = {}) {
     config::v1::OptimizerConfig optimizer;
@@ -89,10 +89,10 @@ class SyncReplicasFixture : public ::testing::Test, protected RunEvents {
     EXPECT_TRUE(worker.token().has_value());
     return worker.token() ? SlotBlock{worker.token()->first_slot(), worker.token()->slot_count()} : SlotBlock{-1, -1};
   }
-  // Returns w after one step of gradients (slot + 1), with R = slots.
+  // Returns the value of w's elements after one step with the gradients slot + 1, with R = slots.
   static float AfterStep0(int64_t slots) { return -static_cast<float>(slots + 1) / 2; }
 
-  // Returns values and optimizer state.
+  // Returns the bytes of the values and the optimizer state.
   std::string Bytes(const VariableStore::Snapshot& snapshot) const {
     std::string bytes(snapshot.values->data(), snapshot.values->size());
     for (const auto& slot : snapshot.optimizer_state) bytes.append(slot->data(), slot->size());

@@ -11,11 +11,12 @@
 
 namespace lockstep {
 
-// Schedules when to check each session, for deadlines that are usually moved before they are reached. The owner keeps
-// the deadlines, moves them freely, and watches a session again if it was checked too early. Pure; not thread-safe.
+// A schedule of when to check each session, for deadlines that are usually moved before they are reached. The owner
+// keeps the deadlines, moves them freely, and calls Watch again if a session was checked too early. Pure; not
+// thread-safe.
 class DeadlineQueue {
  public:
-  // Makes PopDue return the session at `time`, or at an earlier time that is pending.
+  // Makes PopDue return the session at `time`. If the session is already watched, its pending time does not change.
   void Watch(uint64_t session, absl::Time time) {
     const auto added = times_.try_emplace(session, time);
     if (added.second) order_.insert({time, session});
@@ -26,7 +27,8 @@ class DeadlineQueue {
     order_.erase({it->second, session});
     times_.erase(it);
   }
-  // Returns a session whose time is not after `now`, earliest first, and no longer watches it.
+  // Returns the session with the earliest time if that is not after `now`, and stops watching it. Otherwise, returns
+  // nullopt.
   absl::optional<uint64_t> PopDue(absl::Time now) {
     if (order_.empty() || order_.front().first > now) return absl::nullopt;
     const uint64_t session = order_.front().second;

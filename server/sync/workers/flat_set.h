@@ -7,9 +7,9 @@
 
 namespace lockstep {
 
-// An ordered set of small values in one piece of memory, which it keeps when it shrinks, so that a set that changes
-// with every frame does not allocate. A change moves all elements behind it, so use it for a few thousand elements at
-// most. Pure; not thread-safe.
+// An ordered set of small values in one contiguous piece of memory. The memory is kept when the set shrinks, so that a
+// set that changes with every frame does not allocate. Each change moves all later elements, so use it for a few
+// thousand elements at most. Pure; not thread-safe.
 template <typename T>
 class FlatSet {
  public:
@@ -25,7 +25,7 @@ class FlatSet {
     const auto it = Find(element);
     if (it != elements_.end() && *it == element) elements_.erase(it);
   }
-  // Inserts or erases the element.
+  // Inserts the element if `in`, otherwise erases it.
   void Set(const T& element, bool in) { in ? insert(element) : erase(element); }
   void clear() { elements_.clear(); }
 

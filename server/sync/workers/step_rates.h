@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-// The counters and rates of the run and of each connected worker that a status shows. Rates are measured since a mark
+// The counters and rates that a status shows for the run and for each connected worker. Rates are measured from a mark
 // that moves every few seconds, so that they are recent. Pure; not thread-safe.
 class StepRates {
  public:
@@ -24,7 +24,7 @@ class StepRates {
   void AddWorker(uint64_t session, const WorkerIdentity& identity);
   void RemoveWorker(uint64_t session) { workers_.erase(session); }
 
-  // Counts a message of this many bytes. A message of a worker that is gone counts only for the run.
+  // Counts a message of this many bytes. A message of a worker that has left counts only for the run.
   void OnReceived(uint64_t session, int64_t bytes);
   void OnSent(uint64_t session, int64_t bytes);
   void OnContributed(uint64_t session, v1::ContributionResult result, absl::Duration took);

@@ -19,14 +19,14 @@ struct TokenLease {
   absl::Time issued;
   absl::Time deadline;
   bool backup = false;  // another worker computes the same block
-  // The time since which the contribution has been waiting for others, if it is. The wait does not count against the
-  // worker.
+  // Time since which the contribution has been waiting for others; nullopt if it is not waiting. The wait does not
+  // count against the worker.
   absl::optional<absl::Time> suspended;
 };
 
 // The leases of a run's tokens, at most one for each session. A lease ends when its deadline passes, when its token is
 // used up, or when its worker is gone; the caller then informs the policy. Every call except Clear and Expire costs
-// O(log N) and a move in memory (DeadlineQueue). Pure; not thread-safe.
+// O(log N), plus moving elements in memory (DeadlineQueue). Pure; not thread-safe.
 class TokenLeases {
  public:
   explicit TokenLeases(absl::Duration lease) : lease_(lease) {}

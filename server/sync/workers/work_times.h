@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-// A histogram of seconds. Not thread-safe.
+// A histogram of times in seconds. Not thread-safe.
 template <size_t kBounds>
 class SecondsHistogram {
  public:
@@ -28,7 +28,7 @@ class SecondsHistogram {
     ++counts_[i];
     sum_ += seconds;
   }
-  // The counts are not cumulative. The last one has no upper bound.
+  // The counts of the buckets, which are not cumulative. The last bucket has no upper bound.
   const std::array<int64_t, kBounds + 1>& counts() const { return counts_; }
   double sum() const { return sum_; }
 
@@ -59,7 +59,7 @@ class WorkTimes {
   void AddWorker(uint64_t session, const std::string& name);
   void RemoveWorker(uint64_t session) { workers_.erase(session); }
 
-  // Records that a contribution to `token` arrived `took` after the token was given out. `times` is the worker's report
+  // Records that a contribution to `token` arrived `took` after the token was issued. `times` is the worker's report
   // (EncodeStepTimes).
   void OnContributed(uint64_t session, const StepToken& token, absl::Duration took, uint64_t times, absl::Time now);
   // Records that a step may begin after a hold.
@@ -89,7 +89,8 @@ class WorkTimes {
   using ContributionHistogram = SecondsHistogram<7>;
   using StepHistogram = SecondsHistogram<16>;
 
-  // Bounds in seconds. The bounds of steps range from 1 ms to 100 s. Each is about 2.15 times the previous one.
+  // Upper bounds of histogram buckets, in seconds. Those for steps range from 1 ms to 100 s, and each is about 2.15
+  // times the previous one.
   static constexpr std::array<double, 7> kContributionBounds = {0.001, 0.005, 0.025, 0.1, 0.5, 2.5, 10};
   static constexpr std::array<double, 16> kStepBounds = {0.001, 0.00215, 0.0046, 0.01, 0.0215, 0.046, 0.1, 0.215,
                                                          0.46,  1,       2.15,   4.6,  10,     21.5,  46,  100};
@@ -103,11 +104,11 @@ class WorkTimes {
     int64_t contributions = 0;
     int64_t step = 0;
     StepTimes total;
-    // A ring of the last contributions.
+    // A ring buffer of the last contributions.
     std::array<Recent, kRecent> recent;
     ContributionHistogram took{&kContributionBounds};
-    // The time of the first of the consecutive comparisons that found the worker slow. InfiniteFuture if it is not
-    // slow.
+    // Time of the first comparison in the current series that has found the worker slow; InfiniteFuture if the last
+    // comparison did not.
     absl::Time slow_since = absl::InfiniteFuture();
     // The time when TakeSlow last named the worker.
     absl::Time named = absl::InfinitePast();
@@ -125,7 +126,7 @@ class WorkTimes {
     int64_t step = 0;
   };
 
-  // Returns how slow the worker is. The factor is 0 if it is not slow, or if there is nothing to compare it with.
+  // The slowness of a worker. The factor is 0 if the worker is not slow, or if there is nothing to compare it with.
   struct Pace {
     double factor = 0;
     absl::Duration longer;
@@ -141,7 +142,7 @@ class WorkTimes {
   absl::Time begun_;
   absl::Time compared_;
   std::map<uint64_t, Worker> workers_;
-  // Rings. The numbers count all elements ever added.
+  // Ring buffers. num_arrivals_ and num_commits_ count all elements ever added.
   std::vector<Arrival> arrivals_;
   std::vector<Committed> commits_;
   int64_t num_arrivals_ = 0;

@@ -28,11 +28,11 @@ struct BatchAddress {
 struct StepToken {
   int64_t step = 0;
   SlotBlock block;
-  // True if the contribution must have digests. Does not affect what the token names.
+  // True if the contribution must contain digests. Does not affect which slots or batch the token names.
   bool digest = false;
   // See v1.Token.
   bool extra = false;
-  // The batch, unless it is the one of the block's slots at `step`. If set, the block has one slot.
+  // The batch to compute, unless it is that of the block's slots at `step`. If set, the block has one slot.
   absl::optional<BatchAddress> batch;
   // The step of the values that the worker computes with; -1 until the token is sent.
   int64_t values_step = -1;
@@ -82,12 +82,12 @@ class WorkerState {
   // (ContributionChecker).
   absl::Status OnContribution(const StepToken& token);
   // OnWait and OnWaited begin and end a wait of the contribution for others. The worker's time excludes the wait, as if
-  // the token had been given that much later.
+  // the token had been issued that much later.
   void OnWait(absl::Time now) { waits_since_ = now; }
   void OnWaited(absl::Time now) { token_time_ += now - waits_since_; }
   // Records that some of the contribution was new to the step.
   void MarkNew() { any_new_ = true; }
-  // Ends the contribution, which is complete. The worker waits for a token. It will be sent `result`.
+  // Ends the contribution, which is complete. The worker then waits for a token, and will be sent `result`.
   absl::Status OnContributed(v1::ContributionResult result);
   void OnLeave() { phase_ = Phase::kLeft; }
 
@@ -106,9 +106,9 @@ class WorkerState {
   bool awaits_token() const { return phase_ == Phase::kWaiting || phase_ == Phase::kAssigned; }
   bool silent() const { return silent_; }
   absl::Time heard() const { return heard_; }
-  // Returns kNever before the first frame.
+  // Returns the global step set by SetStart, or kNever before the first frame.
   int64_t not_before_step() const { return not_before_step_; }
-  // Return the newest token, whatever its state, and the time when it was given.
+  // Return the newest token, whatever its state, and the time when it was issued.
   const absl::optional<StepToken>& last_token() const { return token_; }
   absl::Time token_time() const { return token_time_; }
   // Returns the step of the latest contribution that began; -1 before the first one.
