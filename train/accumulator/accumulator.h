@@ -31,7 +31,7 @@ struct AccumulatorOptions {
 // Returns InvalidArgument naming the option if `options` has an unsupported dtype or reduction.
 absl::Status CheckAccumulatorOptions(const AccumulatorOptions& options);
 
-// The gradients of an accumulator, summed in the order in which they were added. Pure. Thread-compatible.
+// The sum of an accumulator's gradients, which are added in call order. Does no I/O. Thread-compatible.
 template <typename Gradient>
 class GradientSum {
  public:
@@ -42,10 +42,10 @@ class GradientSum {
   virtual Gradient Take(int64_t count) = 0;
 };
 
-// Collects gradients until a program takes their mean or sum, as TensorFlow's conditional accumulators do. Base of
-// ConditionalAccumulator and SparseConditionalAccumulator. The accumulator has its own step, which starts at 0 and
-// which each take increments; gradients of earlier steps are dropped. Runs do not use accumulators: the chief collects
-// their workers' gradients. Thread-safe; no call may be in progress when the accumulator is destroyed.
+// A collection of gradients from which a program takes the mean or the sum, like TensorFlow's conditional accumulators.
+// Base class of ConditionalAccumulator and SparseConditionalAccumulator. An accumulator has its own step, which starts
+// at 0 and which each take increments; gradients of earlier steps are dropped. Runs do not use accumulators: the chief
+// collects their workers' gradients. Thread-safe; no call may be in progress when the accumulator is destroyed.
 template <typename Gradient>
 class Accumulator {
  public:
@@ -53,9 +53,9 @@ class Accumulator {
   Accumulator(const Accumulator&) = delete;
   Accumulator& operator=(const Accumulator&) = delete;
 
-  // Adds a gradient that was computed at `local_step`. If the accumulator's step is larger, drops it silently without
-  // checking it. Errors: InvalidArgument if the gradient does not fit, and then nothing has changed; Cancelled if the
-  // accumulator is closed.
+  // Adds a gradient that was computed at `local_step`. If the accumulator's step is larger, silently drops the gradient
+  // without checking it. Errors: InvalidArgument if the gradient does not fit, in which case nothing changes; Cancelled
+  // if the accumulator is closed.
   absl::Status ApplyGrad(const Gradient& gradient, int64_t local_step = 0) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     if (closed_) return absl::CancelledError("the ApplyGrad operation was cancelled: the accumulator is closed");
@@ -66,10 +66,9 @@ class Accumulator {
     return absl::OkStatus();
   }
 
-  // Blocks until there are `num_required` gradients, returns the mean or the sum of all present, which may be more, and
-  // begins the next step with none. Takes are served in call order: one that waits for many gradients holds up later
-  // ones that need few. Errors: InvalidArgument if num_required is not positive; Cancelled if the accumulator is
-  // closed.
+  // Blocks until there are at least `num_required` gradients. Then removes all of them, begins the next step, and
+  // returns their mean or sum. Takes are served in call order: one that waits for many gradients holds up later ones
+  // that need few. Errors: InvalidArgument if num_required is not positive; Cancelled if the accumulator is closed.
   absl::StatusOr<Gradient> TakeGrad(int64_t num_required) ABSL_LOCKS_EXCLUDED(mutex_) {
     if (num_required <= 0) {
       return absl::InvalidArgumentError(absl::StrCat("num_required is ", num_required, ", and must be positive"));
@@ -143,7 +142,7 @@ class Accumulator {
   std::unique_ptr<GradientSum<Gradient>> sum_ ABSL_GUARDED_BY(mutex_);
   int64_t count_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t step_ ABSL_GUARDED_BY(mutex_) = 0;
-  // The waiting takes, in call order. Each lives in its TakeGrad call.
+  // The waiting takes, in call order. Each is a local variable of its TakeGrad call.
   std::deque<PendingTake*> takes_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
 };

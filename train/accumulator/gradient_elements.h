@@ -10,7 +10,7 @@ namespace lockstep::train {
 // Arithmetic on elements whose type is known only at run time: DT_HALF, DT_FLOAT or DT_DOUBLE, the types that
 // TensorFlow's accumulators support. Each operation rounds its result to the type once.
 
-// Returns true if `dtype` is one of the three.
+// Returns true if `dtype` is DT_HALF, DT_FLOAT or DT_DOUBLE.
 bool IsGradientType(v1::DataType dtype);
 
 // Adds n elements: to[i] = to[i] + from[i]. Both pointers must be aligned for the type.

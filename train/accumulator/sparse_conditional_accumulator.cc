@@ -157,7 +157,8 @@ class SparseSum : public GradientSum<IndexedSlices> {
     return absl::OkStatus();
   }
 
-  // Compares the values with those of the first gradient, or with the declared shape if there is none.
+  // Compares the shape of the values with that of the first gradient's values, or with the declared shape if there is
+  // no gradient yet.
   absl::Status CheckValues(const Tensor& values) const {
     const int rank = values.shape().rank();
     if (values_shape_) {

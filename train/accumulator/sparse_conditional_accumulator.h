@@ -19,15 +19,16 @@ struct IndexedSlices {
   std::vector<int64_t> dense_shape;
 };
 
-// TensorFlow's SparseConditionalAccumulator: an Accumulator of rows. A gradient's rows may have any order, and rows
-// with the same number count as one, their sum. A gradient without rows still counts as a gradient. A take returns the
-// rows in ascending order of their numbers. The mean divides each row by the number of gradients that had it, not by
-// the number of all gradients.
+// TensorFlow's SparseConditionalAccumulator: an Accumulator of gradients that consist of rows. The rows of a gradient
+// may be in any order; rows with the same number are summed and count as one. A gradient without rows still counts as a
+// gradient. A take returns the rows in ascending order of their numbers. The mean divides each row by the number of
+// gradients that had it, not by the number of all gradients.
 //
-// AccumulatorOptions::shape is the shape of the whole tensor. Row numbers must be below its first dimension. The values
-// must have its other dimensions, and may have more. Among the gradients of one take, the dimensions of the values
-// after the first must be equal. A gradient's dense shape must begin with the declared one. A take's dense shape has
-// the declared first dimension, which may be unknown, followed by the remaining dimensions of the values.
+// AccumulatorOptions::shape is the shape of the whole tensor. Row numbers must be less than its first dimension. The
+// values must have its other dimensions, and may have more. Within one take, the dimensions of the values after the
+// first must be the same for all gradients. A gradient's dense shape must begin with the declared one. The dense shape
+// that a take returns has the declared first dimension, which may be unknown, followed by the remaining dimensions of
+// the values.
 class SparseConditionalAccumulator : public Accumulator<IndexedSlices> {
  public:
   // Returns InvalidArgument if an option is invalid.

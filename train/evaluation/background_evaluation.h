@@ -15,12 +15,13 @@
 
 namespace lockstep {
 
-// Evaluates a run's checkpoints while it trains, every evaluation.every_steps steps, in a separate thread. Does nothing
-// if every_steps is 0. Reports and skips damaged checkpoints. The destructor waits for an evaluation in progress unless
-// it was cancelled. Thread-safe.
+// An evaluation of a run's checkpoints during training, every evaluation.every_steps steps, in a separate thread. Does
+// nothing if every_steps is 0. Reports and skips damaged checkpoints. The destructor waits for an evaluation in
+// progress unless it was cancelled. Thread-safe.
 class BackgroundEvaluation {
  public:
-  // `fs` and `clock` must outlive this object. If `period` is zero or negative, the owner calls RunOnce.
+  // `fs` and `clock` must outlive this object. If `period` is zero or negative, there is no thread, and the owner must
+  // call RunOnce.
   BackgroundEvaluation(FileSystem* fs, Clock* clock, const config::v1::RunSpec& config, const std::string& logdir,
                        absl::Duration period);
 
@@ -39,7 +40,7 @@ class BackgroundEvaluation {
 
   std::atomic<bool> cancelled_{false};
   RunWatcher watcher_;
-  // Accessed only by the thread.
+  // Accessed only by the evaluation thread.
   bool done_ = false;
   Mutex mutex_;
   std::vector<std::string> lines_ ABSL_GUARDED_BY(mutex_);

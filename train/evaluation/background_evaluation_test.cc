@@ -38,7 +38,7 @@ TEST_F(BackgroundEvaluationTest, LooksInAThreadOfItsOwn) {
   RecordSignRun(&fs_, "/run", config_);
   SaveSignCheckpoint(&fs_, "/run", 3, 1);
   BackgroundEvaluation evaluation(&fs_, &clock_, config_, "/run", absl::Seconds(2));
-  // After a check, it waits for the next one.
+  // The task waits for its next check only after it has finished this one.
   clock_.AwaitWaiters(1);
   EXPECT_THAT(evaluation.TakeLines(), ElementsAre("step 3  test: 4 examples: accuracy 0.75"));
 }
@@ -67,7 +67,7 @@ TEST_F(BackgroundEvaluationTest, NamesADamagedCheckpointAndGoesOn) {
               ElementsAre(HasSubstr("not evaluated: "), "step 5  test: 4 examples: accuracy 0.75"));
 }
 
-// Cancels when the checkpoint's data file is opened.
+// A file system that cancels the evaluation when the checkpoint's data file is opened.
 class CancellingFileSystem : public MemoryFileSystem {
  public:
   absl::StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccessFile(const std::string& path) override {

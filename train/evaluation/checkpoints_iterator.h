@@ -15,18 +15,19 @@ namespace lockstep::train {
 
 // Options for watching a directory for checkpoints.
 struct CheckpointWait {
-  // The time between two checks of the directory, positive.
+  // The time between two checks of the directory. Must be positive.
   absl::Duration poll_interval = absl::Seconds(1);
-  // The longest wait for a checkpoint. The wait ends once another check would be too late.
+  // Maximum time to wait for a checkpoint. The wait ends as soon as the next check would come after this time.
   absl::Duration timeout = absl::InfiniteDuration();
-  // Ends a wait from any thread. May be null. `stop`, `clock` and `fs` must outlive the wait.
+  // Lets any thread end the wait. May be null. `stop`, `clock` and `fs` must outlive the wait.
   StopSignal* stop = nullptr;
   Clock* clock = Clock::Real();
   FileSystem* fs = FileSystem::Real();
 };
 
 // Waits until the newest checkpoint of a directory differs from `last` (if empty, until there is one), and returns its
-// prefix. Returns nullopt after the timeout or a requested stop. Logs an unreadable state file and reads it again.
+// prefix. Returns nullopt after the timeout or a requested stop. If the state file is unreadable, logs an error and
+// tries again.
 absl::optional<std::string> WaitForNewCheckpoint(const std::string& directory, absl::string_view last = "",
                                                  const CheckpointWait& wait = CheckpointWait());
 
@@ -38,8 +39,8 @@ struct CheckpointsIteratorOptions {
   std::function<bool()> timeout_fn;
 };
 
-// Returns the checkpoints of a directory as they appear, for evaluation during training, like checkpoints_iterator in
-// tf.contrib.training. Use from one thread.
+// An iterator over the checkpoints of a directory as they appear, for evaluation during training, like
+// checkpoints_iterator in tf.contrib.training. Must be used by only one thread.
 //
 //   CheckpointsIterator checkpoints(logdir, options);
 //   while (const auto prefix = checkpoints.Next()) { ... }

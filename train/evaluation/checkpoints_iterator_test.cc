@@ -46,7 +46,7 @@ TEST_F(CheckpointsIteratorTest, ReturnsTheCheckpointThatIsThere) {
 // EVAL-08.
 TEST_F(CheckpointsIteratorTest, ReturnsNothingAfterTheTimeout) {
   options_.wait.timeout = absl::Seconds(0.5);
-  // Gives up immediately, because the next check would be after a second.
+  // Gives up immediately, because the next check would come a second later, after the timeout.
   EXPECT_EQ(WaitForNewCheckpoint("run", "", options_.wait), absl::nullopt);
   Save(7);
   EXPECT_EQ(WaitForNewCheckpoint("run", "run/model.ckpt-7", options_.wait), absl::nullopt);
@@ -93,7 +93,7 @@ TEST_F(CheckpointsIteratorTest, KeepsTheInterval) {
   clock_.Advance(absl::Seconds(40));
   waiter.join();
   EXPECT_EQ(second, "run/model.ckpt-3");
-  // After a long evaluation, there is nothing to wait for.
+  // After a long evaluation, min_interval has already passed, so Next does not wait.
   Save(4);
   clock_.Advance(absl::Seconds(100));
   EXPECT_EQ(iterator.Next(), "run/model.ckpt-4");

@@ -14,8 +14,8 @@ struct ClassReport {
   struct Class {
     // The class name. Empty if classes have no names.
     std::string name;
-    // The number of examples with this label, the number of those that got this answer, and the number of all examples
-    // that got it.
+    // Number of examples with this label, number of those that the model assigned to this class, and number of all
+    // examples that it assigned to this class.
     int64_t examples = 0;
     int64_t correct = 0;
     int64_t answers = 0;
@@ -35,8 +35,8 @@ ClassReport ReportClasses(const MetricValue& matrix, const std::vector<std::stri
 // Returns a table with one row per class, followed by the unweighted mean over the classes.
 std::string ClassReportText(const ClassReport& report);
 
-// Returns a machine-readable report: a header line, then "class,name,examples,precision,recall,f1,as_0,as_1,..." for
-// each class. Undefined numbers are empty.
+// Returns a machine-readable report: the header line "class,name,examples,precision,recall,f1,as_0,as_1,...", followed
+// by one line per class. Undefined numbers are empty.
 std::string ClassReportCsv(const ClassReport& report);
 
 }  // namespace lockstep

@@ -19,7 +19,7 @@
 namespace lockstep::train {
 namespace {
 
-// Returns the values in the model's order.
+// Returns the values in the order of the model's variables.
 absl::StatusOr<ModelValues> ModelValuesOf(const ReadResult& values, const v1::ModelSpec& model) {
   std::map<std::string, const Tensor*> by_name;
   for (const NamedTensor& value : values.values) by_name[value.name] = &value.value;
@@ -43,7 +43,7 @@ absl::StatusOr<ModelValues> ModelValuesOf(const ReadResult& values, const v1::Mo
   return ModelValues(std::move(tensors));
 }
 
-// Data and model, which are opened once.
+// The data and the model, which are opened only once.
 struct Evaluated {
   config::v1::ModelConfig model_config;
   std::vector<std::string> metrics;

@@ -24,8 +24,8 @@ absl::StatusOr<MetricsOfValues> EvaluateValues(const TrainOp& op, const ReadResu
                                                const std::string& split = "",
                                                const std::vector<std::string>& metrics = {});
 
-// Opens data and model once, and returns a function that evaluates each ReadResult as EvaluateValues does. Suitable for
-// ValidationOptions::evaluate. Only one thread at a time may call the function.
+// Opens the data and the model once, and returns a function that evaluates each ReadResult as EvaluateValues does. The
+// function is suitable for ValidationOptions::evaluate. Only one thread at a time may call it.
 absl::StatusOr<std::function<absl::StatusOr<MetricsOfValues>(const ReadResult& values)>> ValuesEvaluator(
     const TrainOp& op, const std::string& split = "", const std::vector<std::string>& metrics = {});
 

@@ -11,14 +11,15 @@
 
 namespace lockstep::train {
 
-// Creates the model that a TrainOp trains, in this process and without a run. If the op has make_workload, that creates
-// the model. Otherwise the model is created from the configuration for `examples`; if that is null, for the training
-// data, which are opened. Errors: those of OpenDataset, CreateModel, make_workload and transform_model.
+// Creates the model that a TrainOp trains, in this process and without a run. If the op has make_workload, that
+// function creates the model. Otherwise, the model is created from the configuration, for `examples` or, if that is
+// null, for the training data, which are then opened. Errors: those of OpenDataset, CreateModel, make_workload and
+// transform_model.
 absl::StatusOr<std::unique_ptr<Model>> MakeModel(const TrainOp& op, const ExampleSpec* examples = nullptr);
 
-// Returns the spec of that model. It lists the variables in order, with their shapes, initializers and whether they are
-// trained, and the update ops: the names that gradient_multipliers, variables_to_train and assignments accept. Errors:
-// those of MakeModel.
+// Returns the spec of the model that MakeModel creates. It lists the update ops and, in order, the variables, with
+// their shapes and initializers and whether they are trained. The variable names are the ones that
+// gradient_multipliers, variables_to_train and assignments accept. Errors: those of MakeModel.
 absl::StatusOr<v1::ModelSpec> ModelOf(const TrainOp& op);
 
 }  // namespace lockstep::train

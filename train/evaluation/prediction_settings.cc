@@ -12,8 +12,8 @@ namespace {
 using config::v1::InputConfig;
 using config::v1::Loss;
 
-// Returns the classes of an image folder, or the label categories of a CSV split: the listed ones, or those of the
-// training split.
+// Returns the classes of an image folder, or the label categories of a CSV split: those listed in the configuration or,
+// if there are none, those of the training split.
 std::vector<std::string> LabelCategories(const config::v1::RunSpec& config, const std::string& split_name) {
   const bool is_divided = config.input().test_fraction() > 0 && split_name == "test";
   for (const InputConfig::Split& split : config.input().split()) {
@@ -31,7 +31,8 @@ std::vector<std::string> LabelCategories(const config::v1::RunSpec& config, cons
   return {};
 }
 
-// Returns the loss on the last layer's outputs, which are predicted; KIND_NOT_SET if there is none.
+// Returns the kind of the loss on the last layer's outputs, which are the predictions. Returns KIND_NOT_SET if there is
+// no such loss.
 Loss::KindCase LossOfOutputs(const config::v1::ModelConfig& model) {
   const std::string last = model.layer().empty() ? "" : model.layer(model.layer_size() - 1).name();
   for (const Loss& loss : model.loss()) {
@@ -64,7 +65,7 @@ absl::StatusOr<PredictionOptions> PredictionOptionsOf(FileSystem* fs, const conf
                         loss == Loss::kHinge || loss == Loss::kLogLoss;
   if (loss == Loss::kLogLoss) options.class_threshold = 0.5f;
   ASSIGN_OR_RETURN(options.class_names, ClassNames(fs, config, split));
-  // The outputs of log_loss are probabilities.
+  // With log_loss, the outputs are already probabilities.
   if (!probabilities || loss == Loss::kLogLoss) return options;
   if (loss != Loss::kSoftmaxCrossEntropy && loss != Loss::kSigmoidCrossEntropy) {
     return absl::InvalidArgumentError(

@@ -12,8 +12,8 @@
 namespace lockstep {
 
 // Returns evaluation.class_name, the lines of evaluation.class_name_file, the label categories of a CSV split, or the
-// classes of an image folder. Returns an empty list if there are none of these. Errors: those of the file, prefixed
-// with the field's name.
+// classes of an image folder. Returns an empty list if there are none of these. Errors: those of reading the file,
+// prefixed with the field's name.
 absl::StatusOr<std::vector<std::string>> ClassNames(FileSystem* fs, const config::v1::RunSpec& config,
                                                     const std::string& split);
 

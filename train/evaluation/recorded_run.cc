@@ -16,7 +16,8 @@
 namespace lockstep {
 namespace {
 
-// Checks the record of an export, which was valid when it was written. Does not apply the flags.
+// Checks the record of an export, without applying the flags. The record was valid when it was written, so an invalid
+// one is reported as damage.
 absl::Status CheckExport(FileSystem* fs, const std::string& directory) {
   const auto record = ReadRunRecord(fs, directory);
   absl::Status status = record.status();
@@ -80,7 +81,7 @@ absl::StatusOr<config::v1::RunSpec> RecordedRunFlags::LoadConfig(FileSystem* fs)
                                             ": it has no ", kRunRecordFile));
   }
   config::v1::RunSpec config = record->config();
-  // Prepares other data the same way as the training split.
+  // Lets other data be prepared in the same way as the training split.
   for (config::v1::InputConfig::Split& split : *config.mutable_input()->mutable_split()) {
     if (split.has_csv() && split.csv().prepared().empty())
       *split.mutable_csv()->mutable_prepared() = record->data().prepared();

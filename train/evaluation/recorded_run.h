@@ -39,8 +39,8 @@ struct RecordedRunFlags {
   // with a logdir or a checkpoint; DataLoss for a damaged export.
   absl::StatusOr<config::v1::RunSpec> LoadConfig(FileSystem* fs) const;
 
-  // Returns the named checkpoint (one of its files may also name it), or else the newest valid one in the directory.
-  // Reports damaged ones on `err`. Returns NotFound if there is none.
+  // Returns the prefix of the checkpoint that --checkpoint names, directly or through one of its files, or else of the
+  // newest valid checkpoint in the directory. Reports damaged checkpoints on `err`. Returns NotFound if there is none.
   absl::StatusOr<std::string> FindCheckpoint(FileSystem* fs, std::ostream& err) const;
 };
 

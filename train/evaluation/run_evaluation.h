@@ -16,7 +16,7 @@ struct RunEvaluationOptions {
   std::string logdir;
   // The time between two checks of the logdir.
   absl::Duration period = absl::Seconds(1);
-  // If null, nothing stops the call from outside. `stop`, `clock` and `fs` must outlive the call.
+  // Lets another thread end the call. May be null. `stop`, `clock` and `fs` must outlive the call.
   StopSignal* stop = nullptr;
   Clock* clock = Clock::Real();
   FileSystem* fs = FileSystem::Real();

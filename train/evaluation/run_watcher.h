@@ -15,8 +15,8 @@
 
 namespace lockstep {
 
-// Evaluates each new checkpoint of a run that is in progress or has not begun yet. Writes the metrics to the events in
-// "eval" of the logdir, or in "eval_NAME" for a split other than the configuration's. Not thread-safe.
+// A watcher that evaluates each new checkpoint of a run that is in progress or has not begun yet. Writes the metrics as
+// events to "eval" in the logdir, or to "eval_NAME" for a split other than the configuration's. Not thread-safe.
 class RunWatcher {
  public:
   struct Options {
@@ -29,22 +29,24 @@ class RunWatcher {
     // The minimum number of steps between evaluated checkpoints. The last step's checkpoint is always evaluated.
     int64_t every_steps = 0;
     std::function<void(const std::string& split, const RunEvaluator::Evaluation& evaluation)> report;
-    // Called before each batch; true ends RunOnce with Cancelled. May be null.
+    // Called before each batch. If it returns true, RunOnce ends with Cancelled. May be null.
     std::function<bool()> cancelled;
   };
   explicit RunWatcher(Options options);
 
-  // Checks once, and evaluates the newest checkpoint if it is new. Returns true if that checkpoint is of the last step.
-  // Errors: those of RunEvaluator. It is not an error if the run does not exist yet, or if a checkpoint was removed or
-  // saved again meanwhile; the next check handles that. A checkpoint that failed is skipped from then on.
+  // Checks once, and evaluates the newest checkpoint if it is new. Returns true once the checkpoint of the last step
+  // has been evaluated. Errors: those of RunEvaluator. It is not an error if the run does not exist yet, or if a
+  // checkpoint was meanwhile removed or saved again; the next check handles that. A checkpoint whose evaluation failed
+  // is not evaluated again.
   absl::StatusOr<bool> RunOnce();
 
-  // Returns true if data and model were loaded. Later errors are then due to a checkpoint.
+  // Returns true once the data and the model have been loaded. Later errors are then due to a checkpoint.
   bool prepared() const { return evaluator_ != nullptr; }
 
  private:
   absl::Status Prepare(const config::v1::RunSpec& config);
-  // Returns an identity that distinguishes a checkpoint from another with the same prefix. Errors: those of the file.
+  // Returns a string that distinguishes a checkpoint from others with the same prefix. Errors: those of reading the
+  // file.
   absl::StatusOr<std::string> Identity(const std::string& prefix) const;
 
   const Options options_;

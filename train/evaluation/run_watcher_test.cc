@@ -15,7 +15,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-// Calls `on_open` after opening a file for reading.
+// A file system that calls `on_open` after it has opened a file for reading.
 class WatchedFileSystem : public MemoryFileSystem {
  public:
   absl::StatusOr<std::unique_ptr<RandomAccessFile>> NewRandomAccessFile(const std::string& path) override {

@@ -7,7 +7,7 @@
 namespace lockstep {
 namespace {
 
-// Returns the same spelling for all paths to a directory.
+// Returns the normalized path of a directory, which is the same however the path is spelled.
 std::string Spelling(absl::string_view directory) {
   std::error_code error;
   const std::filesystem::path path(directory.begin(), directory.end());

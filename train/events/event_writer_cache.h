@@ -16,17 +16,18 @@
 
 namespace lockstep {
 
-// Shares one event file per directory between the parts of a process. TensorBoard shows the files of a directory as
-// one, but follows only the newest as it grows. A writer stays open while a caller holds it; a caller that needs the
-// same file later must keep the writer. A chief does not share its own file, which ends with the run. Thread-safe.
+// A cache of event writers. It shares one event file per directory between the parts of a process, because TensorBoard
+// shows the files of a directory as one, but follows only the newest as it grows. A writer stays open while a caller
+// holds it; a caller that needs the same file later must keep the writer. A chief does not share its own file, which
+// ends with the run. Thread-safe.
 class EventWriterCache {
  public:
   // Returns the cache of this process, which is never destroyed.
   static EventWriterCache* OfProcess();
 
-  // Returns the writer for the directory, whose path may be spelled in different ways. Callers may Flush it, but must
-  // not Close it: that closes it for all callers, and the next Get creates another file. `fs` and `clock` must outlive
-  // the writer, which uses those of the first caller. Errors: those of EventWriter::Create.
+  // Returns the writer for the directory, however its path is spelled. Callers may Flush the writer, but must not Close
+  // it: that closes it for all callers, and the next Get creates another file. `fs` and `clock` must outlive the
+  // writer, which uses those of the first caller. Errors: those of EventWriter::Create.
   absl::StatusOr<std::shared_ptr<EventWriter>> Get(FileSystem* fs, Clock* clock, absl::string_view directory)
       ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -34,7 +35,7 @@ class EventWriterCache {
   absl::Status Clear() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Only one thread at a time opens a directory's file.
+  // The writer for one directory. `opening` ensures that only one thread at a time opens the file.
   struct Entry {
     std::weak_ptr<EventWriter> writer;
     bool opening = false;

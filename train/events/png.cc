@@ -9,10 +9,10 @@
 namespace lockstep {
 namespace {
 
-// The format allows 2^31 - 1; images for display are far smaller.
+// Maximum width and height. The format allows 2^31 - 1, but images for display are far smaller.
 constexpr int64_t kMaxSide = 1 << 15;
 
-// Color types, by the number of channels - 1.
+// PNG color types, indexed by the number of channels minus 1.
 constexpr char kColorTypes[] = {0, 4, 2, 6};
 
 void AppendBigEndian(uint32_t number, std::string* out) {

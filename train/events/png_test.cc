@@ -8,7 +8,7 @@
 namespace lockstep {
 namespace {
 
-// In tests/conformance, TensorFlow and TensorBoard read the encoded files.
+// tests/conformance checks that TensorFlow and TensorBoard can read the encoded files.
 TEST(PngTest, HasTheHeaderOfTheFormat) {
   const std::vector<uint8_t> pixels(2 * 3 * 3, 200);
   const std::string png = EncodePng(2, 3, 3, pixels).value();

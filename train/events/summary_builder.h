@@ -15,15 +15,15 @@ namespace lockstep {
 // Returns a summary that holds one number.
 v1::Summary ScalarSummary(absl::string_view tag, double value);
 
-// Collects the values of one step. Not thread-safe.
+// A builder for the summary of one step's values. Not thread-safe.
 class SummaryBuilder {
  public:
   void AddScalar(absl::string_view tag, float value);
   // Returns InvalidArgument naming the tag, and adds nothing, if a value is not finite.
   absl::Status AddHistogram(absl::string_view tag, absl::Span<const float> values);
 
-  // Adds an image with 8 bits per channel. Returns the errors of EncodePng, prefixed with the tag, and then adds
-  // nothing.
+  // Adds an image with 8 bits per channel. If EncodePng fails, adds nothing and returns its error, prefixed with the
+  // tag.
   absl::Status AddImage(absl::string_view tag, int64_t height, int64_t width, int64_t channels,
                         absl::Span<const uint8_t> pixels);
 

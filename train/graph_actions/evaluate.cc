@@ -66,7 +66,7 @@ class EvaluationInput {
   // Returns null if there is no split.
   const ExampleSpec* examples() const { return dataset_ == nullptr ? nullptr : &dataset_->spec(); }
 
-  // Returns OutOfRange at the end, and null if nothing is fed.
+  // Returns the next batch, or null if there is no input. Returns OutOfRange at the end of the input.
   absl::StatusOr<const Batch*> Next() {
     const int64_t step = steps_++;
     if (options_.feed_fn) {
@@ -146,7 +146,7 @@ class Evaluation {
     return absl::OkStatus();
   }
 
-  // Computes all results of the steps so far.
+  // Computes all results for the steps so far.
   absl::Status Compute() {
     RETURN_IF_ERROR(ComputeDictionary());
     for (const auto& metric : metrics_) {
@@ -156,7 +156,7 @@ class Evaluation {
     return absl::OkStatus();
   }
 
-  // Computes the results of eval_dict unless they are already computed.
+  // Computes the results of eval_dict unless this step's results have already been computed.
   absl::Status ComputeDictionary() {
     if (computed_step_ == steps_) return absl::OkStatus();
     for (const auto& [name, function] : options_.eval_dict) {

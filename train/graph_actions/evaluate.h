@@ -21,7 +21,7 @@ namespace lockstep::train::graph_actions {
 
 // A result: a number (written as a summary), a text (not written), or nothing.
 using EvalValue = absl::optional<std::variant<double, std::string>>;
-// Computes a result. `batch` is the current step's batch; null if there is no input, or no step was made.
+// Computes a result. `batch` is the current step's batch; null if there is no input or no step has been taken.
 using EvalFunction = std::function<absl::StatusOr<EvalValue>(RestoredModel& model, const Batch* batch)>;
 
 struct EvaluateOptions {
@@ -31,13 +31,13 @@ struct EvaluateOptions {
   std::string output_dir;
   // A checkpoint's prefix. If empty, uses the initial values (global step 0) that the seed determines.
   std::string checkpoint_path;
-  // Functions that compute results, by name. Without update_op, they are called with every step's batch, and the last
-  // result counts. With update_op, they are called when results are logged and at the end.
+  // Functions that compute results, by name. Without update_op, they are called with every step's batch, and the result
+  // of the last call is used. With update_op, they are called when results are logged and at the end.
   std::map<std::string, EvalFunction> eval_dict;
   // Called with every step's batch, before eval_dict. May be null.
   std::function<absl::Status(RestoredModel& model, const Batch* batch)> update_op;
   // Metrics of the whole evaluation, named as in EvaluationConfig.metric. Their results have the same names. If both
-  // this and eval_dict are empty, uses the configuration's metrics.
+  // `metrics` and eval_dict are empty, uses the configuration's metrics.
   std::vector<std::string> metrics;
   // Returns the batch of step 0, 1, …; OutOfRange ends the evaluation successfully. If null, the batches are the
   // examples of `split`, in order.

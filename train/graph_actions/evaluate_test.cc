@@ -46,7 +46,7 @@ class GraphActionsEvaluateTest : public ::testing::Test {
     options_.log = [this](const std::string& line) { lines_.push_back(line); };
   }
 
-  // Trains and returns the checkpoint.
+  // Trains a model and returns the prefix of its checkpoint.
   std::string Trained() {
     TrainOptions train;
     train.session.op = op_;
@@ -63,7 +63,7 @@ class GraphActionsEvaluateTest : public ::testing::Test {
     batch.labels = Tensor::FromValues<int32_t>(Shape({1}), {0});
     return batch;
   }
-  // Feeds 0, 10, 20, … and ends after `count` batches.
+  // Feeds batches with the values 0, 10, 20, ..., and ends the input after `count` batches.
   void Feed(int64_t count) {
     options_.feed_fn = [count](int64_t step) -> absl::StatusOr<Batch> {
       if (step >= count) return absl::OutOfRangeError("no more");

@@ -23,15 +23,16 @@ namespace lockstep::train::graph_actions {
 class RestoredModel {
  public:
   // Creates the model. `checkpoint_path` is a checkpoint's prefix; if empty, the values are the initial ones (global
-  // step 0) that the op's seed determines. `fs` holds the checkpoint, but not the op's data. A configured model is
-  // created for `examples`; if null, for the training data, which are opened. Errors: NotFound if there is no such
-  // checkpoint, or if it lacks a variable of the model; DataLoss if it is damaged; those of MakeModel.
+  // step 0) that the op's seed determines. `fs` holds the checkpoint, but not the op's data. A model from the
+  // configuration is created for `examples` or, if that is null, for the training data, which are then opened. Errors:
+  // NotFound if there is no such checkpoint, or if it lacks a variable of the model; DataLoss if it is damaged; those
+  // of MakeModel.
   static absl::StatusOr<std::unique_ptr<RestoredModel>> Create(const TrainOp& op, const std::string& checkpoint_path,
                                                                FileSystem* fs = FileSystem::Real(),
                                                                const ExampleSpec* examples = nullptr);
 
-  // Each calls the Model method with the restored values. Outputs are DT_FLOAT [size, outputs]; the loss is the batch's
-  // mean.
+  // Each calls the Model method of the same name with the restored values. Outputs are DT_FLOAT [size, outputs]; the
+  // loss is the mean over the batch.
   absl::StatusOr<Tensor> Predict(const Batch& batch) { return model_->Predict(values_.view(), batch); }
   absl::StatusOr<float> EvaluateLoss(const Batch& batch) { return model_->EvaluateLoss(values_.view(), batch); }
   absl::StatusOr<Model::Evaluation> PredictAndEvaluateLoss(const Batch& batch) {

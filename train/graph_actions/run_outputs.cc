@@ -18,7 +18,7 @@ absl::Status CheckFed(absl::string_view what, const Batch* batch) {
   return absl::InvalidArgumentError(absl::StrCat("feed: there is none, and ", what, " need a batch"));
 }
 
-// Returns the specification of a batch's examples. Labels may be missing, or lack the highest classes.
+// Returns the specification of a batch's examples. The batch may have no labels, or no examples of the highest classes.
 ExampleSpec ExamplesOf(const Batch& batch) {
   ExampleSpec examples;
   const auto shape_of = [](const Tensor& tensor) { return Shape::Create(tensor.shape().dims().subspan(1)).value(); };

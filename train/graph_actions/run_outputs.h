@@ -23,8 +23,8 @@ using OutputFunction = std::function<absl::StatusOr<Tensor>(RestoredModel& model
 using Outputs = std::map<std::string, OutputFunction>;
 using OutputValues = std::map<std::string, Tensor>;
 
-// Return functions for the model's predictions, its loss (a scalar) and a variable. The first two fail with
-// InvalidArgument without a batch.
+// Return functions for the model's predictions, its loss (a scalar) and a variable. The functions for predictions and
+// loss return InvalidArgument if there is no batch.
 OutputFunction Predictions();
 OutputFunction Loss();
 OutputFunction VariableValue(std::string name);

@@ -24,7 +24,7 @@ namespace lockstep::train::graph_actions {
 namespace {
 
 constexpr int64_t kPrintedSteps = 100;
-// The original's supervisor uses this step counter period, whatever its summary period.
+// TensorFlow's supervisor uses this period for its step counter, regardless of its summary period.
 constexpr absl::Duration kStepCounterPeriod = absl::Seconds(120);
 
 // Returns true if the op has a loss. A program's own model always has one.
@@ -32,7 +32,7 @@ bool HasLoss(const TrainOp& op) {
   return op.make_workload || op.spec.model().layer_size() == 0 || op.spec.model().loss_size() > 0;
 }
 
-// Checks the options in the original's order.
+// Checks the options in the same order as TensorFlow.
 absl::Status CheckOptions(const TrainOptions& options) {
   const SessionOptions& session = options.session;
   if (options.steps && options.max_steps) {
@@ -77,7 +77,8 @@ class FedBatches : public BatchSource {
   const FeedFunction feed_;
 };
 
-// Replaces the batches of the workload that `make` creates, which then only specify the examples.
+// Returns a factory that replaces the batches of the workload that `make` creates with those of `feed`. The replaced
+// batches then only specify the examples.
 WorkloadFactory Fed(WorkloadFactory make, FeedFunction feed) {
   return [make = std::move(make), feed = std::move(feed)](const config::v1::RunSpec& spec) -> absl::StatusOr<Workload> {
     ASSIGN_OR_RETURN(Workload workload, make(spec));
@@ -111,7 +112,7 @@ absl::StatusOr<TrainOp> ResolveOp(const TrainOptions& options) {
   return op;
 }
 
-// A worker's monitors. At the end, only the worker's share of the run ends, not the run.
+// A worker's monitors. Their End is not called, because the end of this worker's part is not the end of the run.
 class WorkerMonitors : public Hook {
  public:
   explicit WorkerMonitors(std::unique_ptr<Hook> monitors) : monitors_(std::move(monitors)) {}
@@ -176,7 +177,8 @@ absl::StatusOr<MonitoredSessionOptions> SessionOf(const TrainOptions& options, a
   return resolved;
 }
 
-// Records the global step before the first step of this call. On the chief, no step begins before AfterCreateSession.
+// A hook that records the global step before the first step of this call. On the chief, no step begins before
+// AfterCreateSession has returned.
 class StartHook : public Hook {
  public:
   std::string name() const override { return "GraphActionsStart"; }
@@ -193,7 +195,7 @@ class StartHook : public Hook {
   absl::optional<int64_t> step_;
 };
 
-// Writes the loss lines: every `log_every_steps` steps, and at the last one.
+// A logger for the loss. It writes a line every `log_every_steps` steps, and one for the last step.
 class LossLines {
  public:
   LossLines(const TrainOptions& options, absl::optional<int64_t> bound, const StartHook* start)
@@ -207,7 +209,7 @@ class LossLines {
   void BeforeRun() { began_ = clock_->Now(); }
   void AfterRun(const StepResult& result) {
     seen_ = result.global_step;
-    // An earlier chief ran this step, and hooks see it again.
+    // An earlier chief has run this step, which the hooks now see again.
     if (is_chief_ && result.global_step <= start_.step()) return;
     last_ = result;
     took_ = clock_->Now() - began_;
@@ -219,7 +221,8 @@ class LossLines {
     const bool is_last = bound_ && result.global_step >= *bound_;
     if (is_last || result.global_step - *logged_ >= every_steps_) Log();
   }
-  // Returns true once the last step was seen, even if the session does not yet know that no more will follow.
+  // Returns true once the last step has been seen, even if the session does not yet know that no more steps will
+  // follow.
   bool at_bound() const { return bound_ && seen_ >= *bound_; }
   // Writes the last line. A worker learns only at the end which step was the last.
   void AtEnd() {
@@ -258,7 +261,7 @@ class LossLines {
 absl::StatusOr<absl::optional<double>> Train(TrainOptions options) {
   RETURN_IF_ERROR(CheckOptions(options));
   ASSIGN_OR_RETURN(options.session.op, ResolveOp(options));
-  // The bound for the monitors and the last loss line.
+  // The step at which the run ends, for the monitors and the last loss line.
   absl::optional<int64_t> bound;
   if (options.session.is_chief) {
     RETURN_IF_ERROR(ApplyDefaultPolicy(&options.session));

@@ -14,7 +14,8 @@
 
 namespace lockstep::train {
 
-// Observes the saves of a CheckpointSaverHook, in the thread of the session's caller. Its errors count as the hook's.
+// An observer of a CheckpointSaverHook's saves. Called in the thread of the session's caller. Its errors count as the
+// hook's.
 class CheckpointListener {
  public:
   virtual ~CheckpointListener() = default;
@@ -34,12 +35,13 @@ struct CheckpointSaverOptions {
   Clock* clock = Clock::Real();
 };
 
-// Saves when a session begins, then periodically, and at a successful end if the last step has not been saved. The
-// chief's own saves continue as well. With a period in steps, it gates the steps at which it saves. With a period in
-// time, it gates only if it has listeners, because they must see the step that is saved. Only for the chief.
+// A hook that saves a checkpoint when a session begins, then periodically, and at a successful end if the last step has
+// not been saved. The chief's own saves continue as well. With a period in steps, the hook gates the steps at which it
+// saves. With a period in time, it gates only if it has listeners, because they must see the step that is saved. Only
+// for the chief.
 class CheckpointSaverHook : public Hook {
  public:
-  // Returns InvalidArgument if the period is wrong.
+  // Returns InvalidArgument if the period is invalid.
   static absl::StatusOr<std::unique_ptr<CheckpointSaverHook>> Create(const CheckpointSaverOptions& options);
 
   std::string name() const override { return "CheckpointSaverHook"; }

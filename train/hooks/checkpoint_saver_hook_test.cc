@@ -53,7 +53,7 @@ class CheckpointSaverHookTest : public ::testing::Test {
     return *CheckpointSaverHook::Create(options);
   }
 
-  // Returns the newest save after each run, without calling AfterCreateSession.
+  // Returns the newest saved step after each of `runs` runs, without calling AfterCreateSession.
   std::vector<int64_t> NewestSaves(CheckpointSaverHook* hook, int runs, const std::vector<double>& times = {}) {
     FakeSession::Options options;
     options.gated = false;

@@ -20,8 +20,8 @@ struct FinalOpsOptions {
   std::function<absl::Status(Session&)> function;
 };
 
-// Evaluates values or a function after the loop has ended successfully. An error counts as the hook's. The log explains
-// an OutOfRange error, because it no longer means the end of the run. Gates nothing.
+// A hook that evaluates values or a function after the loop has ended successfully. An error counts as the hook's. The
+// log explains an OutOfRange error, because it no longer means the end of the run. Gates no step.
 class FinalOpsHook : public Hook {
  public:
   // Returns InvalidArgument if there is nothing to evaluate.

@@ -21,8 +21,8 @@ struct GlobalStepWaiterOptions {
   Clock* clock = Clock::Real();
 };
 
-// Delays a worker's first block until the run reaches the global step or ends. Does not hold a block meanwhile. On the
-// chief it does not wait: the chief's hooks follow the steps, so they would wait for themselves.
+// A hook that delays a worker's first block until the run reaches the global step or ends. It holds no block meanwhile.
+// On the chief, it does not wait: the chief's hooks follow the steps, so it would wait for itself.
 class GlobalStepWaiterHook : public Hook {
  public:
   // Returns InvalidArgument if poll_interval is not positive.

@@ -22,8 +22,8 @@ namespace lockstep::train {
 struct LoggingTensorOptions {
   // "loss" and "global_step" of the run, or names of variables and optimizer state.
   std::vector<std::string> tensors;
-  // The number of this process's runs, or the time, between two lines. The first run is always logged. Exactly one must
-  // be set, or neither if at_end is set.
+  // The number of this process's runs, or the time, between two lines. The first run is always logged. Exactly one of
+  // the two must be set, or neither if at_end is set.
   absl::optional<int64_t> every_n_iter;
   absl::optional<absl::Duration> every_n_secs;
   // If true, logs once more at a successful end, with the values at that time.
@@ -38,10 +38,10 @@ struct LoggingTensorOptions {
   Clock* clock = Clock::Real();
 };
 
-// Logs values. Gates only the steps at which it reads variables; with every_n_secs, this may be any step.
+// A hook that logs values. Gates only the steps at which it reads variables; with every_n_secs, this may be any step.
 class LoggingTensorHook : public Hook {
  public:
-  // Returns InvalidArgument if there are no tensors, or an option is wrong.
+  // Returns InvalidArgument if there are no tensors or an option is wrong.
   static absl::StatusOr<std::unique_ptr<LoggingTensorHook>> Create(const LoggingTensorOptions& options);
 
   std::string name() const override { return "LoggingTensorHook"; }
@@ -59,7 +59,7 @@ class LoggingTensorHook : public Hook {
   const LoggingTensorOptions options_;
   // The tensors to read from the session.
   std::vector<std::string> variables_;
-  // Counts runs, from 0, as steps. Absent if the hook logs only at the end.
+  // Uses this process's runs, counted from 0, as steps. Absent if the hook logs only at the end.
   absl::optional<SecondOrStepTimer> timer_;
   int64_t runs_ = 0;
   // The global step before the first run.

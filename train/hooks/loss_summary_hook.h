@@ -18,10 +18,11 @@ struct LossSummaryOptions {
   Clock* clock = Clock::Real();
 };
 
-// Writes the loss as a summary "loss", at the first run and then periodically. Gates no step. Only for the chief.
+// A hook that writes the loss as the summary "loss", at the first run and then periodically. Gates no step. Only for
+// the chief.
 class LossSummaryHook : public Hook {
  public:
-  // Returns InvalidArgument if the period is wrong.
+  // Returns InvalidArgument if the period is invalid.
   static absl::StatusOr<std::unique_ptr<LossSummaryHook>> Create(const LossSummaryOptions& options);
 
   std::string name() const override { return "LossSummaryHook"; }

@@ -26,12 +26,12 @@ struct ProfilerOptions {
   Clock* clock = Clock::Real();
 };
 
-// Writes timeline-<step>.json files, which chrome://tracing and Perfetto show. Each holds the runs since the previous
-// file, at most 10000. Measures the time from its BeforeRun to its AfterRun ("run") and the time in between ("between
-// runs": the other hooks and the loop's own code), but nothing inside a step. On the chief, "run" is the wait for the
-// next step; on a worker, it is the computation of a block and the wait for its result. It includes BeforeRun of later
-// hooks and AfterRun of earlier ones. Writes no file at the first run. Logs a warning if it cannot write a file. Gates
-// nothing.
+// A hook that writes timeline-<step>.json files for chrome://tracing and Perfetto. Each file holds the runs since the
+// previous file, at most 10000. It shows the time from the hook's BeforeRun to its AfterRun ("run") and the time in
+// between ("between runs": the other hooks and the loop's own code), but nothing inside a step. On the chief, "run" is
+// the wait for the next step; on a worker, it is the computation of a block and the wait for its result. It includes
+// BeforeRun of later hooks and AfterRun of earlier ones. Writes no file at the first run. Logs a warning if it cannot
+// write a file. Gates no step.
 class ProfilerHook : public Hook {
  public:
   // Returns InvalidArgument if the period is invalid or there is no directory.

@@ -64,7 +64,7 @@ TEST_F(ProfilerHookTest, WritesATimelineButNotOfTheFirstRun) {
 }
 
 TEST_F(ProfilerHookTest, AFileThatCannotBeWrittenDoesNotEndTheRun) {
-  // A file occupies the path of the directory.
+  // The path of the directory is already taken by a file.
   ASSERT_TRUE(WriteFileAtomically(&fs_, "/profile", "x").ok());
   const auto hook = *ProfilerHook::Create(Options());
   HookedRun run({hook.get()}, Session());

@@ -18,8 +18,8 @@ struct StepCounterOptions {
   Clock* clock = Clock::Real();
 };
 
-// Measures and logs global steps per second. On the chief, also writes them as a summary "global_step/sec". The first
-// step only starts the clock. Gates no step.
+// A hook that measures and logs global steps per second. On the chief, it also writes them as the summary
+// "global_step/sec". The first step only starts the clock. Gates no step.
 class StepCounterHook : public Hook {
  public:
   // Returns InvalidArgument if the period is invalid.

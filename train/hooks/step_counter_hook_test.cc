@@ -22,7 +22,7 @@ class StepCounterHookTest : public ::testing::Test {
  protected:
   StepCounterOptions Options(const Period& period) { return {period, &clock_}; }
 
-  // Makes `count` runs, with `pause` before each.
+  // Performs `count` runs, with `pause` before each.
   void Run(HookedRun* run, int count, absl::Duration pause) {
     for (int i = 0; i < count; ++i) {
       clock_.Advance(pause);

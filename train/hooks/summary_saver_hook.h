@@ -28,7 +28,7 @@ struct SummarySaverOptions {
   Clock* clock = Clock::Real();
 };
 
-// Writes a summary to the chief's event file, at the first run and then periodically.
+// A hook that writes a summary to the chief's event file, at the first run and then periodically.
 class SummarySaverHook : public Hook {
  public:
   // Returns InvalidArgument if the period is invalid or there is no provider.

@@ -18,8 +18,8 @@
 namespace lockstep::train {
 namespace {
 
-// Waits in BeforeRun until the run has reached a step, which takes longer than a block is held. Does not call
-// LimitHold.
+// A hook that waits in BeforeRun until the run has reached a step, which takes longer than a block may be held. Does
+// not call LimitHold.
 class SlowHook : public Hook {
  public:
   SlowHook(int64_t step, std::function<void()> wait) : step_(step), wait_(std::move(wait)) {}
@@ -71,7 +71,7 @@ class WorkerHooksTest : public ::testing::Test {
     return asking;
   }
 
-  // Makes a worker's first Run with this hook, while another worker computes.
+  // Performs a worker's first Run with this hook, while another worker computes.
   StepResult FirstRunWith(Hook* hook) {
     HookedSession::Options options;
     options.hooks = {hook};
@@ -114,7 +114,7 @@ TEST_F(WorkerHooksTest, TheWaiterHoldsNoBlockWhileItWaits) {
 TEST_F(WorkerHooksTest, AHookThatTakesLongLosesItsBlockAndGetsAnother) {
   SlowHook hook(100, [this] {
     clock_.Advance(HookedSession::kMaxHold);
-    // The stream ends when the block is given back.
+    // The stream ends when the block is returned to the chief.
     while (chief_->chief()->GetStatus().worker_size() == 2) std::this_thread::yield();
   });
   EXPECT_GT(FirstRunWith(&hook).global_step, 100);

@@ -23,13 +23,13 @@ struct CheckpointEvaluationOptions {
   std::function<absl::StatusOr<absl::optional<std::string>>()> latest_checkpoint;
   // Looks for a new checkpoint at every multiple of this many global steps; at least 1.
   int64_t every_n_steps = 1;
-  // The minimum time between two looks.
+  // The minimum time between two such checks.
   absl::Duration check_interval = absl::Seconds(5);
   Clock* clock = Clock::Real();
 };
 
-// Evaluates the newest checkpoint on the chief if it has changed, in the thread of the session's caller. Meanwhile, the
-// steps continue until the hooks are 64 steps behind. Skips a missing or damaged checkpoint.
+// A hook that evaluates the newest checkpoint on the chief if it has changed, in the thread of the session's caller.
+// Meanwhile, the run continues until the hooks are 64 steps behind. Skips a missing or damaged checkpoint.
 class CheckpointEvaluationHook : public Hook {
  public:
   explicit CheckpointEvaluationHook(CheckpointEvaluationOptions options) : options_(std::move(options)) {}
@@ -44,7 +44,7 @@ class CheckpointEvaluationHook : public Hook {
   std::string evaluated_;
 };
 
-// Evaluates each checkpoint that a CheckpointSaverHook saves, while the next step waits.
+// A listener that evaluates each checkpoint that a CheckpointSaverHook saves, while the next step waits.
 class CheckpointEvaluationListener : public CheckpointListener {
  public:
   explicit CheckpointEvaluationListener(CheckpointEvaluator evaluate) : evaluate_(std::move(evaluate)) {}

@@ -28,10 +28,11 @@ struct EvaluationMetrics {
   std::map<std::string, double> metrics;
 };
 
-// Makes the examples for an evaluation, in the form that the model takes. `input.normalization` is not applied to them.
+// Creates the examples for an evaluation, in the form that the model expects. `input.normalization` is not applied to
+// them.
 using EvaluationInput = std::function<absl::StatusOr<std::unique_ptr<Dataset>>()>;
 
-// Observes an evaluation in the thread that evaluates. An error ends the evaluation.
+// An observer of an evaluation, called in the evaluation thread. An error ends the evaluation.
 class EvaluationHook {
  public:
   virtual ~EvaluationHook() = default;
@@ -41,28 +42,28 @@ class EvaluationHook {
   virtual absl::Status End(const EvaluationMetrics& /*result*/) { return absl::OkStatus(); }
 };
 
-// Trains, evaluates and exports a model for an Experiment. Must be used by only one thread.
+// The interface through which an Experiment trains, evaluates and exports a model. Must be used by only one thread.
 class Estimator {
  public:
   struct TrainArguments {
     // The split of the input to train on. If empty, "train".
     std::string train_split;
-    // They must outlive the call.
+    // The hooks must outlive the call.
     std::vector<Hook*> hooks;
-    // Receive each checkpoint on the chief. If checkpoints are saved both every N steps and periodically in time, they
-    // receive only the former.
+    // Called for each checkpoint on the chief. If checkpoints are saved both every N steps and periodically in time,
+    // the listeners are called only for the former.
     std::vector<CheckpointListener*> saving_listeners;
-    // The number of steps from the run's current step.
+    // The number of steps to train, from the run's current step.
     absl::optional<int64_t> steps;
-    // The global step at which the run finishes, regardless of `steps`. If absent, the run has the configured steps.
+    // The global step at which the run ends, regardless of `steps`. If absent, the configured number of steps applies.
     absl::optional<int64_t> max_steps;
     // The global step before which a worker computes nothing.
     int64_t startup_delay_steps = 0;
   };
   struct EvaluateArguments {
-    // The split of the input. If empty, the configuration's.
+    // The split of the input to evaluate. If empty, uses the configuration's.
     std::string split;
-    // Makes the examples instead of a split. Called once per evaluation. If null, the split is used.
+    // Creates the examples, replacing the split. Called once per evaluation. If null, uses the split.
     EvaluationInput input_fn;
     // The split that was trained on (TrainArguments). Its statistics may standardize the examples of other splits.
     std::string train_split;
@@ -74,7 +75,7 @@ class Estimator {
     std::string name;
     // The checkpoint's prefix. If absent, the newest checkpoint is evaluated.
     absl::optional<std::string> checkpoint;
-    // They must outlive the call.
+    // The hooks must outlive the call.
     std::vector<EvaluationHook*> hooks;
   };
 
@@ -94,10 +95,10 @@ class Estimator {
 
   // Returns nullopt if there is no checkpoint yet.
   virtual absl::StatusOr<absl::optional<std::string>> LatestCheckpoint() = 0;
-  // Returns true if the run in the model_dir has finished and its newest checkpoint is the one of its end.
+  // Returns true if the run in the model_dir has finished and its newest checkpoint is the one saved at its end.
   virtual absl::StatusOr<bool> RunIsFinished() = 0;
-  // Returns the global step at which the run in the model_dir is over, read from its chief's record. Returns the
-  // largest number if the run has no bound or the bound is not known yet, and nullopt if there is no run.
+  // Returns the global step at which the run in the model_dir ends, read from its chief's record. Returns the largest
+  // int64_t if the run has no bound or the bound is not known yet, and nullopt if there is no run.
   virtual absl::StatusOr<absl::optional<int64_t>> LastStep() { return absl::optional<int64_t>(); }
   // Calls train::AwaitRunEnd with the chief of this process's cluster.
   virtual absl::Status AwaitRunEnd(absl::Duration limit) = 0;

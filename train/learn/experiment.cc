@@ -157,7 +157,7 @@ absl::Status Experiment::ContinuousLoop(const ContinuousEvalOptions& options, co
   // The predicate is also called with the last result.
   while ((!options.predicate || options.predicate(result)) && !ended) {
     const absl::Time began = options_.clock->Now();
-    // Must precede the look: the newest checkpoint of a finished run does not change.
+    // Must precede the check for a checkpoint, because the newest checkpoint of a finished run does not change.
     ASSIGN_OR_RETURN(const bool finished, estimator().RunIsFinished());
     ASSIGN_OR_RETURN(result, EvaluateNewest(options, split, exports, &evaluated));
     if (result) {
@@ -190,7 +190,7 @@ absl::StatusOr<absl::optional<EvaluationMetrics>> Experiment::EvaluateNewest(con
   if (!newest || (options.evaluate_checkpoint_only_once && *newest == *evaluated)) return absl::nullopt;
   Estimator::EvaluateArguments arguments = EvaluateArguments(options.name);
   arguments.split = split;
-  // The training data are always a split.
+  // The training data always come from a split.
   if (!exports) arguments.input_fn = nullptr;
   arguments.checkpoint = newest;
   absl::StatusOr<EvaluationMetrics> result = estimator().Evaluate(arguments);
@@ -198,7 +198,7 @@ absl::StatusOr<absl::optional<EvaluationMetrics>> Experiment::EvaluateNewest(con
     const absl::Status exported = Export(*result).status();
     if (!exported.ok()) result = exported;
   }
-  // A missing checkpoint has a successor; a damaged one is tried only once.
+  // A missing checkpoint has been replaced by a newer one; a damaged one is tried only once.
   if (absl::IsNotFound(result.status())) {
     ASSIGN_OR_RETURN(const auto now, estimator().LatestCheckpoint());
     if (now == newest) return result.status();  // something else is missing
@@ -279,7 +279,7 @@ absl::StatusOr<ExperimentResult> Experiment::ContinuousTrainAndEval(const Contin
     arguments.steps = steps_per_iteration();
     RETURN_IF_ERROR(estimator().Train(arguments));
     ASSIGN_OR_RETURN(result, EvaluateAndExport(EvaluateArguments("one_pass")));
-    // The run makes no progress if a hook stops it every time.
+    // If a hook stops every call to Train, the run makes no progress, and the loop ends.
     const int64_t now = result.evaluation->global_step;
     ended = now == step || (options_.train_steps && now >= *options_.train_steps);
     step = now;

@@ -54,10 +54,10 @@ struct ExperimentOptions {
   // If true, TrainAndEvaluate evaluates and exports each checkpoint that is saved with the RunConfig's period, while
   // the next step waits.
   bool checkpoint_and_export = false;
-  // Observe each checkpoint that the chief saves periodically, which requires a period in its RunConfig. If there are
-  // periods of steps and of time, the former applies. They must outlive the experiment.
+  // Called for each checkpoint that the chief saves periodically, which requires a period in its RunConfig. If there
+  // are periods in both steps and time, the former applies. The listeners must outlive the experiment.
   std::vector<CheckpointListener*> saving_listeners;
-  // All waits use this clock and end when `stop`, which may be null, is requested. Both must outlive the experiment.
+  // All waits use this clock, and end when `stop`, which may be null, is requested. Both must outlive the experiment.
   Clock* clock = Clock::Real();
   StopSignal* stop = nullptr;
 };
@@ -85,38 +85,38 @@ struct ContinuousEvalOptions {
   std::string name = "continuous";
 };
 
-// Trains and evaluates a model, like tf.contrib.learn's Experiment. Its methods are the tasks of a cluster's processes
-// (learn_runner.h chooses one); nothing happens before one is called. Errors of the estimator and of the exports end a
-// method. A method returns Cancelled if the process is asked to stop. Must be used by one thread.
+// Training and evaluation of a model, like tf.contrib.learn's Experiment. The methods are the tasks of a cluster's
+// processes (learn_runner.h chooses one of them); nothing happens until one is called. An error from the estimator or
+// an export ends a method. A method returns Cancelled if the process is asked to stop. Must be used by only one thread.
 class Experiment {
  public:
   // Returns InvalidArgument naming the wrong option. The checks include CheckTraining and CheckEvaluation of the
   // estimator.
   static absl::StatusOr<std::unique_ptr<Experiment>> Create(ExperimentOptions options);
 
-  // Trains as chief or worker. Without `delay`, task k begins 5 k seconds late, at most 60, or with
-  // delay_workers_by_global_step when the global step reaches 8000 ln(k + 1). Returns OK if a worker's run ends
-  // meanwhile.
+  // Trains as the chief or a worker. Without `delay`, task k starts 5 k seconds late, at most 60, or, with
+  // delay_workers_by_global_step, when the global step reaches 8000 ln(k + 1). Returns OK if the run ends while a
+  // worker waits to start.
   absl::Status Train(absl::optional<absl::Duration> delay = absl::nullopt);
   // Evaluates the newest checkpoint once.
   absl::StatusOr<EvaluationMetrics> Evaluate(absl::optional<absl::Duration> delay = absl::nullopt,
                                              const std::string& name = "one_pass");
-  // Evaluates and exports each new checkpoint, through the checkpoint of the run's last step or the last one of a run
-  // that has ended. If the estimator does not know the last step, uses train_steps. Skips missing and damaged
+  // Evaluates and exports each new checkpoint, up to and including that of the run's last step, or the last one of a
+  // run that has ended. If the estimator does not know the last step, uses train_steps. Skips missing and damaged
   // checkpoints.
   absl::Status ContinuousEval(const ContinuousEvalOptions& options = ContinuousEvalOptions());
   // Like ContinuousEval, but on the training data and without exports.
   absl::Status ContinuousEvalOnTrainData(ContinuousEvalOptions options = OnTrainData());
-  // Trains and meanwhile evaluates according to min_eval_frequency or checkpoint_and_export, then evaluates and
-  // exports.
+  // Trains, evaluates during training according to min_eval_frequency or checkpoint_and_export, and finally evaluates
+  // and exports.
   absl::StatusOr<ExperimentResult> TrainAndEvaluate();
-  // Repeatedly trains some steps, evaluates and exports, until it reaches train_steps or `predicate` returns false. For
-  // a run in one process.
+  // Repeatedly trains for some steps, evaluates and exports, until the run reaches train_steps or `predicate` returns
+  // false. Intended for a run in one process.
   absl::StatusOr<ExperimentResult> ContinuousTrainAndEval(const ContinuePredicate& predicate = nullptr);
   // Like TrainAndEvaluate, with local_eval_frequency.
   absl::StatusOr<ExperimentResult> LocalRun();
-  // Runs a task of the job "ps", which waits for the end of the run. Returns InvalidArgument without a task type, or if
-  // a cluster has no master. Without a cluster, the estimator knows the chief.
+  // Runs a task of the job "ps", which waits for the end of the run. Returns InvalidArgument if there is no task type,
+  // or if there is a cluster but no master. Without a cluster, the estimator knows the chief.
   absl::Status RunStdServer();
   // Trains one step, evaluates one batch and exports, to test that everything works.
   absl::StatusOr<ExperimentResult> Test();
@@ -148,7 +148,7 @@ class Experiment {
   // Returns true if nothing remains to be evaluated after this step.
   absl::StatusOr<bool> IsLast(int64_t step);
   absl::StatusOr<ExperimentResult> TrainAndEvaluateEvery(int64_t frequency);
-  // Waits before this task starts training. Returns true if the run ends meanwhile.
+  // Waits before this task starts training. Returns true if the run ends during the wait.
   absl::StatusOr<bool> DelayTraining(absl::Duration delay);
   absl::StatusOr<std::vector<std::string>> Export(const EvaluationMetrics& result);
 

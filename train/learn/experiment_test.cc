@@ -260,7 +260,7 @@ TEST_F(ExperimentTest, LooksForCheckpointsAtEachStepByDefault) {
 }
 
 TEST_F(ExperimentTest, LooksForCheckpointsOnceInTheInterval) {
-  // Trains twelve steps, each of which takes a second and writes a checkpoint.
+  // An estimator that trains twelve steps, each of which takes a second and writes a checkpoint.
   class Stepping : public FakeEstimator {
    public:
     explicit Stepping(JumpingClock* clock) : FakeEstimator(ConfigOf("")), clock_(clock) {}
@@ -433,7 +433,7 @@ TEST_F(ExperimentTest, AnswersWithItsOptions) {
   EXPECT_EQ(experiment->eval_steps(), 25);
 }
 
-// EXP-33, and other wrong options
+// EXP-33 and other wrong options.
 TEST_F(ExperimentTest, NamesTheOptionThatIsWrong) {
   options_.train_steps_per_iteration = 0;
   EXPECT_EQ(ErrorOf(), "Experiment's train_steps_per_iteration is 0, must be at least 1");

@@ -41,7 +41,7 @@ absl::StatusOr<ExperimentResult> Run(const TunedExperimentFunction& make, const 
 absl::StatusOr<ExperimentResult> Run(const ExperimentFunction& make, const std::string& output_dir,
                                      const absl::optional<std::string>& schedule = absl::nullopt);
 
-// Chooses hyperparameters, trial by trial.
+// An interface for choosing hyperparameters, one trial at a time.
 class Tuner {
  public:
   virtual ~Tuner() = default;

@@ -103,8 +103,8 @@ bool IsExported(FileSystem* fs, const EvaluationMetrics& result, const v1::RunRe
          CheckSameVariables(fs, result, exported.model(), directory).ok();
 }
 
-// Removes the record of an older export from the directory, so that it does not count as an export while its files
-// change.
+// Removes the record of an older export from the directory, so that the directory does not count as an export while its
+// files change.
 absl::Status RemoveRecord(FileSystem* fs, const std::string& directory) {
   const absl::Status status = fs->Remove(JoinPath(directory, kRunRecordFile));
   if (absl::IsNotFound(status)) return absl::OkStatus();
@@ -124,7 +124,7 @@ absl::Status ExportModel(FileSystem* fs, const std::string& model_dir, const Eva
   *exported.mutable_config() = record->config();
   *exported.mutable_model() = record->model();
   *exported.mutable_build() = record->build();
-  // Prepares other data for predictions the same way as the training split.
+  // Lets predictions prepare other data in the same way as the training split.
   if (record->data().prepared_size() > 0) *exported.mutable_data()->mutable_prepared() = record->data().prepared();
   RETURN_IF_ERROR(fs->CreateDirectory(directory));
   ASSIGN_OR_RETURN(const auto lock, AwaitLock(fs, JoinPath(std::string(Dirname(directory)), kLockFile), clock, stop));

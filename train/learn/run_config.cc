@@ -175,7 +175,7 @@ void RunConfig::ApplyTo(MonitoredTrainingOptions* training) const {
     session.keep_checkpoint_every = absl::Hours(options_.keep_checkpoint_every_n_hours);
   }
   session.op.spec.mutable_cluster()->MergeFrom(options_.session_config);
-  // These belong to this process, regardless of the chief's configuration.
+  // These settings apply to this process, regardless of the chief's configuration.
   const int64_t threads = std::max<int64_t>(options_.num_cores, options_.session_config.compute_threads());
   if (threads > 0) session.compute_threads = static_cast<int>(threads);
   SetChiefWait(options_.session_config, &session);

@@ -21,8 +21,8 @@ namespace lockstep::train {
 // The arguments of a RunConfig.
 struct RunConfigOptions {
   // This process's master string. If absent, it is derived from the process's address in the cluster. The chief serves
-  // at its own address, and accepts no other. A worker may give the chief's master string instead, and connects to it;
-  // the cluster need not list the worker then.
+  // at its own address, and accepts no other value. A worker may give the chief's master string instead, and then
+  // connects to it; in that case, the cluster need not list the worker.
   absl::optional<std::string> master;
   // Must be empty: the process that requests an evaluation also runs it.
   std::string evaluation_master;
@@ -50,13 +50,14 @@ struct RunConfigOptions {
   int num_cores = 0;
   // Must be 1: there is no GPU memory to divide.
   double gpu_memory_fraction = 1;
-  // Must be empty and false: a worker communicates only with the chief, and two runs never share variables.
+  // device_filters must be empty and isolate_session_state must be false: a worker communicates only with the chief,
+  // and two runs never share variables.
   std::vector<std::string> device_filters;
   bool isolate_session_state = false;
 };
 
-// Describes a process of a cluster: its role, the directory of its run, and how often it saves. Corresponds to the
-// original's RunConfig. A value type that is validated on creation.
+// The configuration of a process in a cluster: its role, the directory of its run, and how often it saves. Corresponds
+// to TensorFlow's RunConfig. A value type that is validated on creation.
 class RunConfig {
  public:
   // `environment` comes from TF_CONFIG or from Program, whose flags may have changed it. Errors: InvalidArgument naming
@@ -75,8 +76,8 @@ class RunConfig {
   bool is_chief() const { return task_.role == Role::kChief; }
   // Returns true if there are other processes: the cluster has several tasks, or this process works for a remote chief.
   bool is_distributed() const;
-  // Returns this task's "grpc://host:port", or "" if it is alone. Workers connect to the chief's, which task()
-  // contains.
+  // Returns this task's "grpc://host:port", or "" if the task is alone. Workers connect to the chief's address, which
+  // task() contains.
   std::string master() const;
   // Always returns "".
   const std::string& evaluation_master() const { return options_.evaluation_master; }
@@ -106,7 +107,7 @@ class RunConfig {
       : options_(std::move(options)), environment_(std::move(environment)), task_(std::move(task)) {}
 
   RunConfigOptions options_;
-  // Its model_dir is the one in effect.
+  // The model_dir in it is the one in effect.
   TfConfig environment_;
   ClusterRole task_;
 };

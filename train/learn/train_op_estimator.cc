@@ -70,8 +70,8 @@ void EndAt(int64_t step, config::v1::TrainingConfig* training) {
   training->set_steps(step);
 }
 
-// Sets the length of the run for this call to Train. `steps` end at max_steps or, if that is absent, at the configured
-// steps. A run that is already there takes no steps, however often the program is started.
+// Sets the length of the run for this call to Train. max_steps or, if that is absent, the configured number of steps
+// limits `steps`. A run that has already reached the limit takes no steps, however often the program is started.
 absl::Status SetLength(const Estimator::TrainArguments& arguments, SessionOptions* session) {
   config::v1::TrainingConfig* const training = session->op.spec.mutable_training();
   if (arguments.steps) {
@@ -125,7 +125,7 @@ absl::StatusOr<std::unique_ptr<Hook>> AddListeners(const Estimator::TrainArgumen
   ASSIGN_OR_RETURN(std::unique_ptr<Hook> saver, CheckpointSaverHook::Create(options));
   training->chief_only_hooks = {saver.get()};
   training->save_checkpoint_steps = kNone;
-  // If the hook counts steps, the chief also keeps its timer.
+  // If the hook saves every N steps, the chief also keeps its timer.
   training->save_checkpoint_secs = kNone;
   if (saves.every_steps() > 0 && saves.every_seconds() > 0) {
     training->save_checkpoint_secs = absl::Seconds(saves.every_seconds());

@@ -30,8 +30,8 @@ struct TrainOpEstimatorOptions {
   SessionOpener open = OpenHeldSession;
 };
 
-// Trains a TrainOp in MonitoredTrainingSessions, and evaluates and exports its checkpoints. Its runs are asynchronous
-// unless the configuration chooses a policy or replicas_to_aggregate (ApplyDefaultPolicy).
+// An estimator that trains a TrainOp in MonitoredTrainingSessions, and evaluates and exports its checkpoints. Its runs
+// are asynchronous unless the configuration chooses a policy or replicas_to_aggregate (ApplyDefaultPolicy).
 class TrainOpEstimator : public Estimator {
  public:
   // Returns InvalidArgument if `config` and options.session disagree about the process's role or the model_dir, if the
@@ -49,15 +49,15 @@ class TrainOpEstimator : public Estimator {
   absl::StatusOr<absl::optional<int64_t>> LastStep() override;
   absl::Status AwaitRunEnd(absl::Duration limit) override;
   const RunConfig& config() const override { return config_; }
-  // Uses the RunConfig's periods, or the configuration's where the RunConfig leaves them open.
+  // Uses the RunConfig's periods, or the configuration's where the RunConfig sets none.
   bool SavesPeriodically() const override;
 
  private:
   TrainOpEstimator(const RunConfig& config, TrainOpEstimatorOptions options)
       : config_(config), options_(std::move(options)) {}
   absl::StatusOr<EvaluationMetrics> Measure(const std::string& checkpoint, const EvaluateArguments& arguments);
-  // Returns the evaluator for a split and metrics, which keeps data and model in memory. Stores the evaluator of an
-  // input_fn in `of_input_fn`.
+  // Returns the evaluator for a split and metrics, which keeps the data and the model in memory. If the examples come
+  // from an input_fn, stores the evaluator in `of_input_fn`.
   absl::StatusOr<RunEvaluator*> EvaluatorOf(const EvaluateArguments& arguments,
                                             std::unique_ptr<RunEvaluator>* of_input_fn);
   absl::Status WriteEvents(const std::string& name, const EvaluationMetrics& result);

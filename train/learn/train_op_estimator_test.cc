@@ -71,7 +71,8 @@ class TrainOpEstimatorTest : public ::testing::Test {
   RunConfigOptions config_;
 };
 
-// EXP-25, with the export steps of TensorFlow 1.15. The document's TensorFlow saves after steps 1, 4, 7 and 8.
+// EXP-25, with the export steps of TensorFlow 1.15. The version of TensorFlow in the document saves after steps 1, 4, 7
+// and 8.
 TEST_F(TrainOpEstimatorTest, EachCheckpointIsEvaluatedAndExported) {
   config_.save_checkpoints_steps = 3;
   ExperimentOptions options;
@@ -217,7 +218,7 @@ TEST_F(TrainOpEstimatorTest, TrainsOnTheSplitThatIsNamed) {
   const std::string on_train = trained_on("train");
   const std::string on_test = trained_on("test");
   EXPECT_NE(on_test, on_train);
-  // Swapping the names of the splits makes the same run.
+  // Swapping the names of the splits results in the same run.
   auto* const splits = options_.session.op.spec.mutable_input()->mutable_split();
   splits->Mutable(0)->set_name("other");
   splits->Mutable(1)->set_name("train");
@@ -254,7 +255,7 @@ TEST_F(TrainOpEstimatorTest, EvaluatesTheExamplesOfAFunction) {
   EXPECT_NE(Make(options)->TrainAndEvaluate()->evaluation->metrics, of_split->evaluation->metrics);
 }
 
-// The chief has no local workers, so the run ends only if this worker finds it.
+// The chief has no local workers, so the run ends only if this worker finds the chief.
 TEST_F(TrainOpEstimatorTest, AWorkerConnectsToTheMasterThatItNames) {
   options_.session.listen = "127.0.0.1:0";
   options_.session.port_file = "run.port";
@@ -379,7 +380,7 @@ TEST_F(TrainOpEstimatorTest, AnExportHasTheModelAndNothingElse) {
 }
 
 TEST_F(TrainOpEstimatorTest, AnExportWaitsForThatOfAnotherProcess) {
-  // The second export ends at the third wait.
+  // Another process's export, which releases its lock at the third wait.
   class OtherExport : public JumpingClock {
    public:
     bool WaitUntil(CondVar* cv, Mutex* mutex, absl::Time deadline) override {

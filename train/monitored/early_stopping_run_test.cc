@@ -33,7 +33,7 @@ class EarlyStoppingRunTest : public ::testing::Test {
     std::string digest;
   };
 
-  // Runs one life of the chief, which is killed after `runs` runs. Returns true if it reaches the end of the run.
+  // Runs one chief, which is killed after `runs` runs. Returns true if it reaches the end of the run.
   bool Live(FileSystem* disk, int runs, End* end) {
     FaultyFileSystem fs(disk);
     EarlyStoppingOptions patience;

@@ -195,7 +195,7 @@ absl::Status MonitoredSession::Close() {
     LOG(WARNING) << "closing the session: " << closed.message();
     return told;
   }
-  // A chief that has closed successfully has ended the run.
+  // A chief's successful Close has ended the run, so OK is the result even if the process was asked to stop.
   return closed.ok() && !options_.session.is_chief ? told : closed;
 }
 

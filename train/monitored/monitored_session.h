@@ -37,11 +37,11 @@ struct MonitoredSessionOptions {
   absl::Duration recovery_wait = absl::Seconds(30);
   // The time that the coordinator's threads may take to finish when the session ends.
   absl::Duration stop_grace = absl::Seconds(120);
-  // Opens the sessions. Replaces the manager that is otherwise made from recovery_wait, `open`, and the scaffold's
-  // ready, ready_for_local_init and local_init: recovery_wait and `open` are then ignored, and the scaffold's fields
-  // must have their defaults. May be null. Must outlive the session.
+  // Opens the sessions. Replaces the manager that is otherwise created from recovery_wait, `open`, and the scaffold's
+  // ready, ready_for_local_init and local_init: recovery_wait and `open` are then ignored, and these fields of the
+  // scaffold must have their defaults. May be null. Must outlive the session.
   SessionManager* session_manager = nullptr;
-  // If true, another session follows Aborted and Unavailable.
+  // If true, another session is opened after Aborted or Unavailable.
   bool recover = true;
   RecoveryOptions recovery;
   SessionOpener open = OpenHeldSession;
@@ -102,24 +102,24 @@ class MonitoredSession {
   // Like RunStepFn, but without a value.
   absl::Status RunStep(const std::function<absl::Status(StepContext&)>& function);
 
-  // Returns true if the loop must end: the session is closed or lost, the run is over, or a hook, a step function or
-  // the coordinator has requested a stop.
+  // Returns true if the loop must end because the session is closed or lost, the run is over, or a hook, a step
+  // function or the coordinator has requested a stop.
   bool ShouldStop();
   // Returns true if SessionOptions::stop was requested.
   bool told_to_stop() const { return options_.session.stop != nullptr && options_.session.stop->requested(); }
 
-  // Returns the coordinator for the program's threads. None of their errors is a clean end: an error counts as the
+  // Returns the coordinator for the program's threads. An error in a thread is never a clean end: it counts as the
   // loop's, and Close returns it; after Aborted and Unavailable, the next Run recovers. If the session is lost, the
-  // threads are asked to stop and joined, and a hook's AfterCreateSession may start new ones.
+  // threads are asked to stop and are joined; a hook's AfterCreateSession may then start new ones.
   Coordinator* coordinator() { return &coordinator_; }
-  // Returns the session below the hooks, for reads and writes until the next recovery; null if it is lost. StepContext
-  // has a Run without hooks.
+  // Returns the session below the hooks, for reads and writes until the next recovery; null if the session is lost. For
+  // a Run without hooks, use StepContext.
   Session* raw_session() const { return held_.session.get(); }
 
-  // Stops the coordinator's threads. If loop and threads have ended successfully (the loop with OK or OutOfRange),
-  // calls the hooks' End and closes the session. After an error, the chief stops the session, so that a successor may
-  // continue the run. Returns the first error; Cancelled, without End, if the process was asked to stop before the run
-  // was over; FailedPrecondition if the session is already closed.
+  // Stops the coordinator's threads. If the loop and the threads have ended successfully (the loop with OK or
+  // OutOfRange), calls the hooks' End and closes the session. After an error, the chief stops the session, so that a
+  // successor may continue the run. Returns the first error; Cancelled, without calling End, if the process was asked
+  // to stop before the run was over; FailedPrecondition if the session is already closed.
   absl::Status Close();
 
  private:
@@ -129,14 +129,14 @@ class MonitoredSession {
   absl::Status CreateSession();
   absl::Status CreateSessionWithRetries();
   absl::Status StopThreads();
-  // Stops threads and session, and returns the result of Session::Stop.
+  // Stops the threads and the session, and returns the result of Session::Stop.
   absl::Status DropSession();
   // Opens another session if `status` permits it. Otherwise returns the error to continue with.
   absl::Status Recover(absl::Status status);
   // Checks before a run that there is a usable session, and recovers if a thread's error requires it.
   absl::Status CheckUsable();
 
-  // After the first session, session.listen holds the address that it took.
+  // After the first session has been created, session.listen holds the address on which it listens.
   MonitoredSessionOptions options_;
   // The options for each session's hooks, except for its gate.
   HookedSession::Options hooked_options_;
@@ -157,7 +157,7 @@ class MonitoredSession {
 };
 
 // Calls `body` and closes the session, like a with-block. OutOfRange from the session or the body is a clean end. After
-// any other error or an exception of the body, a hook or a thread, the session is stopped. Returns the first error.
+// any other error, or an exception in the body, a hook or a thread, the session is stopped. Returns the first error.
 absl::Status WithSession(absl::StatusOr<std::unique_ptr<MonitoredSession>> session,
                          const std::function<absl::Status(MonitoredSession&)>& body);
 

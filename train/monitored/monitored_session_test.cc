@@ -1,4 +1,5 @@
-// MS-* are the cases of the original's monitored sessions; F-* are flaws of the original that are fixed here.
+// The MS-* cases come from the original's monitored sessions; the F-* cases are flaws of the original that are fixed
+// here.
 #include "lockstep/train/monitored/monitored_session.h"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Records its calls, and fails or stops when a test requests it.
+// A hook that records its calls, and fails or requests a stop when a test asks it to.
 class NotingHook : public Hook {
  public:
   explicit NotingHook(std::string name, std::vector<std::string>* calls) : name_(std::move(name)), calls_(calls) {}
@@ -405,7 +406,7 @@ TEST_F(MonitoredSessionTest, MakesTheLocalStateOfEverySession) {
   EXPECT_EQ(made, 2);
 }
 
-// Counts the sessions that it opens.
+// A manager that counts the sessions that it opens.
 class CountingManager : public SessionManager {
  public:
   explicit CountingManager(Options options) : SessionManager(std::move(options)) {}

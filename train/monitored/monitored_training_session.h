@@ -14,27 +14,30 @@
 namespace lockstep::train {
 
 struct MonitoredTrainingOptions {
-  // Its logdir receives checkpoints and summaries, unless it has a summary_dir or a summary_writer. The options below
-  // set its writes_loss and summary.every_steps, and also checkpoint.every_seconds and checkpoint.every_steps if a
-  // period is given.
+  // Its logdir receives the checkpoints and, unless there is a summary_dir or a summary_writer, the summaries. The
+  // options below set its writes_loss and summary.every_steps, and also checkpoint.every_seconds and
+  // checkpoint.every_steps if a period is given.
   SessionOptions session;
   Scaffold scaffold;
-  // They must outlive the session.
+  // The hooks must outlive the session.
   std::vector<Hook*> hooks;
   // Hooks for the chief, called before all others.
   std::vector<Hook*> chief_only_hooks;
-  // The periods of the chief's checkpoints. Default: checkpoint.every_seconds of the configuration (600 s if not set),
-  // unless steps are given here, and its checkpoint.every_steps (never if not set). None and 0 disable a period.
+  // The periods of the chief's checkpoints, which may be combined. By default, save_checkpoint_secs is
+  // checkpoint.every_seconds of the configuration (600 s if not set), or disabled if save_checkpoint_steps is set here,
+  // and save_checkpoint_steps is checkpoint.every_steps of the configuration (never if not set). None and 0 disable a
+  // period.
   Choice<absl::Duration> save_checkpoint_secs;
   Choice<int64_t> save_checkpoint_steps;
-  // The period of the chief's summaries; at most one of the two. Default: every 100 steps, unless seconds are given.
-  // None and 0 disable summaries, including those of gradients.
+  // The period of the chief's summaries, either in steps or in time. Default: every 100 steps, unless
+  // save_summaries_secs is set. None and 0 disable summaries, including those of gradients.
   Choice<int64_t> save_summaries_steps;
   Choice<absl::Duration> save_summaries_secs;
-  // The number of steps between writes of the chief's scalars: learning_rate, global_norm/gradient_norm, update_ratio
-  // and examples/sec. They are also written at the end. If 0, never.
+  // Number of steps between writes of the chief's scalars: learning_rate, global_norm/gradient_norm, update_ratio and
+  // examples/sec. They are also written at the end. If 0, they are never written.
   int64_t save_scalars_steps = 0;
-  // The number of steps between the chief's reports of the step rate, as a log line and a summary. If 0, never.
+  // Number of steps between the chief's reports of the step rate, as a log line and a summary. If 0, there are no
+  // reports.
   int64_t log_step_count_steps = 100;
   // See MonitoredSessionOptions.
   bool gate_loop = false;
@@ -52,16 +55,16 @@ struct MonitoredTrainingOptions {
 // naming the wrong option; those of MonitoredSession::Create.
 absl::StatusOr<std::unique_ptr<MonitoredSession>> MonitoredTrainingSession(MonitoredTrainingOptions options);
 
-// Creates a session with only `hooks`. It does not recover, but returns Aborted and Unavailable.
+// Creates a session with only `hooks`. It does not recover from Aborted and Unavailable, but returns them.
 absl::StatusOr<std::unique_ptr<MonitoredSession>> SingularMonitoredSession(SessionOptions session,
                                                                            std::vector<Hook*> hooks = {},
                                                                            Scaffold scaffold = {});
 
-// Returns the checkpoint configuration with the periods of the options. Errors: InvalidArgument naming a negative
-// period.
+// Returns the configuration's checkpoint settings with the periods from `options`. Errors: InvalidArgument naming a
+// negative period.
 absl::StatusOr<config::v1::CheckpointConfig> CheckpointsOf(const MonitoredTrainingOptions& options);
 
-// Returns the options with which MonitoredTrainingSession creates its session.
+// Returns the options that MonitoredTrainingSession uses to create its session.
 absl::StatusOr<MonitoredSessionOptions> ResolveMonitoredTraining(MonitoredTrainingOptions options);
 
 }  // namespace lockstep::train

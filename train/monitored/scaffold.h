@@ -13,24 +13,24 @@
 
 namespace lockstep::train {
 
-// Describes how a monitored session starts, beyond the run's configuration: how it is initialized, when it is ready,
-// and what it writes. A value type.
+// Defines how a monitored session starts, in addition to the run's configuration: how it is initialized, when it is
+// ready, and what it writes. A value type.
 struct Scaffold {
-  // Default: SessionOptions::init_fn. If none, only the seed or a warm start initializes the variables.
+  // Default: SessionOptions::init_fn. None: only the seed or a warm start initializes the variables.
   Choice<InitFunction> init_fn;
   // See SupervisorOptions::init_op and init_feed_dict.
   Choice<InitOp> init_op;
   std::vector<NamedTensor> init_feed_dict;
-  // Default: checks that the variables have values. If none, there is no check.
+  // Default: checks that the variables have values. None: no check.
   Choice<ReadyFunction> ready;
-  // Default: checks that the variables have values if there is a local_init. If none, there is no check.
+  // Default: checks that the variables have values if there is a local_init. None: no check.
   Choice<ReadyFunction> ready_for_local_init;
-  // Default, or if none: there is no local state.
+  // Default and None: there is no local state.
   Choice<LocalInitFunction> local_init;
-  // Default: the loss. If none, there are no summaries.
+  // Default: the loss. None: no summaries.
   Choice<SummaryProvider> summary;
 
-  // Returns a copy that takes options left at their defaults here from `other`.
+  // Returns a copy in which each option that is left at its default comes from `other`.
   Scaffold Else(const Scaffold& other) const {
     Scaffold both = *this;
     both.init_fn = init_fn.Else(other.init_fn);

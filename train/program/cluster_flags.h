@@ -19,7 +19,7 @@ struct ProcessRole {
   TfConfig environment;
   // The chief's address. Empty for the chief.
   std::string master;
-  // The addresses at which the chief listens. If empty, it runs alone.
+  // The addresses at which the chief listens. If empty, the chief runs without other processes.
   std::string listen;
   std::string logdir;
 };
@@ -40,14 +40,15 @@ struct ClusterFlags {
   bool insecure = false;
   std::string logdir;
 
-  // Declares the flags. This object must outlive the parsing, and `command_line` this object.
+  // Declares the flags. `command_line` must outlive this object, which must exist until the flags have been parsed.
   void Declare(CommandLine* command_line);
 
   // Returns the role. Errors: those of ResolveRole; InvalidArgument naming flags that contradict each other or are
   // missing (the master of a worker or a parameter server, the logdir of an evaluator).
   absl::StatusOr<ProcessRole> Resolve(TfConfig environment) const;
 
-  // Returns false if the environment set the value. Without Declare, every value counts as set by a flag.
+  // Returns true if a flag set the value, and false if the environment did. Without Declare, every value counts as set
+  // by a flag.
   bool IsFlag(const std::string& name) const { return command_line == nullptr || command_line->IsGiven(name); }
   const CommandLine* command_line = nullptr;
 };

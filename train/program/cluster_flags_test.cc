@@ -51,7 +51,7 @@ TEST(ClusterFlagsTest, AMasterMakesAWorkerAndAListenerAChief) {
   EXPECT_EQ(Resolve({"--job_name=master", "--listen=127.0.0.1:1"})->task.role, Role::kChief);
 }
 
-// A ConfigMap gives every pod the same variables.
+// In Kubernetes, a ConfigMap gives every pod the same environment variables.
 TEST(ClusterFlagsTest, TheEnvironmentMayBeTheSameForAll) {
   setenv("LOCKSTEP_LISTEN", "0.0.0.0:2222", 1);
   setenv("LOCKSTEP_MASTER", "grpc://chief:2222", 1);

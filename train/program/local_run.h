@@ -15,7 +15,7 @@ struct LocalRunOptions {
   std::string logdir;
   // The number of workers, each in its own thread.
   int workers = 1;
-  // If 0, uses the configured number.
+  // Number of compute threads of each worker. If 0, the configured number.
   int compute_threads = 0;
   // See Chief::Options.
   bool change_settings = false;
@@ -34,9 +34,9 @@ struct LocalRunEnd {
   int stop_signal = 0;
 };
 
-// Runs chief and workers in this process, without a socket: the master ''. Installs a TerminationWatch, so it must be
-// called before any thread is created. After DeadlineExceeded (the disk took longer than checkpoint.stop_seconds), the
-// chief still exists, and the caller must end the process.
+// Runs the chief and the workers in this process, without a socket (master ''). Must be called before any thread is
+// created, because it installs a TerminationWatch. After DeadlineExceeded (the disk took longer than
+// checkpoint.stop_seconds), the chief still exists, and the caller must end the process.
 LocalRunEnd RunLocal(const config::v1::RunSpec& config, const LocalRunOptions& options);
 
 }  // namespace lockstep

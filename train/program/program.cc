@@ -27,10 +27,10 @@ constexpr char kDetails[] =
     "Exit codes: 0 the run is over and its last step is saved; 1 it failed; 2 wrong arguments; 138 starting again may "
     "help; 143 stopped by a signal, and nothing is lost.";
 
-// The time that the program may take to end after a signal, including the save, unless a Supervisor or MonitoredSession
+// The maximum time from a signal to the end of the program, including the save, unless a Supervisor or MonitoredSession
 // sets it.
 constexpr absl::Duration kStopLimit = absl::Seconds(60);
-// Longer than a process that polls four times a second needs to learn of the end.
+// Long enough for processes that poll four times a second to learn that the run has ended.
 constexpr absl::Duration kLinger = absl::Seconds(2);
 
 std::string NameOf(const char* path) {

@@ -33,23 +33,24 @@ class Program {
   CommandLine& command_line() { return command_line_; }
 
   // Parses the flags, runs `body` and returns the exit code: 0 for success, including OutOfRange from the body, which
-  // an ended input or run returns; 1 if the run failed or an exception was thrown; 2 for wrong arguments; 138 if a
-  // restart may help; 143 if a signal stopped the process and the last step is saved. SIGTERM, SIGINT, SIGHUP and
-  // SIGXCPU stop the body's sessions. At SIGUSR1 and SIGUSR2, the chief's sessions save immediately, and the body
+  // means that the input or the run has ended; 1 if the run failed or an exception was thrown; 2 for wrong arguments;
+  // 138 if a restart may help; 143 if a signal stopped the process and the last step is saved. SIGTERM, SIGINT, SIGHUP
+  // and SIGXCPU stop the body's sessions. On SIGUSR1 and SIGUSR2, the chief's sessions save immediately, and the body
   // continues. The chief and the workers run `body`. A parameter server waits for the end of the run. An evaluator
   // evaluates each checkpoint according to the run's configuration, through the checkpoint of the last step.
   int Run(const std::function<absl::Status()>& body);
   // Like Run, but runs `body` in every role. For a body that calls learn::Run, for example.
   int RunEveryRole(const std::function<absl::Status()>& body);
 
-  // Returns session options that follow the flags. Must be called in the body. Unless `op` says otherwise, a cluster's
+  // Returns session options set from the flags. Must be called in the body. Unless `op` says otherwise, a cluster's
   // chief keeps answering for two seconds after the run is over, so that all other processes learn of the end.
   SessionOptions Options(TrainOp op);
   bool is_chief() const { return process_.task.role == Role::kChief; }
   int task_index() const { return process_.task.index; }
   const ProcessRole& process() const { return process_; }
   StopSignal* stop() { return &stop_; }
-  // Returns `spec` with --seed, and with --steps instead of its own length: its steps, additional_steps or unbounded.
+  // Returns `spec` with the values of --seed and --steps, if given. --steps replaces the length in `spec`, which may be
+  // steps, additional_steps or unbounded.
   config::v1::RunSpec WithFlags(config::v1::RunSpec spec) const;
 
  private:
@@ -58,7 +59,8 @@ class Program {
   // Checks the chief's flags. Returns InvalidArgument for flags that contradict each other.
   absl::Status CheckChiefFlags() const;
   TerminationWatch::Options WatchOptions();
-  // Does the work of a process that neither trains nor has its own body.
+  // Waits for the end of the run if this is a parameter server, or evaluates the run's checkpoints if it is an
+  // evaluator.
   absl::Status WaitOrEvaluate();
 
   const int argc_;

@@ -34,13 +34,14 @@ class ProgramTest : public ::testing::Test {
 
   using Body = std::function<absl::Status(Program&, SessionOptions)>;
 
-  // Ends the process like a worker's main with this body. Writes a line to stderr after the program has ended.
+  // Runs `body` as a worker's main function would, and ends the process with the program's exit code. Writes a line to
+  // stderr just before that.
   [[noreturn]] static void Main(const Body& body) {
     char name[] = "program", master[] = "--master=grpc://127.0.0.1:1", index[] = "--task_index=0";
     char* argv[] = {name, master, index, nullptr};
     Main(3, argv, body);
   }
-  // Ends the process like a chief's main with this body.
+  // Runs `body` as a chief's main function would, and ends the process with the program's exit code.
   [[noreturn]] static void ChiefMain(const Body& body) {
     char name[] = "program";
     char* argv[] = {name, nullptr};
@@ -157,7 +158,8 @@ TEST_F(ProgramTest, AUserSignalSavesAndTheBodyContinues) {
   }
 }
 
-// If a worker in the chief's process hangs in a block, the process ends soon after the save, instead of at its limit.
+// If a worker in the chief's process hangs in a block, the process ends soon after the save instead of at the stop
+// limit.
 TEST_F(ProgramTest, AHungWorkerDoesNotOutliveTheSave) {
   EXPECT_EXIT(ChiefMain([](Program& program, SessionOptions session) -> absl::Status {
                 program.stop()->Allow(absl::Seconds(30));

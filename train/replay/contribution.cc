@@ -17,7 +17,7 @@ namespace {
 
 using google::protobuf::util::MessageDifferencer;
 
-// A Step stream with one token. Adds the contribution to sums.
+// A Step stream with one token. Adds the contribution that is sent on it to `sums`.
 class OneTokenStream : public StepStream {
  public:
   OneTokenStream(StepReplyFrame reply, StepSums* sums, bool* reported)
@@ -48,7 +48,7 @@ class OneTokenStream : public StepStream {
   bool& reported_;
 };
 
-// Returns the part of the configuration that workers get from GradientSettings.
+// Returns the part of the configuration that workers receive in GradientSettings.
 config::v1::RunSpec WorkersPart(const config::v1::RunSpec& config) {
   config::v1::RunSpec part;
   *part.mutable_optimizer()->mutable_multipliers() = config.optimizer().multipliers();

@@ -25,18 +25,18 @@ namespace lockstep {
 // Computes contributions exactly like a worker, but in this process. Must be used by only one thread.
 class ContributionComputer {
  public:
-  // Calls `make_workload` with the settings, and again whenever they change.
+  // The first SetConfig calls `make_workload`, and so does each later one that changes the workers' settings.
   ContributionComputer(const ParameterLayout* layout, WorkloadFactory make_workload)
       : layout_(*layout), make_workload_(std::move(make_workload)) {}
 
-  // Uses this configuration's batch size, multipliers and clips for later contributions. Errors: those of
-  // `make_workload`; FailedPrecondition if the model does not match the layout.
+  // Sets the batch size, multipliers and clips to be used for later contributions. Errors: those of `make_workload`;
+  // FailedPrecondition if the model does not match the layout.
   absl::Status SetConfig(const config::v1::RunSpec& config);
   // May be called after SetConfig.
   const Workload& workload() const { return computer_->workload(); }
 
-  // Adds the contribution to a one-slot token to `sums`. `estimates` are the estimates of all slots, used with top-k
-  // compression. Errors: OutOfRange if the input has no such batch; those of the batches and the model.
+  // Computes the contribution for a one-slot token and adds it to `sums`. `estimates` are the estimates of all slots,
+  // used with top-k compression. Errors: OutOfRange if the input has no such batch; those of the batches and the model.
   absl::Status Compute(const v1::Token& token, std::shared_ptr<const PublishedValues> values,
                        std::shared_ptr<const GradientEstimates> estimates, StepSums* sums);
 
@@ -49,10 +49,11 @@ class ContributionComputer {
   std::unique_ptr<BlockComputer> computer_;
 };
 
-// Keeps a contribution to one slot: its report, and its gradient as the chief receives it.
+// A contribution to one slot: its report, and its gradient as the chief receives it.
 class KeptContribution : public StepSums {
  public:
-  // `estimate` is the slot's estimate with top-k compression, and null otherwise. Both must outlive this object.
+  // With top-k compression, `estimate` is the slot's estimate, and is copied; otherwise it is null. `layout` must
+  // outlive this object.
   KeptContribution(const ParameterLayout* layout, const AlignedBuffer* estimate);
 
   void AddReports(absl::Span<const v1::SlotReport> reports) override { report_ = reports[0]; }
@@ -62,7 +63,7 @@ class KeptContribution : public StepSums {
   size_t num_finished_segments() const override { return 0; }
 
   const v1::SlotReport& report() const { return report_; }
-  // The gradient of a trainable variable.
+  // Returns the gradient of a trainable variable.
   absl::Span<const float> gradient(int variable) const;
 
  private:

@@ -34,7 +34,7 @@ v1::ModelSpec Spec() {
   return spec;
 }
 
-// The gradient of "w" is the last element of the constant variable.
+// A model in which every element of the gradient of "w" is the last element of the constant variable.
 class BodyModel : public Model {
  public:
   const v1::ModelSpec& spec() const override { return spec_; }

@@ -10,7 +10,8 @@
 namespace lockstep {
 namespace {
 
-// Reverts changes, newest first, while `is_later` returns true for a change and the number of changes up to it.
+// Returns the configuration without the later changes: reverts changes, newest first, as long as `is_later(change, n)`
+// returns true, where n is the number of changes up to and including this one.
 absl::StatusOr<config::v1::RunSpec> Earlier(
     const v1::RunRecord& record, absl::FunctionRef<bool(const v1::RunRecord::Change&, int64_t changes)> is_later) {
   config::v1::RunSpec config = record.config();

@@ -9,10 +9,10 @@
 
 namespace lockstep {
 
-// These functions return an earlier configuration of a run, reconstructed from the changes on its record. Errors:
-// FailedPrecondition if the record has merged the changes of that time (AddChange).
+// These functions return an earlier configuration of a run, reconstructed from the changes in its record. Errors:
+// FailedPrecondition if the record has merged the changes from that time (AddChange).
 
-// Returns the configuration of the update from global step `step` to the next one.
+// Returns the configuration used for the update from global step `step` to the next one.
 absl::StatusOr<config::v1::RunSpec> ConfigAtStep(const v1::RunRecord& record, int64_t step);
 // Returns the configuration after the first `changes` changes.
 absl::StatusOr<config::v1::RunSpec> ConfigAfterChanges(const v1::RunRecord& record, int64_t changes);

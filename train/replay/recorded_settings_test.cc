@@ -6,7 +6,7 @@
 namespace lockstep {
 namespace {
 
-// Returns the record of a run with a batch size of 4, of 5 from step 10 on, and of 6 from step 20 on.
+// Returns the record of a run with a batch size of 4, then of 5 from step 10 on, and of 6 from step 20 on.
 v1::RunRecord Record() {
   v1::RunRecord record;
   record.mutable_config()->mutable_input()->set_batch_size(6);

@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<RunReplay>> RunReplay::Open(Options options) {
   if (!record) {
     return absl::NotFoundError(absl::StrCat(options.logdir, " is not a run's logdir: it has no ", kRunRecordFile));
   }
-  // The overrides and the file may contain anything.
+  // The record's file and the overrides may contain invalid values.
   RETURN_IF_ERROR(ValidateRunSpec(record->config()));
   if (!record->has_model())
     return absl::NotFoundError(absl::StrCat("the run of ", options.logdir, " has no model yet"));
@@ -73,7 +73,7 @@ absl::Status RunReplay::CheckProgram() {
                      absl::Hex(workload.data->crc32c(), absl::kZeroPad8), "; the run has ", record_.data().examples(),
                      " with ", absl::Hex(record_.data().crc32c(), absl::kZeroPad8)));
   }
-  // Other versions may divide a model differently.
+  // Other versions may divide a model into different parts.
   if (record_.model_part().empty() || record_.build().version() != kVersion) return absl::OkStatus();
   const std::vector<v1::NamedDigest> parts = ModelParts(record_.config(), *workload.model);
   for (const v1::NamedDigest& recorded : record_.model_part()) {
@@ -208,7 +208,8 @@ absl::Status RunReplay::Contribute(int64_t slot, StepSums* sums) {
   const int64_t step = store_->step();
   if (has_order()) {
     ASSIGN_OR_RETURN(const auto arrivals, order_->ArrivalsOf(step + 1, slot + 1));
-    // Adds it as the chief does: whole, as the slot of its position.
+    // Adds the contribution as the chief does: as a whole, in the slot that its position in the order of arrival
+    // determines.
     StagedContribution staged;
     RETURN_IF_ERROR(ContributeArrival(arrivals[slot], &staged));
     staged.AddTo(slot, sums);
@@ -301,7 +302,7 @@ void RunReplay::KeepVersion() {
 }
 
 absl::StatusOr<std::shared_ptr<const PublishedValues>> RunReplay::FindVersion(const v1::Arrival& arrival) const {
-  // Values of a step that were assigned after others of the same step are a separate version.
+  // Each assignment at a step creates another version of that step's values.
   auto version = versions_.upper_bound({arrival.values_step(), arrival.assignments()});
   if (version != versions_.begin()) --version;
   if (version != versions_.end() && version->first.first == arrival.values_step()) return version->second;

@@ -38,19 +38,20 @@ class RunReplay {
     absl::optional<std::string> difference;
   };
   struct Slot {
-    // The global step of the values used for the computation.
+    // Global step of the values used for the computation.
     int64_t values_step = 0;
-    // The batch: a slot of a step, or a position in a stream.
+    // Description of the batch: a slot of a step, or a position in a stream.
     std::string batch;
     float loss = 0;
     float weight = 1;
-    // "gradient/<variable>", as the chief adds it, "update/<number>" and "input/features", "labels" and "weights".
+    // The tensors "gradient/<variable>", as the chief adds it, "update/<number>", "input/features", "input/labels" and
+    // "input/weights".
     std::vector<std::pair<std::string, Tensor>> tensors;
   };
   struct Options {
     FileSystem* fs = FileSystem::Real();  // must outlive the replay
     std::string logdir;
-    // Overrides of the recorded configuration, such as a new path of data that were moved.
+    // Overrides of the recorded configuration, such as the new path of data that has been moved.
     std::vector<std::string> set;
     // LoadWorkload by default.
     WorkloadFactory make_workload;
@@ -66,12 +67,12 @@ class RunReplay {
   // `first` from which that is possible. Errors: NotFound if there is none, or if the order of arrival is not on
   // record; InvalidArgument if a value is not finite.
   absl::Status ComputeSteps(int64_t first, int64_t last);
-  // Computes a slot of the update that made `step` or would have made it.
+  // Computes a slot of the update that led, or would have led, to global step `step`.
   absl::StatusOr<Slot> ComputeSlot(int64_t step, int64_t slot);
 
   // Returns the checkpoint from which the computation began.
   const std::string& checkpoint() const { return checkpoint_; }
-  // Returns the state after the last step.
+  // Returns the state after the last step that was computed.
   VariableSnapshot TakeSnapshot() const { return store_->TakeSnapshot(); }
 
  private:
@@ -94,7 +95,7 @@ class RunReplay {
   // Computes a slot of the next step into `sums`.
   absl::Status Contribute(int64_t slot, StepSums* sums);
   absl::Status ContributeArrival(const v1::Arrival& arrival, StepSums* sums);
-  // Sets the values that were assigned in the run at the current step. They are in the checkpoint of the step.
+  // Sets the values that the run assigned at the current step. Reads them from that step's checkpoint.
   absl::Status Assign();
   // Compares the current state with the logdir's checkpoint of its step, if there is one.
   absl::Status Compare(Step* result);
@@ -114,9 +115,9 @@ class RunReplay {
   // The number of the run's assignments that the current values include.
   int64_t assignments_ = 0;
   absl::optional<RecordedOrder> order_;
-  // Why the order of steps before those of needed_ is unknown.
+  // The reason why the order of arrival is unknown for steps before the first one in needed_.
   absl::Status order_end_;
-  // By step: the oldest step whose values are needed by the contributions to later steps.
+  // Maps a step to the oldest step whose values are needed by the contributions to later steps.
   std::map<int64_t, int64_t> needed_;
   std::map<Version, std::shared_ptr<const PublishedValues>> versions_;
 };

@@ -20,7 +20,7 @@ using ::testing::HasSubstr;
 
 class RunReplayTest : public ::testing::Test {
  protected:
-  // Sets a variable at step 3, and at step 5 changes everything that may change.
+  // Trains a run that sets a variable at step 3, and at step 5 changes every setting that can be changed.
   void Train(const std::string& policy) {
     const TrainOp op = CreateTrainOp(absl::StrCat(R"(
       model { layer { name: "logits" dense { units: 3 } } loss { softmax_cross_entropy {} } }

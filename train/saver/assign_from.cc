@@ -132,7 +132,7 @@ absl::StatusOr<Tensor> ReadTarget(const TensorReader& reader, const std::string&
   return Cut(value, target.offset, std::move(part), target.variable);
 }
 
-// Returns the report's text for a part or a reshaped value.
+// Returns the text with which the report describes a part or a reshaped value.
 std::string How(const Shape& stored, const Shape& shape, const AssignTarget& target) {
   if (!target.offset.empty()) return absl::StrCat(", the part at [", absl::StrJoin(target.offset, ","), "]");
   return stored == shape ? "" : absl::StrCat(", reshaped from ", stored.ToString());

@@ -32,8 +32,9 @@ using InitFunction = std::function<absl::StatusOr<InitialValues>(const v1::Model
 // Returns a function that sets variables, by name, to float32 values. A value with the variable's number of elements
 // takes the variable's shape. A name may also be a prefix of exactly one variable's name ("w" for "weights"); the
 // report says so.
-// Errors of the function: InvalidArgument if no variable's name begins with a given name, or if several do and none
-// equals it; if the number of elements or the type is wrong; and if two names denote the same variable.
+//
+// Errors returned by the function: InvalidArgument if no variable's name begins with a given name, or if several do and
+// none equals it; if the number of elements or the type is wrong; and if two names denote the same variable.
 InitFunction AssignFromValues(std::map<std::string, Tensor> values);
 
 // The variable that takes a value, or a part of it.
@@ -49,7 +50,7 @@ struct AssignTarget {
 };
 // Maps a key of the checkpoint to the variables that take its value.
 using AssignMap = std::map<std::string, std::vector<AssignTarget>>;
-// Maps each variable's name, as the key, to the variable.
+// Returns a map from each variable's name, used as the key, to the variable.
 AssignMap ByName(absl::Span<const std::string> variables);
 
 struct AssignOptions {
@@ -62,15 +63,16 @@ struct AssignOptions {
 
 // Returns a function that sets variables from a checkpoint, ours or TensorFlow's, or from a weights file
 // (NAME.safetensors, NAME.npz). Looks up the keys immediately. With an empty map, the function sets nothing.
+//
 // Errors: InvalidArgument without a checkpoint, for a missing key, or for a variable that is named twice; DataLoss for
-// a damaged checkpoint. Errors of the function: InvalidArgument for a variable that the model lacks or that has a
-// different shape or type, or for a non-finite value; NotFound for a key that has disappeared.
+// a damaged checkpoint. Errors returned by the function: InvalidArgument for a variable that the model lacks or that
+// has a different shape or type, or for a non-finite value; NotFound for a key that has disappeared.
 absl::StatusOr<InitFunction> AssignFromCheckpoint(const std::string& prefix, AssignMap variables,
                                                   const AssignOptions& options = {});
 
-// Like AssignFromCheckpoint, but a missing key is an error of the function (NotFound). With ignore_missing_vars, looks
-// up the keys immediately, and returns nullopt and logs a warning if all are missing. Returns InvalidArgument for an
-// empty map.
+// Like AssignFromCheckpoint, but a missing key is reported only by the function (NotFound). With ignore_missing_vars,
+// looks up the keys immediately, and returns nullopt and logs a warning if all are missing. Returns InvalidArgument for
+// an empty map.
 absl::StatusOr<absl::optional<InitFunction>> AssignFromCheckpointFn(const std::string& prefix, AssignMap variables,
                                                                     const AssignOptions& options = {});
 

@@ -7,7 +7,8 @@
 namespace lockstep::train {
 namespace {
 
-// Returns true for "./d/a" and "d/a": deleting one must not delete what is listed under the other name.
+// Returns true if both paths name the same file, like "./d/a" and "d/a". Deleting a checkpoint under one name must not
+// delete a checkpoint that is listed under the other.
 bool IsSameFile(const std::string& a, const std::string& b) {
   std::error_code error;
   return a == b || std::filesystem::absolute(a, error).lexically_normal() ==

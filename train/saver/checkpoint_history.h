@@ -9,12 +9,12 @@
 
 namespace lockstep::train {
 
-// Decides which checkpoints of a Saver to keep and which to delete. Does not access files. Not thread-safe.
+// Decides which of a Saver's checkpoints to keep and which to delete. Does not access files. Not thread-safe.
 class CheckpointHistory {
  public:
   struct Entry {
     std::string prefix;
-    // The time of the save.
+    // Time of the save.
     absl::Time time;
   };
 

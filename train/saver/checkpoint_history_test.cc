@@ -74,7 +74,7 @@ TEST(CheckpointHistoryTest, TakesWhatWasPutBackUnlessItIsSavedAgain) {
   EXPECT_THAT(history.TakeDoomed(), ElementsAre("s2"));
 }
 
-// Deleting one would delete the other.
+// Both names denote the same files, so deleting one checkpoint would delete the other.
 TEST(CheckpointHistoryTest, TwoSpellingsOfAPathAreOneCheckpoint) {
   CheckpointHistory history(1, absl::Hours(10000), kStart);
   history.Record("d/s1", kStart);

@@ -24,10 +24,11 @@ namespace lockstep::train {
 namespace {
 
 constexpr int kMostShards = 9999;
-// The chief's files next to its checkpoints.
+// Files that the chief writes next to its checkpoints.
 constexpr const char* kRunFiles[] = {kCheckpointStateFile, kRunRecordFile, kGenerationFile, "lock"};
 
-// Returns true if no checkpoint file (PREFIX.index or PREFIX.data-00000-of-00001) can have this name.
+// Returns true if `name` is a valid file name that no checkpoint file (PREFIX.index or PREFIX.data-00000-of-00001) can
+// have.
 bool MayBeStateFile(absl::string_view name) {
   return !name.empty() && name != "." && name != ".." && !absl::StrContains(name, '/') &&
          !absl::EndsWith(name, ".index") && !absl::StrContains(name, ".data-");

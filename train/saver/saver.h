@@ -22,13 +22,14 @@
 
 namespace lockstep::train {
 
-// Observes each save, in the thread that saves, in the order of SaverOptions::listeners.
+// Observes each save, in the thread that saves. Listeners are called in the order of SaverOptions::listeners.
 class SaverListener {
  public:
   virtual ~SaverListener() = default;
-  // An error aborts the save before anything is written, and Save returns it.
+  // Called before each save. An error aborts the save before anything is written, and Save returns it.
   virtual absl::Status BeforeSave(absl::optional<int64_t> /*global_step*/) { return absl::OkStatus(); }
-  // Called when the checkpoint is on disk and listed. Save returns any error; the checkpoint stays.
+  // Called when the checkpoint is on disk and listed in the state file. Save returns any error, but the checkpoint
+  // stays.
   virtual absl::Status AfterSave(absl::optional<int64_t> /*global_step*/, const std::string& /*prefix*/) {
     return absl::OkStatus();
   }
@@ -44,37 +45,38 @@ struct SaverOptions {
   std::map<std::string, std::string> keys;
   // If true, Restore accepts a different shape with the same number of elements.
   bool reshape = false;
-  // The number of newest checkpoints to keep. 0 keeps all and lists only the newest.
+  // Number of newest checkpoints to keep. 0 keeps all, but lists only the newest.
   int64_t max_to_keep = 5;
-  // Permanently keeps one checkpoint per period of this length. At least 0.
+  // A checkpoint is kept permanently for each period of this many hours. At least 0.
   double keep_checkpoint_every_n_hours = 10000;
   // If true, the prefix ends in "-00000005" instead of "-5".
   bool pad_step_number = false;
-  // If true, the state file names checkpoints in its directory without the directory, so that it can be moved.
-  bool save_relative_paths = true;
   // If true, the state file names checkpoints relative to its directory, so that the directory can be moved.
+  bool save_relative_paths = true;
+  // Number of data files, over which the variables are spread by size; at most 9999. 0 means one.
   int shards = 0;
-  // The number of data files, over which the variables are spread by size; at most 9999. 0 means one.
+  // If true, Save without variables writes nothing, instead of returning an error.
   bool allow_empty = false;
-  // The name of checkpoints if Save is given a directory.
+  // Base name of the checkpoints if Save is given only a directory.
   std::string basename = "model.ckpt";
-  // The name of the state file, next to the checkpoints.
+  // Name of the state file, which is in the directory of the checkpoints.
   std::string latest_filename = "checkpoint";
-  // If false, Save writes no state file: it lists nothing and deletes nothing.
+  // If false, Save neither writes the state file nor deletes old checkpoints.
   bool write_state = true;
-  // They must outlive the Saver.
+  // The listeners must outlive the Saver.
   std::vector<SaverListener*> listeners;
   FileSystem* fs = FileSystem::Real();
   // Provides the wall time of each save.
   Clock* clock = Clock::Real();
 };
 
-// Writes values as checkpoints, keeps the newest of them, and reads them back. TensorFlow's Saver can read its
-// checkpoints, and it can read those of TensorFlow's Saver.
-// Its options are checked when it is created, and it may be destroyed at any time. Each checkpoint is complete or
+// Writes values as checkpoints, keeps the newest of them, and reads them back. TensorFlow's Saver can read these
+// checkpoints, and this class can read those of TensorFlow's Saver.
+//
+// The options are checked when a Saver is created, and it may be destroyed at any time. Each checkpoint is complete or
 // absent, even after a crash. The history covers this Saver's lifetime, unless RecoverHistory restores an earlier one.
-// In a run's logdir, it stays separate from the run's own checkpoints: it refuses the names that the chief uses there,
-// it marks its checkpoints so that no run resumes from them, and it deletes only checkpoints that a Saver wrote.
+// In a run's logdir, a Saver stays separate from the run's own checkpoints: it refuses the names that the chief uses
+// there, it marks its checkpoints so that no run resumes from them, and it deletes only checkpoints that a Saver wrote.
 // Not thread-safe.
 class Saver {
  public:
@@ -98,8 +100,8 @@ class Saver {
   absl::StatusOr<std::vector<NamedTensor>> Restore(const std::string& prefix,
                                                    const v1::ModelSpec* expected = nullptr) const;
 
-  // Returns InvalidArgument if the names of its files are those of a run whose checkpoints are called `run_basename`.
-  // Save would then refuse to write to the run's logdir.
+  // Returns InvalidArgument if files of this Saver would have the same names as those of a run whose checkpoints are
+  // called `run_basename`. Save would then refuse to write to the run's logdir.
   absl::Status CheckBesideRun(absl::string_view run_basename) const;
 
   // Calls End on all listeners, and returns the first error.
@@ -107,11 +109,11 @@ class Saver {
 
   // Returns the prefixes of the history, oldest first.
   std::vector<std::string> last_checkpoints() const;
-  // Sets the history. Without times, each checkpoint is kept permanently.
+  // Set the history. Checkpoints without a time are kept permanently.
   void SetLastCheckpoints(absl::Span<const std::string> prefixes);
   void SetLastCheckpointsWithTimes(std::vector<CheckpointHistory::Entry> checkpoints);
-  // Sets the history to those of the prefixes, oldest first, whose files exist, with the modification times of the
-  // files.
+  // Sets the history to those of the given checkpoints, oldest first, whose files exist, with the files' modification
+  // times.
   absl::Status RecoverLastCheckpoints(absl::Span<const std::string> prefixes);
   // Like RecoverLastCheckpoints, with the checkpoints in the directory's state file, so that the history survives a
   // restart.
@@ -124,7 +126,7 @@ class Saver {
   const std::string& KeyOf(const std::string& variable) const;
   // Returns the values to save, ordered by key, so that equal values produce equal files.
   absl::StatusOr<std::map<std::string, Tensor>> Select(absl::Span<const NamedTensor> values) const;
-  // Returns what Restore reads: each variable with its key.
+  // Returns the variables that Restore reads, each with its key.
   std::vector<std::pair<std::string, std::string>> Wanted(const std::vector<std::string>& stored,
                                                           const v1::ModelSpec* expected) const;
   absl::Status CheckPlace(const std::string& directory, const std::string& prefix, bool has_step) const;

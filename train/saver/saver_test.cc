@@ -91,7 +91,7 @@ TEST_F(SaverTest, KeepsTheNewestAndListsThem) {
   EXPECT_EQ(LatestCheckpoint("d", "checkpoint", &fs_)->value(), "d/s1");
 }
 
-// SAVE-05: without a graph there is no ".meta".
+// SAVE-05: there is no ".meta" file, because there is no graph.
 TEST_F(SaverTest, ShardsAreDataFiles) {
   options_.shards = 2;
   const auto saver = Create();
@@ -494,7 +494,7 @@ TEST_F(SaverTest, InARunsLogdirItDeletesOnlyWhatASaverWrote) {
   EXPECT_THAT(OnDisk("run"), ElementsAre("model.ckpt-4", "part-6"));
 }
 
-// The chief writes this file before the run's record.
+// The chief writes the generation file before the run's record.
 TEST_F(SaverTest, ALogdirIsOneFromTheChiefsStartOn) {
   ASSERT_TRUE(WriteFileAtomically(&memory_, "d/generation", "1\n").ok());
   EXPECT_TRUE(absl::IsInvalidArgument(Save(Create().get(), "d/s", 1).status()));

@@ -96,7 +96,7 @@ absl::StatusOr<std::vector<std::string>> GetVariablesBySuffix(absl::Span<const s
 absl::StatusOr<std::vector<std::string>> GetVariablesByName(absl::Span<const std::string> variables,
                                                             const std::string& name,
                                                             const absl::optional<std::string>& scope) {
-  // The second alternative covers the whole name, without the scope.
+  // The second alternative matches a variable whose whole name is `name`, regardless of the scope.
   return GetVariables(variables, scope, absl::StrCat("/", name, ":|^", name, ":"));
 }
 

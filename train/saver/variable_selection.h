@@ -20,7 +20,7 @@ namespace lockstep::train {
 // Returns the names of a model's variables, in its order. None of them is local.
 std::vector<std::string> VariableNames(const v1::ModelSpec& model);
 
-// Like tf_slim's get_model_variables: returns these names, restricted as by GetVariables.
+// Like tf_slim's get_model_variables: returns the model's variable names, restricted as in GetVariables.
 absl::StatusOr<std::vector<std::string>> GetModelVariables(const v1::ModelSpec& model,
                                                            const absl::optional<std::string>& scope = absl::nullopt,
                                                            const absl::optional<std::string>& suffix = absl::nullopt);

@@ -89,7 +89,7 @@ ChiefHost::Options ChiefSession::HostOptions(const SessionMachine& machine) {
     if (values.ok()) return values;
     const std::string why = absl::StrCat("init_fn: ", values.status().message());
     Fail(RejectOutOfRange(absl::Status(values.status().code(), why)));
-    // The worker that declared the model waits for a successor.
+    // Unavailable makes the worker that declared the model wait for a successor of this chief.
     return absl::UnavailableError(absl::StrCat("the chief's program has failed: ", why));
   };
   return host;
@@ -97,7 +97,7 @@ ChiefHost::Options ChiefSession::HostOptions(const SessionMachine& machine) {
 
 absl::Status ChiefSession::Create() {
   if (options_.stop == nullptr) return host_.Create();
-  // Until the chief exists, all state is on disk, for instance while a large checkpoint is restored.
+  // Until the chief exists, for instance while a large checkpoint is being restored, all state is on disk.
   options_.stop->set_loses_nothing(true);
   const auto created = absl::MakeCleanup([this] { options_.stop->set_loses_nothing(false); });
   return host_.Create();
@@ -203,7 +203,7 @@ absl::Status ChiefSession::AddSummary(const v1::Summary& summary, absl::optional
 }
 
 void ChiefSession::TakeStop() {
-  // A signal may reach other parts of the process first. Their reaction must not end the run as finished.
+  // A signal may reach other parts of the process first. Their reaction must not end the run as if it were finished.
   if (options_.stop != nullptr && options_.stop->requested()) host_.chief()->ends()->RequestStop();
 }
 

@@ -27,15 +27,15 @@ struct SessionMachine : ChiefMachine {
   ServeFunction serve = ServeOverGrpc();
 };
 
-// The session in the chief's process, which it makes a chief that serves the run. Unless SessionOptions::local_workers
+// The session in the chief's process. It creates the chief, which serves the run. Unless SessionOptions::local_workers
 // is 0, threads of the process compute. Destroying the session without Close stops the chief like SIGTERM: the last
-// step is saved, and workers wait for a successor. An error of init_fn, of a local worker, or of a checkpoint that no
-// caller waits for has the same effect. After SessionOptions::stop, the destructor ends the process if a local worker
-// hangs in a block and the last step is saved.
+// step is saved, and workers wait for a successor. An error from init_fn, from a local worker, or from a checkpoint
+// that no caller waits for has the same effect. After SessionOptions::stop, the destructor ends the process if a local
+// worker hangs in a block and the last step is saved.
 class ChiefSession : public Session, public StepGate {
  public:
   // Returns when the model is known and its variables have values. No step begins before AllowThrough. Errors: those of
-  // Chief::Create; Unavailable if an address cannot be bound; Cancelled if the process was stopped; the error of a
+  // Chief::Create; Unavailable if an address cannot be bound; Cancelled if the process was stopped; the error from a
   // local worker that cannot compute.
   static absl::StatusOr<std::unique_ptr<ChiefSession>> Open(SessionOptions options, const SessionMachine& machine = {});
   ~ChiefSession() override;
@@ -90,9 +90,9 @@ class ChiefSession : public Session, public StepGate {
   void Fail(absl::Status why);
   // Ends the process if it was stopped, the last step is saved, and a local worker hangs in a block.
   void EndIfWorkerHangs();
-  // Forwards a stop of the process to the chief, before any other request.
+  // If the process was asked to stop, forwards this to the chief before any other request.
   void TakeStop();
-  // Blocks until the run has ended, for any reason. Marks a run that is over in the address file.
+  // Blocks until the run has ended, for any reason. If the run is over, records that in the address file.
   absl::Status AwaitEnd();
   Training* training() const { return host_.chief()->training(); }
   int64_t last_seen() const ABSL_LOCKS_EXCLUDED(mutex_);

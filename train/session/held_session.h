@@ -18,11 +18,11 @@ struct HeldSession {
   std::unique_ptr<Session> session;
   // The chief's gate, a part of the session. Null on a worker.
   StepGate* gate = nullptr;
-  // The chief's address, with the port that it has bound. The next session in this process should listen there again,
-  // so that its workers find it. Empty if there is no socket.
+  // The chief's address, with the port that it has bound. The next session in this process should listen on the same
+  // address, so that its workers find it. Empty if there is no socket.
   std::string listening;
 
-  // Lets steps begin without a limit.
+  // Allows steps to begin without a limit.
   void Release() const;
 };
 

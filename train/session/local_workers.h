@@ -23,8 +23,8 @@ constexpr absl::Duration kHungWorkerLimit = absl::Seconds(2);
 // Returns the factory for a worker's model and input, as described by `options`.
 WorkloadFactory WorkloadFactoryOf(const SessionOptions& options);
 
-// The workers in the chief's process, each in its own thread. Life cycle: construct, StopWithin, destroy, which waits
-// for all workers. Not thread-safe.
+// The workers in the chief's process, each in its own thread. Life cycle: construct, StopWithin, destroy. The
+// destructor waits for all workers. Not thread-safe.
 class LocalWorkers {
  public:
   // Starts SessionOptions::local_workers workers. `name` returns the name of each; `client` must outlive this object.

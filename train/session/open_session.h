@@ -19,8 +19,8 @@ absl::StatusOr<std::unique_ptr<Session>> OpenSession(SessionOptions options);
 // Checks the options for this process's role. Returns InvalidArgument naming a wrong option.
 absl::Status CheckSessionOptions(const SessionOptions& options);
 
-// Allows a stop of the process to take `grace`, for the threads outside the session, or the time in which the chief
-// saves, whichever is longer. The chief begins to save immediately.
+// Sets how long a stop of the process may take: `grace`, for the threads outside the session, or the time in which the
+// chief saves, whichever is longer. The chief begins to save immediately.
 void AllowStop(const SessionOptions& options, absl::Duration grace);
 
 // Returns InvalidArgument that names the option and what is wrong with it.

@@ -43,7 +43,7 @@ absl::Status RecoveryPolicy::AwaitNext(const absl::Status& status, const absl::S
   ASSIGN_OR_RETURN(const absl::Duration wait, OnFailure(status));
   LOG(WARNING) << "opening another session in " << absl::FormatDuration(wait) << ": " << status.message();
   const absl::Status paused = Pause(wait, clock, stop);
-  // If the process stops, tells the caller whether the last step was saved.
+  // If the process is stopping, the caller must learn whether the last step was saved.
   return paused.ok() || saved.ok() ? paused : saved;
 }
 

@@ -13,7 +13,7 @@
 namespace lockstep::train {
 
 struct RecoveryOptions {
-  // The number of consecutive sessions that may end without a step. At least 0.
+  // Maximum number of consecutive sessions that may end without a step. At least 0.
   int max_attempts = 10;
   absl::Duration initial_wait = absl::Milliseconds(100);
   absl::Duration max_wait = absl::Seconds(10);
@@ -21,23 +21,23 @@ struct RecoveryOptions {
   uint64_t seed = 0;
 };
 
-// Decides whether another session follows a lost one. Not thread-safe.
+// Decides whether to open another session after one was lost. Not thread-safe.
 class RecoveryPolicy {
  public:
   explicit RecoveryPolicy(const RecoveryOptions& options);
 
-  // Returns true for errors that another session may survive: Aborted and Unavailable.
+  // Returns true for errors after which another session may succeed: Aborted and Unavailable.
   static bool Survives(const absl::Status& status);
 
   // Resets the number of attempts. Called after a successful Run.
   void OnProgress();
   // Called when a session was lost or could not be opened. Returns how long to wait before the next one, or the error
-  // with which to give up: `status` itself if no session can survive it, otherwise an error with the same code and the
+  // to give up with: `status` itself if another session cannot help, otherwise an error with the same code and the
   // number of attempts.
   absl::StatusOr<absl::Duration> OnFailure(const absl::Status& status);
-  // Calls OnFailure, logs that another session follows, and waits. Returns OK if the caller should open it. Otherwise
-  // returns the error of OnFailure or, if the process is stopping, `saved` (the result of Session::Stop), or Cancelled
-  // if `saved` is OK.
+  // Calls OnFailure, logs that another session follows, and waits. Returns OK if the caller should open that session.
+  // Otherwise returns the error from OnFailure or, if the process is stopping, `saved` (the result of Session::Stop),
+  // or Cancelled if `saved` is OK.
   absl::Status AwaitNext(const absl::Status& status, const absl::Status& saved, Clock* clock, StopSignal* stop);
 
  private:

@@ -9,7 +9,7 @@
 
 namespace lockstep::train {
 
-// Returns the global step at which a chief with these options would end the run of its logdir, or nullopt if the run is
+// Returns the global step at which a chief with these options would end the run in its logdir, or nullopt if the run is
 // unbounded. Errors: those of reading the run's record and its checkpoints.
 absl::StatusOr<absl::optional<int64_t>> RunBound(const SessionOptions& chief);
 

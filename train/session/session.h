@@ -23,8 +23,8 @@ namespace lockstep::train {
 
 // The result of a Run.
 struct StepResult {
-  // On the chief, the global step after the update. On a worker, the global step after the update for the step of its
-  // block, which is the token's step + 1.
+  // On the chief, the global step after the update. On a worker, the global step after the update to which the block
+  // contributes, which is the token's step + 1.
   int64_t global_step = 0;
   // On the chief, the mean loss over the step's slots. On a worker, the mean loss over the block's slots.
   double loss = 0;
@@ -45,25 +45,25 @@ struct ReadResult {
 // A process's view of a run (docs/library.md). On the chief, a step is a global step: Run returns all of them in order,
 // whichever processes compute them. On a worker, a step is a block of slots that this process computes. Errors of every
 // call: Unavailable and Aborted if the chief is gone or was restarted (a recoverable session reopens itself); Cancelled
-// if the process was stopped; the run's failure. Run, RunStepFn and Close may be called by only one thread at a time,
-// and all other methods by any thread.
+// if the process was stopped; the error with which the run failed. Only one thread at a time may call Run, Close and
+// MonitoredSession::RunStepFn; any thread may call the other methods.
 class Session {
  public:
   virtual ~Session() = default;
 
   // On the chief, waits for the next global step that the caller has not seen. A caller whose hooks do not hold the run
   // may fall behind, and misses steps that are more than 64 steps old. On a worker, computes a block and waits for the
-  // verdict on it. `op` is the one with which the session was opened. The session keeps its own settings. Errors:
+  // verdict on it. `op` must be the op with which the session was opened; settings in it are ignored. Errors:
   // OutOfRange if the run is over, a clean end; InvalidArgument for a different op (CheckSameOp).
   virtual absl::StatusOr<StepResult> Run(const TrainOp& op) = 0;
 
-  // Returns the global step at which the next Run starts. On a worker, waits for a block, which this process then
-  // holds. Errors: those of Run.
+  // Returns the global step at which the next Run starts. On a worker, waits for a block, which this process then holds
+  // until a Run computes it. Errors: those of Run.
   virtual absl::StatusOr<int64_t> NextStep() = 0;
 
   // On a worker, gives back the block returned by NextStep unless a Run takes it within `limit`. Other workers then
-  // compute it, and the next Run requests another block. Intended for programs that may wait between the two calls,
-  // because the step in progress waits for a held block until its lease expires. Does nothing on the chief.
+  // compute that block, and the next Run requests another one. Intended for programs that may wait between the two
+  // calls, because the step in progress waits for a held block until its lease expires. Does nothing on the chief.
   virtual void LimitHold(absl::Duration limit) {}
 
   // Returns true if the loop should end because the run is over, the run has failed, or a stop was requested here.
@@ -73,26 +73,26 @@ class Session {
   virtual bool is_chief() const = 0;
 
   // Returns variables, optimizer state ("<variable>/Momentum") and "global_step" at one step, without stopping
-  // training. If `names` is empty, returns all of them. Returns a name given twice twice. Errors: InvalidArgument
-  // naming what does not exist; ResourceExhausted if the caller cannot keep up with the steps.
+  // training. If `names` is empty, returns all of them. A name that is given twice is returned twice. Errors:
+  // InvalidArgument naming what does not exist; ResourceExhausted if the caller cannot keep up with the steps.
   virtual absl::StatusOr<ReadResult> Read(absl::Span<const std::string> names) = 0;
   // Sets variables or optimizer state between two steps, on the chief. The change is recorded, and a checkpoint of the
   // step with the new values is written before the chief sends further tokens. A call from a hook's BeforeRun or
   // AfterRun does not wait for the disk: after a restart, the hook sees the steps since the newest checkpoint again,
   // and must make the same calls again. If the caller does not gate the step, the change may take effect at a later
-  // one. If a name is given twice, the last value counts. Errors: InvalidArgument for a wrong name or shape;
+  // step. If a name is given twice, the last value counts. Errors: InvalidArgument for a wrong name or shape;
   // FailedPrecondition on a worker.
   virtual absl::Status Assign(absl::Span<const NamedTensor> values) = 0;
-  // Changes settings of the run from the next step on, on the chief. The record and the checkpoints treat a change like
-  // an assignment, and a program that is restarted with its old settings continues with the new ones. If the caller
-  // does not gate the step, the change may take effect at a later one. After the batch size changes to B, the batch of
+  // Changes settings of the run from the next step on, on the chief. Changes are recorded and saved in checkpoints like
+  // assignments, and a program that is restarted with its old settings continues with the new ones. If the caller does
+  // not gate the step, the change may take effect at a later step. After the batch size changes to B, the batch of
   // (step, slot) is the same as in a run that always had B: with R replicas, it begins at example (step * R + slot) * B
   // of the endless stream of epochs (docs/sync.md). Errors: InvalidArgument naming a setting that is wrong or cannot be
   // changed, in which case nothing has changed; FailedPrecondition on a worker.
   virtual absl::Status ChangeSettings(const SettingsChange& change) = 0;
   // Returns the run's configuration with all changes so far. If the caller gates the next step, that step is computed
-  // with it. On a worker, the configuration may be newer than the worker's block. Errors: Unavailable on a worker whose
-  // chief is gone.
+  // with this configuration. On a worker, it may be newer than the worker's block. Errors: Unavailable on a worker
+  // whose chief is gone.
   virtual absl::StatusOr<config::v1::RunSpec> Settings() = 0;
   // Changes one setting.
   absl::Status ChangeOptimizer(const config::v1::OptimizerConfig& optimizer) {
@@ -100,7 +100,8 @@ class Session {
     change.optimizer = optimizer;
     return ChangeSettings(change);
   }
-  // Replaces the schedule with a constant rate. 0 freezes the variables, but not the optimizer's state.
+  // Replaces the learning-rate schedule with a constant rate. A rate of 0 freezes the variables, but not the
+  // optimizer's state.
   absl::Status ChangeLearningRate(float learning_rate) {
     SettingsChange change;
     change.learning_rate = learning_rate;
@@ -123,19 +124,19 @@ class Session {
   // ResourceExhausted if too many events wait for a hanging disk; OutOfRange if the run is over; InvalidArgument for
   // more than 1 MiB from a worker. Later disk errors, for instance when the disk is full, are logged.
   virtual absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step = absl::nullopt) = 0;
-  // Calls AddSummary for the library's hooks and services, which do not end a run because a disk hangs. The chief logs
-  // the summaries that it drops.
+  // Calls AddSummary for the library's own hooks and services, but ignores ResourceExhausted, because a hanging disk
+  // must not end the run. The chief logs the summaries that it drops.
   absl::Status AddOwnSummary(const v1::Summary& summary, int64_t global_step) {
     const absl::Status added = AddSummary(summary, global_step);
     return absl::IsResourceExhausted(added) ? absl::OkStatus() : added;
   }
 
   // Ends the run successfully: the chief saves and notifies all workers. If the caller gates step s, the run ends at s,
-  // otherwise at the next commit. On a worker that holds a block (NextStep), the request travels in the report for the
+  // otherwise at the next commit. On a worker that holds a block (NextStep), the request is sent in the report for the
   // block's first slot, and the run ends when that step is committed. A worker that holds no block, or whose report was
-  // too late, asks the chief to end the run at the next commit. If the stream broke, the next block carries the
-  // request. The first 1024 bytes of `reason`, 256 on a worker, are recorded, with invalid UTF-8 replaced. Errors on
-  // the chief: those of RunEnds::RequestFinish.
+  // too late, asks the chief to end the run at the next commit. If the stream broke, the request is sent with the next
+  // block. The first 1024 bytes of `reason`, 256 on a worker, are recorded, with invalid UTF-8 replaced. Errors on the
+  // chief: those of RunEnds::RequestFinish.
   virtual absl::Status RequestStop(const std::string& reason) = 0;
 
   // Leaves the run. On the chief, ends the run if it is not over, and waits until the last step is saved and the
@@ -147,7 +148,7 @@ class Session {
   virtual absl::Status Stop() { return absl::OkStatus(); }
 };
 
-// Base class of decorators. Forwards every call.
+// Base class of decorators. Forwards every call to another session.
 class SessionDecorator : public Session {
  public:
   // `session` must outlive this object.

@@ -16,23 +16,24 @@ namespace lockstep::train {
 
 using ::lockstep::SummaryWriter;
 
-// This process's role in a run, and the options of that role. A worker's `logdir` is the chief's, if this machine can
-// read it. When the chief is gone, the worker learns there that the run is over (RunEndClient). A worker only reads the
-// logdir.
+// This process's role in a run, and the options of that role. On a worker, `logdir` is the chief's logdir, if this
+// machine can read it. The worker never writes to it, and only reads there whether the run is over when the chief is
+// gone (RunEndClient).
 struct SessionOptions : ProgramOptions {
   TrainOp op;
   // True in the chief's process, which serves the run and owns its variables, steps, checkpoints and events.
   bool is_chief = true;
-  // The master string with the chief's address, on a worker. Empty on the chief.
+  // On a worker, the master string, which specifies the chief's address. Empty on the chief.
   std::string master;
   // The chief's addresses for workers, separated by commas. Each is "HOST:PORT", with port 0 for any port, or
   // "unix:/path". If empty, there is no socket, and all workers are in this process.
   std::string listen;
   // The file to which the chief writes its bound port. If empty, it is not written.
   std::string port_file;
-  // The file to which the chief writes its address for workers with the master "file:PATH". Workers find a chief there
-  // that was restarted elsewhere, or the mark that the run is over. If empty, it is not written. `advertise` is the
-  // host in the address, or HOST:PORT. If empty, it is the host of `listen` or this machine's name.
+  // The file to which the chief writes its address, for workers with the master "file:PATH". If the chief is restarted
+  // elsewhere, workers find the new address there; when the run is over, the file says so. If empty, no file is
+  // written. `advertise` is the host in the address, or HOST:PORT. If `advertise` is empty, the host is that of
+  // `listen` or this machine's name.
   std::string address_file;
   std::string advertise;
   // The folder with ca.crt, tls.crt and tls.key (docs/security.md) for all addresses except Unix sockets. If empty,
@@ -50,28 +51,28 @@ struct SessionOptions : ProgramOptions {
   // Returns initial values. The chief calls it if nothing was restored, and sets the values after the seed or a warm
   // start. May be null. Once there is a checkpoint, the program may add or remove the function.
   InitFunction init_fn;
-  // The maximum time that a worker searches for an absent chief. If absent, the configured one.
+  // Maximum time that a worker searches for a missing chief. If nullopt, the configured time.
   absl::optional<absl::Duration> max_wait;
-  // The global step before which a worker computes nothing. If absent, the configured one.
+  // The global step before which a worker computes nothing. If nullopt, the configured step.
   absl::optional<int64_t> startup_delay_steps;
-  // The maximum time that the chief waits for another chief of the same logdir that is still ending.
+  // Maximum time that the chief waits for an earlier chief of the same logdir that is still shutting down.
   absl::Duration predecessor_limit = absl::Seconds(30);
-  // The time for which a listening chief answers after the end of the run, so that processes that start late learn of
-  // the end. Ignored if `op` has cluster.linger_seconds.
+  // The time for which a listening chief keeps answering after the end of the run, so that processes that start late
+  // learn of the end. Ignored if `op` has cluster.linger_seconds.
   absl::Duration linger;
   // The process's stop signal, which must outlive the session. If null, nothing stops the session from outside.
   StopSignal* stop = nullptr;
 };
 
-// Returns the time between two checkpoints of a chief. This is `chosen` by the program or, by default, the period
-// configured in `op`, which defaults to 600 seconds. Returns 0 if there is no such period.
+// Returns the time between a chief's periodic checkpoints: `chosen` if the program set it, otherwise the period
+// configured in `op`, which defaults to 600 seconds. Returns 0 if periodic checkpoints are disabled.
 inline absl::Duration SavePeriodOf(const Choice<absl::Duration>& chosen, const TrainOp& op) {
   const config::v1::CheckpointConfig& configured = op.spec.checkpoint();
   const double seconds = configured.has_every_seconds() ? configured.every_seconds() : 600;
   return chosen.Or(absl::Seconds(seconds)).value_or(absl::ZeroDuration());
 }
 
-// Lets a worker wait for its chief as long as its own `config` says, unless max_wait is set.
+// Unless max_wait is set, sets it on a worker to the time that its own `config` says it waits for its chief.
 inline void SetChiefWait(const config::v1::ClusterConfig& config, SessionOptions* session) {
   if (session->is_chief || session->max_wait || !config.has_chief_wait_seconds()) return;
   session->max_wait = absl::Seconds(config.chief_wait_seconds());

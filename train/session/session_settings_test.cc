@@ -40,7 +40,7 @@ class WorkerProcess {
       while (!session_->ShouldStop()) {
         const absl::Status status = session_->Run(op_).status();
         if (absl::IsOutOfRange(status) || absl::IsCancelled(status)) return;
-        // The chief returns with different settings, or after a kill.
+        // The chief may have been killed, or restarted with different settings.
         EXPECT_TRUE(status.ok() || absl::IsAborted(status) || absl::IsUnavailable(status)) << status;
       }
     });
@@ -52,7 +52,7 @@ class WorkerProcess {
     stop_.Request();
     Join();
   }
-  // Waits until the run is over.
+  // Waits until the worker's thread has ended.
   void Join() {
     if (computing_.joinable()) computing_.join();
   }
@@ -79,7 +79,7 @@ class SessionSettingsTest : public ::testing::Test {
                                      optimizer, "}"))
               .value();
   }
-  // Returns the optimizer to which the tests change: with a different learning rate, momentum and gradient clip.
+  // Returns the optimizer that the tests change to, with a different learning rate, momentum and gradient clip.
   config::v1::OptimizerConfig Changed() {
     config::v1::OptimizerConfig optimizer = op_.spec.optimizer();
     optimizer.mutable_learning_rate()->set_initial(0.01f);
@@ -134,7 +134,7 @@ class SessionSettingsTest : public ::testing::Test {
     return reader == nullptr ? "" : CheckpointDigest(*reader).value();
   }
   v1::RunRecord Record() { return ReadRunRecord(&memory_, logdir_).value().value(); }
-  // Returns the digest of a run to which the same change is applied by a restart.
+  // Returns the digest of a run in which a restart at `step` makes the same change.
   std::string DigestOfAChangeAtAStart(int64_t step, const SettingsChange& change) {
     logdir_ = "started";
     RunTo(OpenChief().get(), step);
@@ -151,7 +151,7 @@ class SessionSettingsTest : public ::testing::Test {
   std::string logdir_ = "run";
 };
 
-// The settings that a test changes.
+// Selects the settings that a test changes.
 struct Changes {
   const char* name;
   bool optimizer;

@@ -113,7 +113,7 @@ TEST_F(SessionTest, FailingCheckpointStopsTheRun) {
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr("the checkpoint of step 3: "));
   EXPECT_TRUE(session->ShouldStop());
-  // A hook that calls now must not mistake the failure for a stop of the process.
+  // A hook that calls the session now must not mistake the failure for a stop of the process.
   EXPECT_EQ(session->Assign({}), status);
   EXPECT_EQ(session->ChangeLearningRate(0.5f), status);
   EXPECT_EQ(session->RequestStop("a hook"), status);
@@ -183,7 +183,7 @@ TEST_F(SessionTest, AStopEndsTheRunAtTheStepThatIsHeld) {
   }
   const std::string at_five = DigestOf(5);
   EXPECT_FALSE(fs_.Exists("run/model.ckpt-6.index").value());
-  // After a restart, it reaches the same bits as a run that was never stopped.
+  // After a restart, the run reaches the same bits as a run that was never stopped.
   auto session = OpenSession(ChiefOptions()).value();
   EXPECT_THAT(RunAll(session.get()), ElementsAre(6, 7, 8, 9, 10, 11, 12));
   EXPECT_TRUE(session->Close().ok());
@@ -327,7 +327,7 @@ TEST_F(SessionTest, AWrongValueIsRefusedAndChangesNothing) {
 }
 
 TEST_F(SessionTest, EndOfInputEndsBeforeTheMissingStep) {
-  // 96 examples last 12 steps with 2 slots of 4 examples. Two epochs last 24.
+  // With 2 slots of 4 examples per step, 96 examples last for 12 steps, and two epochs for 24.
   for (const auto& test : {std::make_pair("epochs: 1", 12), std::make_pair("epochs: 2", 24)}) {
     logdir_ = test.first;
     Configure("unbounded: true", test.first);
@@ -416,7 +416,7 @@ TEST_F(SessionTest, OnlyItsOwnProgramResumesARun) {
     EXPECT_EQ(RunAll(session.get()).size(), 12u);
     EXPECT_TRUE(session->Close().ok());
   }
-  // The run has ended successfully.
+  // The run has ended successfully, so the program's name may change.
   Configure("steps: 15");
   const auto session = OpenSession(ChiefOptions()).value();
   EXPECT_THAT(RunAll(session.get()), ElementsAre(13, 14, 15));
@@ -432,7 +432,7 @@ TEST_F(SessionTest, InitFunctionIsKeptUntilACheckpoint) {
   };
   OpenChief(options);
   EXPECT_TRUE(Record().initialized_by_program());
-  // Imitates a kill before the first checkpoint.
+  // Imitates a kill before the first checkpoint was written.
   const std::vector<std::string> names = fs_.ListDirectory(logdir_).value();
   for (const std::string& name : names) {
     if (absl::StrContains(name, "checkpoint") || absl::StrContains(name, "model.ckpt")) {

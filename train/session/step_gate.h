@@ -31,22 +31,22 @@ class StepGate {
   virtual absl::Status EndAt(int64_t step, std::vector<v1::SessionState::Hook> hooks, const std::string& reason) = 0;
 
   // Calls Session::Assign for a hook, but does not wait for the disk. Checkpoints record the number of such calls since
-  // the newest SetState. A chief that continues from a checkpoint shows the hooks those steps again, and they make the
-  // same calls.
+  // the newest SetState. A chief that continues from a checkpoint shows the hooks the steps since then again, and the
+  // hooks must make the same calls.
   virtual absl::Status AssignByHook(absl::Span<const NamedTensor> values) = 0;
 
-  // Calls Session::ChangeSettings for a hook. The call is counted like those of AssignByHook.
+  // Calls Session::ChangeSettings for a hook. Checkpoints count these calls like those of AssignByHook.
   virtual absl::Status ChangeByHook(const SettingsChange& change) = 0;
 
   // Returns true if the run continues from a successful end, after which the hooks may differ from the checkpoint's.
   virtual bool MayChangeProgram() const = 0;
-  // Records such a difference, for display.
+  // Records how the program differs from the checkpoint's, for display.
   virtual void NoteProgramChange(const std::string& what) = 0;
 
-  // Returns the state in the checkpoint from which the run continues. It has no hooks if there was no checkpoint, or
-  // none in it.
+  // Returns the session state in the checkpoint from which the run continues. It has no hooks if there was no
+  // checkpoint, or if the checkpoint has none.
   virtual v1::SessionState restored() const = 0;
-  // Returns why the run failed or was stopped by this process. Returns OK otherwise, including after a stop from
+  // Returns the reason if the run failed or this process stopped it. Returns OK otherwise, including after a stop from
   // outside.
   virtual absl::Status failure() const = 0;
   // Makes the next Run return the update after global step `step`.

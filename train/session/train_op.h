@@ -24,11 +24,11 @@ struct TrainOp {
   // The model, input, optimizer and options of the run, as in a configuration file (proto/lockstep/config/v1). Workers
   // follow the chief's configuration.
   config::v1::RunSpec spec;
-  // Makes the program's own model and input. If empty, the ones described by `spec` are used. All processes must make
+  // Creates the program's own model and input. If null, those described by `spec` are used. All processes must create
   // the same ones, and each batch must be a function of (step, slot).
   WorkloadFactory make_workload;
   // Transforms the configured model, or the program's own, into the model that workers compute with. If null, they use
-  // it unchanged. All processes must make the same model.
+  // it unchanged. All processes must produce the same model.
   std::function<absl::StatusOr<std::unique_ptr<Model>>(std::unique_ptr<Model>)> transform_model;
 };
 

@@ -80,7 +80,7 @@ class WorkerEndTest : public ::testing::Test {
     }
     opening.join();
     options_ = options;
-    // All workers ask for a slot before the first step begins, so that each gets one of its slots.
+    // Waits until all workers have asked for a slot, so that each gets one of the first step's slots.
     while (Asking() < workers) std::this_thread::yield();
   }
   // Returns the number of workers whose first frame the chief has received.
@@ -98,7 +98,7 @@ class WorkerEndTest : public ::testing::Test {
     options.fs = &fs_;
     return options;
   }
-  // Runs a worker's loop until the end of the run.
+  // Starts a thread that runs a worker's loop until the end of the run.
   std::thread Runs(Session* worker) {
     return std::thread([this, worker] {
       while (!worker->ShouldStop()) {
@@ -174,7 +174,7 @@ TEST_F(WorkerEndTest, AStopIsSentAgainAfterABrokenStream) {
   // Runs only one block: the chief may also offer this worker the other slot, which would end the step and the run.
   std::thread reporting([&] { workers_[0]->Run(op_).IgnoreError(); });
   while (Accepted("worker-0") == 0) std::this_thread::yield();
-  // No worker computes the other slot, so the step is lost with the chief, and so is the report.
+  // No worker computes the other slot, so the step and with it the report are lost when the chief is destroyed.
   SessionOptions next = options_;
   next.listen = chief_->listening();
   chief_.reset();
@@ -303,7 +303,7 @@ TEST_F(WorkerEndTest, TheAddressFileFindsTheChiefAndEnd) {
   SessionOptions late = WorkerOptions("late");
   late.max_wait = absl::ZeroDuration();
   EXPECT_TRUE(absl::IsOutOfRange(OpenSession(late).status()));
-  // A chief that cannot use the logdir leaves the mark.
+  // A chief that cannot use the logdir does not remove the end mark.
   SessionOptions other = options_;
   other.op.spec.mutable_training()->set_seed(77);
   chief_.reset();

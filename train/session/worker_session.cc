@@ -20,11 +20,11 @@ namespace lockstep::train {
 namespace {
 
 constexpr absl::Duration kFarewellLimit = absl::Seconds(5);
-// The maximum size of RequestEndRequest.reason.
+// Maximum size of RequestEndRequest.reason.
 constexpr size_t kMaxReasonBytes = 256;
 // Leaves room for the numbers in an AddSummaryRequest.
 constexpr size_t kMaxSummary = kMaxSummaryRequestBytes - 64;
-// The time that AddSummary waits for another stream before it tries again.
+// The time that AddSummary waits for a new stream before it tries again.
 constexpr absl::Duration kSummaryRetry = absl::Seconds(1);
 
 }  // namespace
@@ -139,8 +139,8 @@ absl::StatusOr<StepResult> WorkerSession::Run(const TrainOp& op) {
     send_stop = state_.stop_travels && result.outcome != v1::CONTRIBUTION_ACCEPTED;
   }
   if (send_stop) {
-    // The slot keeps its first report, which may have been another worker's. If the request fails now, the next block
-    // carries it.
+    // The slot keeps its first report, which may have been another worker's, so the stop request is sent separately. If
+    // that fails now, the next block carries the request.
     const absl::Status sent = SendStop();
     LOG_IF(WARNING, !sent.ok()) << "asking for the end of the run: " << sent.message();
   }
@@ -171,8 +171,9 @@ void WorkerSession::OnSession(bool goes_on) {
     ++state_.sessions;
   }
   ++state_.streams;
-  // The first token of this session carries no verdict on the previous block. If the chief has only set values since,
-  // it has read that block, and Run returns it. An interrupted block is computed again.
+  // The first token of this session carries no verdict on the previous block. If the chief ended the previous session
+  // only because it set values, it has received that block, and Run returns the block's result. An interrupted block is
+  // computed again.
   if (goes_on && state_.computed) state_.result = std::exchange(state_.computed, absl::nullopt);
   state_.computed.reset();
   changed_.SignalAll();
@@ -188,7 +189,7 @@ BlockObserver::Decision WorkerSession::BeforeBlock(const v1::Token& token, Block
   state_.hold_until.reset();
   changed_.SignalAll();
   bool kept = true;
-  // Waits until the caller knows of the new session and asks for a block.
+  // Waits until the caller knows of the new session and wants a block.
   while (kept && !RunWaits() && !state_.leaving && !state_.over) {
     if (!state_.hold_until) {
       changed_.Wait(&mutex_);
@@ -200,9 +201,9 @@ BlockObserver::Decision WorkerSession::BeforeBlock(const v1::Token& token, Block
   state_.hold_until.reset();
   if (state_.leaving) return Decision::kStop;
   if (!kept && !state_.over) return Decision::kGiveBack;
-  // Carries the stop again if an earlier block did. The token shows that the stop has not ended the run, because the
-  // slot already had another report, the stream broke, or the step is not committed yet. Does not carry the stop before
-  // `stop_step`, since a restored chief repeats steps.
+  // Attaches the stop request even if an earlier block already carried it: that this token was sent shows that the run
+  // has not ended, because the slot already had another report, the stream broke, or the step is not committed yet.
+  // Does not attach it to steps before `stop_step`, since a restored chief repeats steps.
   additions->stop = state_.stop_travels = state_.stop && token.step() >= state_.stop_step;
   return Decision::kCompute;
 }
@@ -280,7 +281,8 @@ absl::Status WorkerSession::AddSummary(const v1::Summary& summary, absl::optiona
     }
     const absl::Status added = worker_->AddSummary(summary, global_step);
     if (!absl::IsUnavailable(added) && !absl::IsAborted(added)) return added;
-    // The other thread looks for the chief. A block that waits for Run is given back, since it may be a dead chief's.
+    // The worker's thread searches for the chief. A block that waits for Run is given back, since it may come from a
+    // chief that is gone.
     MutexLock lock(&mutex_);
     state_.hold_until = options_.clock->Now();
     changed_.SignalAll();
@@ -307,7 +309,7 @@ absl::Status WorkerSession::RequestStop(const std::string& reason) {
 }
 
 absl::Status WorkerSession::Close() {
-  // No further block can carry the stop.
+  // No further block can carry a pending stop request.
   const absl::Status stopped = SendStop();
   {
     // If the run is over, waits for the chief to report how it ended.

@@ -22,14 +22,14 @@
 namespace lockstep::train {
 
 // The session in a worker's process. Each Run computes a block of slots. A thread of the session connects to the chief,
-// finds a restarted chief, and computes while Run waits. After the chief has restarted, one Run returns Aborted, and
-// the next one continues.
+// finds it again after a restart, and computes while Run waits. After the chief has restarted, one Run returns Aborted,
+// and the next one continues.
 class WorkerSession : public Session, private BlockObserver {
  public:
-  // Returns when the chief has accepted this worker. `machine` has the options that `options` does not set. Without a
-  // `connector`, the session connects over gRPC. Errors: InvalidArgument for a wrong master; Unavailable if there was
-  // no chief for max_wait; FailedPrecondition if the model or data differ from the run's; Cancelled if the process was
-  // stopped; OutOfRange if the run is over.
+  // Returns when the chief has accepted this worker. `machine` supplies the options that `options` does not set.
+  // Without a `connector`, the session connects over gRPC. Errors: InvalidArgument for a wrong master; Unavailable if
+  // no chief was found within max_wait; FailedPrecondition if the model or data differ from the run's; Cancelled if the
+  // process was stopped; OutOfRange if the run is over.
   static absl::StatusOr<std::unique_ptr<WorkerSession>> Open(SessionOptions options,
                                                              const TrainingWorker::Options& machine = {},
                                                              Connector* connector = nullptr);
@@ -49,7 +49,8 @@ class WorkerSession : public Session, private BlockObserver {
   absl::StatusOr<std::string> Save() override;
   absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) override
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sends the request with the next block, in the report for its first slot.
+  // Sends the request with the block that waits for Run, in the report for its first slot. If no block is waiting, asks
+  // the chief directly.
   absl::Status RequestStop(const std::string& reason) override ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Close() override ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -60,15 +61,16 @@ class WorkerSession : public Session, private BlockObserver {
     int sessions = 0;              // like streams, but without those that continue the previous session
     int known_sessions = 0;        // sessions that the caller knows of
     absl::optional<int64_t> step;  // the step of the block that is waiting for Run
-    // The time at which that block is given back unless Run has begun. If absent, the block is kept.
+    // Time at which the block that is waiting for Run is given back unless Run has begun. If nullopt, the block is
+    // kept.
     absl::optional<absl::Time> hold_until;
     int asking = 0;                       // callers in NextStep, and in AddSummary while there is no chief
     bool running = false;                 // the caller is in Run
     absl::optional<StepResult> computed;  // this Run's block, until the verdict on it is known
     absl::optional<StepResult> result;
     absl::optional<int64_t> last_step;  // the global step that the last Run returned
-    // The reason for ending the run at the update after `stop_step`. Absent once the run is over or the chief was asked
-    // to end it.
+    // Reason of a pending request to end the run at the update after `stop_step`. Absent if there is no such request,
+    // or if the chief has already been asked to end the run.
     absl::optional<std::string> stop;
     int64_t stop_step = 0;
     bool stop_travels = false;  // the last block carries the stop
@@ -79,12 +81,12 @@ class WorkerSession : public Session, private BlockObserver {
 
   explicit WorkerSession(SessionOptions options);
   absl::Status Start(TrainingWorker::Options worker, Connector* connector) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns why there is no block: the session was replaced, or it was the last one.
+  // Returns the reason why there is no block: the session was replaced, or the run has ended for this worker.
   absl::Status WhyNot() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns true if a Run is waiting for a block and knows of this session.
   bool RunWaits() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Leave() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Asks the chief to end the run if an end is pending, because a report may have failed to carry the request.
+  // If a stop request is pending, asks the chief to end the run, because a report may have failed to carry the request.
   absl::Status SendStop() ABSL_LOCKS_EXCLUDED(mutex_);
 
   void OnSession(bool goes_on) override ABSL_LOCKS_EXCLUDED(mutex_);

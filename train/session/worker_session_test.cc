@@ -199,8 +199,8 @@ class LongWorkerSessionTest : public WorkerSessionTest {
 
   LongWorkerSessionTest() : WorkerSessionTest(100000000) {}
 
-  // Calls `change` between the steps of a run with two workers. Returns the number of blocks that got no result because
-  // the session had ended.
+  // Calls `change` between the steps of a run with two workers. Returns the number of blocks that received no verdict
+  // because the session had ended.
   int64_t RunWithChanges(const std::function<absl::Status(int64_t step)>& change) {
     chief_->AllowThrough(0);
     std::unique_ptr<Session> other = OpenSession(worker_options_).value();

@@ -67,8 +67,8 @@ GradientMultipliers FunctionsOf(const GradientMultipliers& multipliers) {
   return functions;
 }
 
-// Moves everything that the configuration can express into it. Its order is always that of GradientTransforms. Of two
-// norm limits, keeps the smaller, which has the effect of both.
+// Moves everything that the configuration can express into it; the order of GradientTransforms applies either way. Of
+// two norm limits, keeps the smaller, which has the effect of both.
 void SetInConfiguration(const CreateTrainOpOptions& options, config::v1::OptimizerConfig* optimizer) {
   for (const auto& [key, multiplier] : options.gradient_multipliers) {
     const float* const factor = std::get_if<float>(&multiplier);
@@ -83,7 +83,8 @@ void SetInConfiguration(const CreateTrainOpOptions& options, config::v1::Optimiz
   optimizer->mutable_clip()->set_by_norm(limit);
 }
 
-// Describes the functions by their values at a few steps. This distinguishes workers whose functions differ there.
+// Describes the functions by their values at a few steps. This distinguishes workers whose functions differ at those
+// steps.
 std::string DescriptionOf(const GradientMultipliers& functions, const CreateTrainOpOptions& options) {
   std::string text;
   for (const auto& [key, multiplier] : functions) {

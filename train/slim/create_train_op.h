@@ -23,11 +23,11 @@ enum class AggregationMethod { kAddN, kExperimentalTree, kExperimentalAccumulate
 struct CreateTrainOpOptions {
   // Must be "global_step": it identifies each batch and random number, so no update can work without it.
   Choice<std::string> global_step;
-  // The update ops to run, named by the variables that they change, such as "bn/moving_mean". If absent, all of the
-  // model. A list that omits some is logged, but is not an error.
+  // The update ops to run, named by the variables that they change, such as "bn/moving_mean". If absent, all update ops
+  // of the model. Omitting some is not an error, but is logged.
   absl::optional<std::vector<std::string>> update_ops;
-  // The program's own update ops, in addition to those of a model from the configuration or from make_workload. They
-  // always run.
+  // The program's own update ops, in addition to those of the model, which comes from the configuration or from
+  // make_workload. They always run.
   std::vector<OwnUpdateOp> own_update_ops;
   // The variables to train, at least one. If absent, all trainable ones. The others keep their values.
   absl::optional<std::vector<std::string>> variables_to_train;
@@ -42,12 +42,12 @@ struct CreateTrainOpOptions {
   int64_t summarize_every_n_steps = 100;
   // Multipliers by variable. Each must name a trained variable.
   GradientMultipliers gradient_multipliers;
-  // Options for the computation of a TensorFlow graph. They have no effect here, and each one that is set is logged:
-  // gradients are computed in one order and summed along one tree, so their bits do not depend on the arrangement.
+  // In TensorFlow, these control how a graph is computed. They have no effect here, and each one that is set is logged:
+  // gradients are always computed in one order and summed along one tree, so their bits do not depend on such choices.
   GateGradients gate_gradients = GateGradients::kOp;
   absl::optional<AggregationMethod> aggregation_method;
   bool colocate_gradients_with_ops = false;
-  // Transforms all gradients of a slot together. Replaces multipliers and clipping.
+  // Transforms all gradients of a slot together. Cannot be combined with gradient_multipliers or clip_gradient_norm.
   TransformGradsFn transform_grads_fn;
   // Must be true: non-finite values are never applied.
   bool check_numerics = true;
@@ -55,11 +55,12 @@ struct CreateTrainOpOptions {
   WorkloadFactory make_workload;
 };
 
-// Creates the op that a run trains. Gradients are transformed in a fixed order, wherever a transform is specified:
-// functions (gradient_multipliers, transform_grads_fn), numbers and the optimizer's multipliers, its clip by value, by
-// norm (clip_gradient_norm), by global norm. `total_loss` is a configuration with a model, its loss and an input; if it
-// has no length, the run is unbounded. `optimizer` replaces its optimizer. All programs of a run must create the same
-// op.
+// Creates the op that a run trains. Gradients are transformed in a fixed order, regardless of where a transform is
+// specified: by functions (gradient_multipliers, transform_grads_fn), by numbers and the optimizer's multipliers, then
+// clipped by value, by norm (clip_gradient_norm), and by global norm. `total_loss` is a configuration with a model, its
+// loss and an input; if it has no length, the run is unbounded. `optimizer` replaces its optimizer. All processes of a
+// run must create the same op.
+//
 // Errors: InvalidArgument with one line per problem. Names of variables and update ops that the model lacks are
 // reported by a worker when it creates the model, before the first step.
 absl::StatusOr<TrainOp> CreateTrainOp(config::v1::RunSpec total_loss, const config::v1::OptimizerConfig& optimizer,

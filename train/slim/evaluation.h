@@ -41,15 +41,15 @@ struct EvaluateOptions {
   Choice<std::function<v1::Summary(const Evaluation& evaluation)>> summary_op;
   // Called with each evaluation. The first error ends the evaluation and is returned.
   std::vector<std::function<absl::Status(const Evaluation& evaluation)>> hooks;
-  // Ends waits and evaluations with Cancelled. May be null. All three must outlive the call.
+  // Ends waits and evaluations with Cancelled. May be null. `stop`, `clock` and `fs` must outlive the call.
   StopSignal* stop = nullptr;
   Clock* clock = Clock::Real();
   FileSystem* fs = FileSystem::Real();
 };
 
 // Evaluates a checkpoint once. Unless `logdir` is empty, writes the summaries to its events at the checkpoint's global
-// step. Errors: InvalidArgument for a checkpoint that does not exist or belongs to no run, and for num_evals below 1;
-// those of RunEvaluator.
+// step. Errors: InvalidArgument if the checkpoint does not exist or does not belong to a run, or if num_evals is below
+// 1; those of RunEvaluator.
 absl::StatusOr<Evaluation> EvaluateOnce(const std::string& checkpoint_path, const std::string& logdir,
                                         const EvaluateOptions& options = {});
 

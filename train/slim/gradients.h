@@ -27,7 +27,7 @@ struct GradientAndVariable {
 
 // A factor, or a function that computes it from the global step alone.
 using GradientMultiplier = std::variant<float, std::function<float(int64_t global_step)>>;
-// A variable of the model, or its name.
+// The key of a variable in a map: made from the variable or from its name.
 struct VariableKey {
   VariableKey(const v1::VariableSpec& variable) : name(variable.name()) {}  // NOLINT: a variable is a key
   VariableKey(std::string name) : name(std::move(name)) {}                  // NOLINT
@@ -42,8 +42,8 @@ using GradientMultipliers = std::map<VariableKey, GradientMultiplier>;
 using TransformGradsFn =
     std::function<absl::Status(std::vector<GradientAndVariable>& grads_and_vars, int64_t global_step)>;
 
-// Multiplies the gradients of the named variables. Ignores names without a variable. `global_step` is the step before
-// the update. Returns InvalidArgument if there are no multipliers, or for a variable that has no gradient.
+// Multiplies the gradients of the named variables. Ignores names that no variable has. `global_step` is the step before
+// the update. Returns InvalidArgument if there are no multipliers, or if a named variable has no gradient.
 absl::Status MultiplyGradients(std::vector<GradientAndVariable>& grads_and_vars,
                                const GradientMultipliers& gradient_multipliers, int64_t global_step);
 

@@ -86,8 +86,9 @@ absl::Status CheckArguments(const TrainOp& train_op, const std::string& logdir, 
   return absl::OkStatus();
 }
 
-// Makes the run end at `number_of_steps`. Because tf_slim checks the step only after a step, one_more_step lets a run
-// that ended successfully there or later take one more step. A chief that is killed meanwhile reaches the same step.
+// Makes the run end at `number_of_steps`. Because tf_slim checks the limit only after a step, one_more_step lets a run
+// that has already ended successfully at that step or later take one more. If the chief is killed during that step and
+// restarted, it ends at the same step.
 absl::Status SetSteps(int64_t number_of_steps, const TrainOptions& options, const std::string& logdir,
                       config::v1::TrainingConfig* training) {
   training->clear_additional_steps();
@@ -220,7 +221,7 @@ TrainStepKwargs DefaultKwargs(const std::string& logdir, const TrainOptions& opt
   return kwargs;
 }
 
-// The state of a call to Train whose arguments have been checked. Life cycle: Begin, Opener, Follow, Run for each
+// The state of a call to Train whose arguments have been checked. Life cycle: Opener, Follow, Begin, then Run for each
 // session.
 class Loop {
  public:
@@ -232,7 +233,7 @@ class Loop {
         kwargs_(options.train_step_kwargs.value_or(DefaultKwargs(logdir, options))),
         step_function_(&kwargs_) {}
 
-  // Calls Begin on the hooks.
+  // Collects the hooks and calls Begin on each of them.
   absl::Status Begin() {
     if (options_.session.is_chief && options_.trace_every_n_steps) {
       traced_steps_ = std::make_unique<TracedSteps>(*options_.trace_every_n_steps);
@@ -246,7 +247,7 @@ class Loop {
     return absl::OkStatus();
   }
 
-  // Returns the function that opens the loop's sessions. This object must outlive them.
+  // Returns the function that opens the loop's sessions. This object must outlive the sessions.
   SessionOpener Opener() {
     return [this](const SessionOptions& session) -> absl::StatusOr<HeldSession> {
       ASSIGN_OR_RETURN(HeldSession held, options_.open(session));
@@ -305,8 +306,8 @@ class Loop {
       }
       ASSIGN_OR_RETURN(const TrainStepResult result, step(session, train_op_, kwargs_));
       total_loss_ = result.total_loss;
-      // A chief that continues from here, before or after the end is recorded, repeats the call that stops. With
-      // one_more_step, it takes the next step.
+      // A chief that is restarted from here, before or after the end is recorded, repeats the call that requested the
+      // stop. With one_more_step, it takes the next step instead.
       if (!result.should_stop || session_->stop_requested() || options_.one_more_step) {
         RETURN_IF_ERROR(session_->KeepStates());
       }

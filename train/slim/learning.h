@@ -27,7 +27,7 @@
 namespace lockstep::train::slim {
 
 using train::InitOp;
-// Returns the session that replaces `session` in the loop. `session` outlives it. Returning null is an error.
+// Returns the session to use in the loop instead of `session`, which outlives it. Returning null is an error.
 using SessionWrapper = std::function<std::unique_ptr<Session>(Session* session)>;
 
 // The number of gradients that are averaged in one update, and moving averages: SyncReplicasOptimizer's arguments.
@@ -44,26 +44,27 @@ struct SyncReplicas {
 
 // The arguments of tf_slim.learning.train, with the same names and order. docs/library.md describes the effect of each.
 struct TrainOptions {
-  // If null, uses TrainStep. A program's own function holds the run, and so does train_step_kwargs: each step waits for
-  // the call that takes it. A stop at step s therefore ends the run at s, whichever workers compute, and the returned
-  // loss is that of the checkpoint of s.
+  // If null, TrainStep is used. If this function or train_step_kwargs is set, it holds the run: each step waits for the
+  // call that takes it. A stop at step s therefore ends the run at s, whichever workers compute, and the returned loss
+  // is that of the checkpoint of s.
   TrainStepFn train_step_fn;
-  // If absent, should_stop, should_log and should_trace are set from the options below. If given, only these apply,
-  // together with the summary_writer.
+  // If absent, should_stop, should_log and should_trace are set from the options below. If given, only these arguments
+  // apply, together with the summary_writer.
   absl::optional<TrainStepKwargs> train_step_kwargs;
-  // Called around each Run of the session, after the loop's own hooks. They must outlive the call. If one requests a
-  // stop, the loop ends after the current call to the step function.
+  // Called around each Run of the session, after the loop's own hooks. The hooks must outlive the call. If one requests
+  // a stop, the loop ends after the current call to the step function.
   std::vector<Hook*> hooks;
   // If 0, never.
   int64_t log_every_n_steps = 1;
-  // master, is_chief and other options of the process: addresses, names, its stop signal. The options here set its op,
-  // logdir, write_events, init_fn and startup_delay_steps. If functions influence the weights and its program is empty,
-  // the program becomes "slim: " and their names.
+  // Contains master, is_chief and other options of the process, such as addresses, names and its stop signal. The
+  // options here set its op, logdir, write_events, init_fn and startup_delay_steps. If its `program` is empty and there
+  // are functions that influence the weights, `program` is set to "slim: " and their names.
   SessionOptions session;
   // The global step at which the run ends. If absent, the train_op's configuration determines it.
   absl::optional<int64_t> number_of_steps;
-  // If true, a call for a run that has ended there takes one more step, as the original does. Not for a program that is
-  // restarted until it ends successfully: each start would change the weights.
+  // If true, a call for a run that has already ended at number_of_steps or later takes one more step, as the original
+  // does. Do not use this in a program that is restarted until it ends successfully, because each start would change
+  // the weights.
   bool one_more_step = false;
   // Default: initializes from the seed or a warm start. None: only a checkpoint or init_fn initializes.
   Choice<InitOp> init_op;
@@ -85,40 +86,42 @@ struct TrainOptions {
   Choice<SummaryWriter> summary_writer;
   // The global step at which a worker begins, unless number_of_steps is smaller.
   int64_t startup_delay_steps = 0;
-  // Saves with the period below and at the end, in addition to the run's own checkpoints. A run resumes only from its
-  // own. Needs its own basename and latest_filename. May be null. Must outlive the call.
+  // If set, also saves every save_interval_secs and at the end, in addition to the run's own checkpoints. A run resumes
+  // only from its own checkpoints. The saver needs its own basename and latest_filename. May be null. Must outlive the
+  // call.
   Saver* saver = nullptr;
   // Default: checkpoint.every_seconds of the configuration, or 600 s if that is not set. None and 0: the chief saves
   // only when a run begins and ends, and every checkpoint.every_steps of the configuration.
   Choice<absl::Duration> save_interval_secs;
-  // Makes each step use the mean of R gradients. If there are several, they must agree, because a run has one
-  // aggregation. The run is DETERMINISTIC, or FIRST_ARRIVALS if the train_op's configuration says so. If empty, the run
-  // is asynchronous like the original's, unless that configuration chooses a policy or replicas_to_aggregate
-  // (ApplyDefaultPolicy).
+  // If not empty, each step uses the mean of replicas_to_aggregate gradients. All elements must agree, because a run
+  // has only one aggregation. The run is DETERMINISTIC, or FIRST_ARRIVALS if the train_op's configuration says so. If
+  // empty, the run is asynchronous like the original's, unless that configuration chooses a policy or
+  // replicas_to_aggregate (ApplyDefaultPolicy).
   std::vector<SyncReplicas> sync_optimizer;
-  // Fields of the train_op's `cluster`, such as threads and leases, as in RunConfigOptions::session_config.
+  // Fields that override those of the train_op's `cluster`, such as threads and leases, as in
+  // RunConfigOptions::session_config.
   config::v1::ClusterConfig session_config;
   SessionWrapper session_wrapper;
-  // The number of steps between traces: the chief writes tf_trace-<step>.json (TrainStep) for steps that begin at
-  // multiples of it.
+  // Number of steps between traces: the chief writes tf_trace-<step>.json (TrainStep) for each step that begins at a
+  // multiple of this number.
   absl::optional<int64_t> trace_every_n_steps;
-  // If true, threads that do not end within stop_grace are logged instead of causing an error. The call returns when
-  // they have ended.
+  // If true, threads that do not end within stop_grace are logged instead of causing an error. The call still returns
+  // only when they have ended.
   bool ignore_live_threads = false;
 
   // Constants of the original.
   absl::Duration stop_grace = absl::Seconds(120);
   absl::Duration recovery_wait = absl::Seconds(30);
-  // Limits the sessions that follow Aborted and Unavailable.
+  // Limits how often another session is opened after Aborted and Unavailable.
   RecoveryOptions recovery;
   SessionOpener open = OpenHeldSession;
 };
 
-// Runs the training loop of a chief or a worker under a Supervisor: restores or initializes, takes steps until it
-// should stop, and saves. `logdir` is the directory for checkpoints and events; if empty, none are written. Returns the
-// loss of the last step; nullopt if none was taken. A loop that holds the run begins with the steps that an earlier
-// chief took but did not finish processing. Errors: InvalidArgument naming a wrong argument, before anything starts;
-// those of Supervisor::ManagedSession.
+// Runs the training loop of a chief or a worker under a Supervisor: restores or initializes, takes steps until a stop
+// is requested or the run is over, and saves. `logdir` is the directory for checkpoints and events; if empty, none are
+// written. Returns the loss of the last step, or nullopt if none was taken. A loop that holds the run begins with the
+// steps that an earlier chief took but did not finish processing. Errors: InvalidArgument naming a wrong argument,
+// before anything starts; those of Supervisor::ManagedSession.
 absl::StatusOr<absl::optional<double>> Train(const TrainOp& train_op, const std::string& logdir,
                                              TrainOptions options = {});
 

@@ -601,7 +601,7 @@ TEST_F(LearningTest, TheChiefIsNotDelayed) {
   EXPECT_EQ(opener_.asked(0).startup_delay_steps, absl::nullopt);
 }
 
-// Releases the thread once the log names it.
+// Sets `released` once the log names threads that are still running.
 class Release : public google::LogSink {
  public:
   Release() { google::AddLogSink(this); }

@@ -34,7 +34,7 @@ absl::Status LoopSession::Start() {
   ASSIGN_OR_RETURN(const int64_t opened, held_.session->GlobalStep());
   ASSIGN_OR_RETURN(hooked_, HookedSession::Open(held_.session.get(), std::move(options)));
   if (options_.gate_loop || held_.gate == nullptr) return absl::OkStatus();
-  // Shows an earlier chief's steps only to the hooks. The loop has nothing to decide about them.
+  // Shows an earlier chief's steps only to the hooks, because the loop has nothing to decide about them.
   while (!hooked_->stop_requested()) {
     ASSIGN_OR_RETURN(const int64_t next, hooked_->NextStep());
     if (next >= opened) break;

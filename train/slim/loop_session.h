@@ -20,7 +20,7 @@
 
 namespace lockstep::train::slim {
 
-// Gates the steps that begin at multiples of a period, so that a trace shows only its own step.
+// A hook that gates the steps that begin at multiples of a period, so that a trace contains only its own step.
 class TracedSteps : public Hook {
  public:
   explicit TracedSteps(int64_t every_n_steps) : every_n_steps_(every_n_steps) {}
@@ -32,7 +32,7 @@ class TracedSteps : public Hook {
   const int64_t every_n_steps_;
 };
 
-// Keeps the state of a step function in checkpoints.
+// A hook that keeps the state of a step function in checkpoints.
 class StepFunctionState : public Hook {
  public:
   // `kwargs` must outlive this object.
@@ -48,13 +48,13 @@ class StepFunctionState : public Hook {
 };
 
 // The session of a loop that receives each global step, in order. If the loop is 64 steps behind the run, the run
-// waits. Life cycle: Start (or the first Run or NextStep), which lets the first steps through; Close. Owns the session.
-// Thread-safety: same as Session.
+// waits. Life cycle: Start (or the first Run or NextStep), which allows the first steps to begin; Close. Owns the
+// session. Thread-safety: same as Session.
 class LoopSession : public SessionDecorator {
  public:
   struct Options {
     // If true, no step begins before the loop's next Run, so that the loop can stop, read and assign at exact steps. On
-    // a chief that continues from a checkpoint, Run returns each step again for which KeepStates was not called.
+    // a chief that continues from a checkpoint, Run returns again each step for which KeepStates was not called.
     bool gate_loop = false;
     // See HookedSession::Options.
     std::vector<Hook*> hooks;
@@ -77,7 +77,7 @@ class LoopSession : public SessionDecorator {
   }
   absl::Status Close() override { return hooked_ != nullptr ? hooked_->Close() : SessionDecorator::Close(); }
 
-  // Called when the loop has processed the steps that it has received. Calls HookedSession::KeepStates.
+  // Called when the loop has processed the steps that Run has returned. Calls HookedSession::KeepStates.
   absl::Status KeepStates() { return hooked_ != nullptr ? hooked_->KeepStates() : absl::OkStatus(); }
   bool stop_requested() const { return hooked_ != nullptr && hooked_->stop_requested(); }
 

@@ -9,7 +9,7 @@
 namespace lockstep::train::slim::losses {
 
 struct LogLossOptions {
-  // A factor for the loss. Example weights are a column of the input.
+  // Factor by which the loss is multiplied. Weights of individual examples come from a column of the input.
   float weights = 1;
   // Added to each probability before taking its logarithm. 0 or more.
   float epsilon = 1e-7f;

@@ -16,7 +16,7 @@ namespace lockstep::train::slim {
 struct OwnUpdateOp {
   // The name, dtype (DT_FLOAT), shape and initializer. The variable is not trained, and no other update op changes it.
   v1::VariableSpec variable;
-  // The operation with which the chief folds the slots' values into the variable, in slot order.
+  // The operation by which the chief folds the slots' values into the variable, in slot order.
   v1::UpdateOpSpec::Kind kind = v1::UpdateOpSpec::ASSIGN;
   // The decay of MOVING_AVERAGE, in [0, 1].
   float decay = 0;

@@ -99,7 +99,7 @@ class SlimRunTest : public ::testing::Test {
     options_.save_summaries_secs = absl::ZeroDuration();
   }
 
-  // Runs `op` in `logdir` until `steps`, and returns the last loss.
+  // Runs `op` in `logdir` until step `steps`, and returns the last loss.
   absl::StatusOr<double> Run(const TrainOp& op, int64_t steps, const std::string& logdir = "run") {
     options_.number_of_steps = steps;
     ASSIGN_OR_RETURN(const absl::optional<double> loss, Train(op, logdir, options_));
@@ -201,7 +201,7 @@ TEST_F(SlimRunTest, ResumesAndTakesAtLeastOneStep) {
     EXPECT_LT(*loss, 0.015);
     EXPECT_THAT(CheckpointsIn("run"), Contains(absl::StrCat("model.ckpt-", steps)));
   }
-  // As in tf_slim, the step is checked only after a step.
+  // As in tf_slim, the limit is checked only after a step, so one more step is taken.
   EXPECT_TRUE(Run(op, 305).ok());
   EXPECT_THAT(CheckpointsIn("run"), Contains("model.ckpt-306"));
   EXPECT_TRUE(Run(op, 2).ok());
@@ -319,7 +319,7 @@ TEST_F(SlimRunTest, RunsTheUpdateOpsThatAreNamed) {
   EXPECT_NE(ValueOf("bn/moving_mean", 10, "mean"), ValueOf("bn/moving_mean", 10, "none"));
   EXPECT_THAT(ValueOf("bn/moving_variance", 10, "mean"), ElementsAre(1, 1, 1, 1));
   EXPECT_NE(ValueOf("bn/moving_variance", 10, "all"), ValueOf("bn/moving_variance", 10, "none"));
-  // With a decay of 0.1, the moving mean of ten steps on one batch reaches the batch's mean. Ten more steps change
+  // With a decay of 0.1, the moving mean reaches the batch's mean after ten steps on one batch. Ten more steps change
   // nothing.
   ASSERT_TRUE(Run(*MakeOp(kBatchNorm, {}, still), 20, "all").ok());
   const std::vector<float> ten = ValueOf("bn/moving_mean", 10, "all"), twenty = ValueOf("bn/moving_mean", 20, "all");
@@ -480,7 +480,7 @@ TEST_F(SlimRunTest, TheChiefsScalarsAreWrittenWithTheirPeriod) {
     }
     const std::vector<std::string> periods = {absl::StrCat(tag, " 4"), absl::StrCat(tag, " 8")};
     EXPECT_THAT(found, ::testing::IsSupersetOf(periods));
-    // A step is not known to be the last one while it is computed, so it may have no norms.
+    // While a step is computed, it is not known whether it will be the last one, so the last step may have no norms.
     const bool measured = absl::StartsWith(tag, "global_norm") || absl::StartsWith(tag, "update_ratio");
     EXPECT_THAT(found, ::testing::SizeIs(::testing::AllOf(::testing::Ge(measured ? 2 : 3), ::testing::Le(3))));
   }
@@ -653,7 +653,7 @@ TEST_F(SlimRunTest, AStopOfTheKwargsIsExact) {
   }
 }
 
-// Counts evaluations in `extra`, changes the bias at each one, and stops after the third.
+// A step function that counts evaluations in `extra`, changes the bias at each one, and stops after the third.
 class Evaluating {
  public:
   // Imitates a kill of the program after step `killed_at`, before or after the evaluation.
@@ -737,7 +737,7 @@ class StopAt : public Hook {
   int ends_ = 0;
 };
 
-// Fails at the end of the loop, as if the program were killed before the end is recorded.
+// A hook that fails at the end of the loop, as if the program were killed before the end is recorded.
 class FailingEnd : public Hook {
  public:
   std::string name() const override { return "FailingEnd"; }
@@ -847,7 +847,7 @@ TEST_F(SlimRunTest, AnUnfinishedRunKeepsItsFunctions) {
   narrow.variables_to_train = {{"logits/bias"}};
   EXPECT_THAT(refusal(*MakeOp(kLogistic, narrow)),
               AllOf(HasSubstr("variables[0].trainable"), HasSubstr("others may be trained")));
-  // The init_fn would not be called again.
+  // Without an init_fn, the run continues too, because it would not be called again.
   options_.init_fn = nullptr;
   ASSERT_TRUE(Run(op, 5).ok());
 }
@@ -1210,7 +1210,7 @@ TEST_F(SlimRunTest, TheNewerTrainTakesItsOptions) {
   EXPECT_EQ(stop.ends(), 1) << "it is the chief's alone";
 }
 
-// The session options of Program reach the chief, whatever op is passed to the call.
+// The session options set by Program reach the chief, whatever op is passed to Train.
 TEST_F(SlimRunTest, BothTrainsKeepTheLingerOfTheSession) {
   const auto op = MakeOp(kLogistic);
   ASSERT_TRUE(op.ok()) << op.status();

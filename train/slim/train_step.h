@@ -19,7 +19,7 @@
 
 namespace lockstep::train::slim {
 
-// Returns true or false for a global step.
+// A condition on the global step.
 using StepPredicate = std::function<bool(int64_t global_step)>;
 // Writes the program's own summary at a global step.
 using train::SummaryWriter;
@@ -39,9 +39,9 @@ struct TrainStepKwargs {
   SummaryWriter summary_writer;
   // The program's own values.
   std::map<std::string, std::any> extra;
-  // Returns, on the chief, the state of the step function, the predicates and `extra` after each call to the step
-  // function. Every checkpoint holds it. A chief that continues from a checkpoint calls set_state with it before the
-  // first step call, so that killing the chief changes nothing. Set both or neither.
+  // On the chief, `state` is called after each call to the step function, and returns the state of the step function,
+  // the predicates and `extra`. Every checkpoint contains it. A chief that continues from a checkpoint passes it to
+  // set_state before the first step call, so that killing the chief does not affect the result. Set both or neither.
   std::function<std::string(const TrainStepKwargs& kwargs)> state;
   std::function<absl::Status(TrainStepKwargs& kwargs, absl::string_view state)> set_state;
   Clock* clock = Clock::Real();
@@ -51,7 +51,7 @@ struct TrainStepKwargs {
 struct TrainStepResult {
   double total_loss = 0;
   bool should_stop = false;
-  // The StepResult::global_step of the last step taken; 0 if the step function does not set it.
+  // StepResult::global_step of the last step taken; 0 if the step function does not set it.
   int64_t global_step = 0;
 };
 
@@ -64,9 +64,9 @@ using TrainStepFn =
     std::function<absl::StatusOr<TrainStepResult>(Session& session, const TrainOp& train_op, TrainStepKwargs& kwargs)>;
 
 // Takes one step according to `kwargs`: traces it, runs it, logs it, and checks whether the loop should stop. The trace
-// is the file tf_trace-<step>.json in the logdir, named after the global step after the update. It shows this process's
-// work during the step (compute, input, wait, send, receive, apply, save), for chrome://tracing. Errors:
-// InvalidArgument for should_trace without logdir; those of Session::Run and of the file.
+// is written to tf_trace-<step>.json in the logdir, where <step> is the global step after the update. It shows this
+// process's work during the step (compute, input, wait, send, receive, apply, save), for chrome://tracing. Errors:
+// InvalidArgument for should_trace without logdir; those of Session::Run and of writing the file.
 absl::StatusOr<TrainStepResult> TrainStep(Session& session, const TrainOp& train_op, TrainStepKwargs& kwargs);
 
 }  // namespace lockstep::train::slim

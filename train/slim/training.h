@@ -15,16 +15,16 @@ namespace lockstep::train::slim::training {
 
 // The arguments of tf_slim.training.train (tf.contrib.training.train), with the same names.
 struct TrainOptions {
-  // Contains master, is_chief and the options of `config`. Its op and logdir are arguments of Train.
+  // Contains master, is_chief and the options of `config`. Its op and logdir are replaced by the arguments of Train.
   SessionOptions session;
   Scaffold scaffold;
-  // They must outlive the call. chief_only_hooks come first.
+  // The hooks must outlive the call. chief_only_hooks are called first.
   std::vector<Hook*> hooks;
   std::vector<Hook*> chief_only_hooks;
   // Default: checkpoint.every_seconds of the configuration, or 600 s if that is not set. None and 0: the chief saves
   // only when a run begins and ends, and every checkpoint.every_steps of the configuration.
   Choice<absl::Duration> save_checkpoint_secs;
-  // None and 0: no summaries.
+  // Number of steps between summaries. None and 0: no summaries.
   Choice<int64_t> save_summaries_steps = int64_t{100};
   absl::Duration max_wait_secs = absl::Seconds(7200);
   SessionOpener open = OpenHeldSession;

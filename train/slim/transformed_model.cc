@@ -22,7 +22,7 @@ size_t ElementsOf(const v1::VariableSpec& variable) {
 
 }  // namespace
 
-// Receives the base model's results for one slot.
+// A sink that receives the base model's results for one slot.
 class TransformedModel::Sink : public ForwardingSink {
  public:
   Sink(TransformedModel* model, VariableValues values, const Batch& batch, const SlotKey& key, GradientSink* out)
@@ -33,7 +33,7 @@ class TransformedModel::Sink : public ForwardingSink {
         key_(key),
         computed_(static_cast<size_t>(model->spec_.variables_size())) {}
 
-  // Computes the own updates after the loss and before the first gradient.
+  // Computes the program's own updates after the loss and before the first gradient.
   bool OnLoss(float loss) override {
     if (!sink()->OnLoss(loss)) return false;
     own_updates_ = OwnUpdates();
@@ -91,7 +91,7 @@ class TransformedModel::Sink : public ForwardingSink {
     return absl::OkStatus();
   }
 
-  // Returns the pairs in variable order.
+  // Returns the variables and their gradients in variable order; empty if there are no transforms.
   std::vector<GradientAndVariable> Pairs() {
     std::vector<GradientAndVariable> pairs;
     if (!holds()) return pairs;

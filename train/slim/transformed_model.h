@@ -21,14 +21,14 @@ namespace lockstep::train::slim {
 class TransformedModel : public Model {
  public:
   struct Options {
-    // Added after the base model's own.
+    // Update ops to add after the base model's own.
     std::vector<OwnUpdateOp> own_update_ops;
-    // If absent, all trainable variables.
+    // Variables to train. If absent, all trainable variables.
     absl::optional<std::vector<std::string>> variables_to_train;
-    // The update ops, named by the variables that they change. If absent, all.
+    // Update ops to run, named by the variables that they change. If absent, all.
     absl::optional<std::vector<std::string>> update_ops;
-    // Called in this order on all gradients of a slot together. If there are any, no gradient leaves before the last
-    // one is computed.
+    // Called in this order on all gradients of a slot together. If there are any, no gradient is passed on before the
+    // last one is computed.
     std::vector<TransformGradsFn> transforms;
     // A description of the transforms, compared between workers.
     std::string description;
@@ -66,7 +66,7 @@ class TransformedModel : public Model {
   const std::unique_ptr<Model> base_;
   const Options options_;
   v1::ModelSpec spec_;
-  // The index of each of the base's update ops; -1 if omitted.
+  // Index in this model of each of the base model's update ops; -1 if omitted.
   std::vector<int> update_ops_;
   // Buffers for the gradients of variables that are not trained here; empty for trained ones.
   std::vector<AlignedBuffer> unused_;

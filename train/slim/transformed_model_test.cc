@@ -20,8 +20,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// A model with variables "a" [2], "mean" [1], "b" [1] and "lost" [1], and two update ops. The loss does not depend on
-// "lost".
+// A model with variables "a" [2], "mean" [1], "b" [1], "lost" [1] and "count" [1], and two update ops. The loss does
+// not depend on "lost".
 class FakeModel : public Model {
  public:
   FakeModel() {

@@ -12,24 +12,25 @@
 
 namespace lockstep::train {
 
-// The part of a queue's interface used by a QueueRunner.
+// The part of a queue's interface that a QueueRunner uses.
 class ClosableQueue {
  public:
   virtual ~ClosableQueue() = default;
   // Closes the queue permanently. No more elements can be added, but the remaining ones can still be taken. Callers
-  // waiting for room get it as it becomes free or, with `cancel_pending`, Cancelled. A second call can only cancel.
+  // that are waiting to add an element still do so as room becomes free or, with `cancel_pending`, receive Cancelled. A
+  // second call has an effect only with `cancel_pending`.
   virtual void Close(bool cancel_pending) = 0;
 };
 
-// Passes elements between threads, in the order in which they were enqueued. Holds at most `capacity` elements; if 0,
-// none can be enqueued. The counterpart of TensorFlow's FIFOQueue, for communication between a program's threads. Not a
-// source of batches, which are a function of (step, slot). Thread-safe.
+// A queue that passes elements between threads, in the order in which they were enqueued. Holds at most `capacity`
+// elements; if that is 0, none can be enqueued. The counterpart of TensorFlow's FIFOQueue, for communication between a
+// program's threads. Not a source of batches, which are a function of (step, slot). Thread-safe.
 template <typename T>
 class BoundedQueue : public ClosableQueue {
  public:
   explicit BoundedQueue(size_t capacity) : capacity_(capacity) {}
 
-  // Waits for room. Returns Cancelled if the queue is closed.
+  // Adds an element, waiting for room if necessary. Returns Cancelled if the queue is closed.
   absl::Status Enqueue(T element) ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     if (closed_) return absl::CancelledError("the queue is closed");
@@ -42,7 +43,8 @@ class BoundedQueue : public ClosableQueue {
     return absl::OkStatus();
   }
 
-  // Waits for an element. Returns OutOfRange if the queue is closed and no element will follow.
+  // Removes and returns the oldest element, waiting for one if necessary. Returns OutOfRange if the queue is closed and
+  // no element will follow.
   absl::StatusOr<T> Dequeue() ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(&mutex_);
     while (elements_.empty() && !ended()) changed_.Wait(&mutex_);

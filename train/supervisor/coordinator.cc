@@ -95,7 +95,8 @@ void Coordinator::StartThread(absl::string_view name, std::function<absl::Status
   auto member = std::make_shared<Member>(name);
   MutexLock lock(&mutex_);
   group_.push_back(member);
-  // The thread must not own its member, which owns the thread. Its last action is to mark the member as ended.
+  // The thread's function must not own the member, which owns the thread. Its last action is to mark the member as
+  // ended.
   member->thread = options_.executor->Start(member->name, [this, body = std::move(body), raw = member.get()] {
     absl::Status status = CatchExceptions(body);
     if (!status.ok()) {

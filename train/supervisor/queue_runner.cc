@@ -30,7 +30,7 @@ absl::Status CheckOptions(const QueueRunner::Options& options) {
 struct QueueRunner::State {
   explicit State(Options options) : options(std::move(options)) {}
 
-  // Runs one thread of the runner. Returns OK if it has reached its end or a stop.
+  // Runs one thread of the runner. Returns OK if `enqueue` reported the end of its elements or a stop was requested.
   absl::Status Run(const std::function<absl::Status()>& enqueue, const Coordinator& coordinator)
       ABSL_LOCKS_EXCLUDED(mutex) {
     absl::Status status;

@@ -18,12 +18,12 @@
 namespace lockstep::train {
 namespace {
 
-// Returns true if `status` is the error of a function that needs variables without a value.
+// Returns true if `status` means that a function needed variables that have no value yet.
 bool SaysNotReady(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) && absl::StrContains(status.message(), "uninitialized");
 }
 
-// Returns what is not ready; nullopt if the session is ready.
+// Returns a description of what is not ready; nullopt if the session is ready.
 absl::StatusOr<absl::optional<std::string>> Ask(const ReadyFunction& ready, absl::string_view what, Session& session) {
   if (!ready) return absl::optional<std::string>();
   const absl::StatusOr<std::vector<std::string>> missing = CatchExceptions([&] { return ready(session); });
@@ -109,7 +109,8 @@ absl::StatusOr<bool> SessionManager::AwaitCheckpoint(const SessionOptions& optio
   if (options.logdir.empty()) return false;
   absl::Duration waited;
   while (true) {
-    // Does not check the checkpoint's files. If they are gone, the chief should report that instead of starting over.
+    // Does not check whether the checkpoint's files exist. If they are gone, the chief should report that instead of
+    // starting over.
     ASSIGN_OR_RETURN(const auto state, GetCheckpointState(options.logdir, "checkpoint", options.fs));
     if (state) return true;
     if (!prepare.wait_for_checkpoint || waited >= prepare.max_wait) return false;

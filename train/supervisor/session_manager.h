@@ -29,18 +29,19 @@ using LocalInitFunction = std::function<absl::Status(Session&)>;
 absl::StatusOr<std::vector<std::string>> UninitializedVariables(Session& session);
 
 // Opens sessions that are ready: restored or initialized, with the local state of the process. All times are measured
-// with SessionOptions::clock; its `stop` ends each wait with Cancelled. Keeps no state between calls. Thread-safe if
-// the functions are. A program may derive its own class.
+// with SessionOptions::clock; SessionOptions::stop ends each wait with Cancelled. Keeps no state between calls.
+// Thread-safe if the functions are. A program may derive its own class.
 class SessionManager {
  public:
   struct Options {
     // If null, the session is always ready.
     ReadyFunction ready = UninitializedVariables;
-    // Called before local_init; must be null without it. If null, the session is always ready.
+    // Called before local_init; must be null if local_init is. If null, the session is always ready for local_init.
     ReadyFunction ready_for_local_init;
     // If null, there is no local state.
     LocalInitFunction local_init;
-    // If local_init takes longer, the result is DeadlineExceeded after it returns. Nothing interrupts it.
+    // Maximum duration of local_init. A call that takes longer is not interrupted, but leads to DeadlineExceeded after
+    // it returns.
     absl::Duration local_init_timeout = absl::InfiniteDuration();
     // The time between two checks while waiting.
     absl::Duration recovery_wait = absl::Seconds(30);
@@ -48,7 +49,7 @@ class SessionManager {
   };
 
   struct PrepareOptions {
-    // If true, waits for a checkpoint in the logdir. The last check is at most `recovery_wait` late.
+    // If true, waits up to max_wait for a checkpoint in the logdir. The last check is at most `recovery_wait` late.
     bool wait_for_checkpoint = false;
     absl::Duration max_wait = absl::Seconds(7200);
     // If true, variables that are not restored get their initial values from the seed or a warm start, then from
@@ -62,9 +63,9 @@ class SessionManager {
   virtual ~SessionManager() = default;
 
   // Returns the chief's session, restored from the logdir or otherwise initialized, after local_init. Errors: those of
-  // opening the session; those of the functions, whose exceptions become Internal and whose OutOfRange becomes
-  // FailedPrecondition unless the run is over; FailedPrecondition naming what is not ready, or the variables that
-  // nothing initializes; DeadlineExceeded if no checkpoint appeared in time.
+  // opening the session; those of the ready functions and local_init, except that their exceptions become Internal and
+  // their OutOfRange becomes FailedPrecondition unless the run is over; FailedPrecondition naming what is not ready, or
+  // the variables that nothing initializes; DeadlineExceeded if no checkpoint appeared in time.
   virtual absl::StatusOr<HeldSession> PrepareSession(const SessionOptions& options, const PrepareOptions& prepare);
 
   struct Recovered {
@@ -74,12 +75,12 @@ class SessionManager {
     bool initialized = false;
   };
   // Returns the chief's session if it can be restored. A session that is not ready is not an error. Errors: those of
-  // opening the session and of the functions.
+  // opening the session, of the ready functions and of local_init.
   virtual absl::StatusOr<Recovered> RecoverSession(const SessionOptions& options, const PrepareOptions& prepare);
 
-  // Returns a worker's session as soon as the chief has one and this process is ready. Opens a new one for each
-  // attempt. Errors: those of opening, except Unavailable, and of the functions; OutOfRange if the run is over;
-  // DeadlineExceeded, up to one `recovery_wait` early, naming what was not ready.
+  // Returns a worker's session as soon as the chief has one and this process is ready. Opens a new session for each
+  // attempt. Errors: those of opening it, except Unavailable; those of the ready functions and local_init; OutOfRange
+  // if the run is over; DeadlineExceeded, up to one `recovery_wait` early, naming what was not ready.
   virtual absl::StatusOr<HeldSession> WaitForSession(const SessionOptions& options,
                                                      absl::Duration max_wait = absl::InfiniteDuration());
 
@@ -87,12 +88,13 @@ class SessionManager {
   explicit SessionManager(Options options) : options_(std::move(options)) {}
 
  private:
-  // Returns what is not ready; nullopt if the session is ready. Returns OutOfRange only if the run is over.
+  // Returns a description of what is not ready; nullopt if the session is ready. Returns OutOfRange only if the run is
+  // over.
   absl::StatusOr<absl::optional<std::string>> MakeReady(Session& session, Clock* clock) const;
   absl::StatusOr<absl::optional<std::string>> CallFunctions(Session& session, Clock* clock) const;
   absl::Status CallLocalInit(Session& session, Clock* clock) const;
   absl::StatusOr<absl::optional<std::string>> Attempt(const SessionOptions& options, HeldSession* held) const;
-  // Returns true if the logdir has a checkpoint.
+  // Returns true if the logdir has a checkpoint. If wait_for_checkpoint is set, waits for one.
   absl::StatusOr<bool> AwaitCheckpoint(const SessionOptions& options, const PrepareOptions& prepare) const;
 
   const Options options_;

@@ -1,4 +1,4 @@
-// The cases SM-* come from the original's session manager.
+// The SM-* cases come from the original's session manager.
 #include "lockstep/train/supervisor/session_manager.h"
 
 #include <string>
@@ -143,7 +143,7 @@ TEST_F(SessionManagerTest, WaitsForACheckpointNeverStartsOver) {
   EXPECT_EQ(clock_.elapsed(), absl::Seconds(2));
 }
 
-// SM-20: the chief must find what the state file names. Missing files are not a reason to initialize.
+// SM-20: the chief must find the checkpoint that the state file names. Missing files are not a reason to initialize.
 TEST_F(SessionManagerTest, LeavesADamagedCheckpointToTheChief) {
   WriteState();
   opener_.AddFailure(absl::DataLossError("model.ckpt-7 is gone"));

@@ -72,7 +72,7 @@ class SupervisedRunTest : public ::testing::Test {
       return absl::OkStatus();
     });
   }
-  // Runs a body with `gate_loop` that calls Run `runs` times, then waits until the run has made its last step.
+  // Runs a body with `gate_loop` that calls Run `runs` times, then waits until the run has taken its last step.
   void WaitAfterRuns(int runs) {
     SupervisorOptions options;
     options.gate_loop = true;
@@ -134,7 +134,7 @@ TEST_F(SupervisedRunTest, ALateSummaryPrecedesTheStop) {
   const auto session = OpenSession(Chief()).value();
   while (session->Run(op_).ok()) {
   }
-  // The chief is done with the run once the run's record says that it is finished.
+  // The chief has finished the run once the run's record says so.
   while (!ReadRunRecord(&fs_, logdir_).value()->finished()) std::this_thread::yield();
   v1::Summary summary;
   summary.add_value()->set_tag("mine");

@@ -13,8 +13,8 @@
 
 namespace lockstep::train {
 
-// A session that remembers the result of its last Run, and may hold the run between two Runs. The thread that runs the
-// body must create and start it. Owns the session. Has the same thread safety as Session.
+// A session that remembers the result of its last Run, and may hold the run between two Runs. Must be created and
+// started by the thread that runs the body. Owns the session. Has the same thread safety as Session.
 class SupervisedSession : public SessionDecorator {
  public:
   explicit SupervisedSession(HeldSession held) : SessionDecorator(held.session.get()), held_(std::move(held)) {
@@ -74,7 +74,7 @@ class SupervisedSession : public SessionDecorator {
   absl::optional<StepResult> last_ ABSL_GUARDED_BY(mutex_);
   // The step at which the run waits for the next Run. Absent if it does not wait.
   absl::optional<int64_t> held_at_ ABSL_GUARDED_BY(mutex_);
-  // The newest session created by the thread, which runs its body.
+  // The newest session that this thread created. A session is created by the thread that runs its body.
   static thread_local const SupervisedSession* of_this_thread_;
 };
 
@@ -119,7 +119,7 @@ void ClearForWorker(SupervisorOptions* options) {
   options->save_model_period = absl::ZeroDuration();
 }
 
-// Clears the chief's logdir if there is no saver. In that case, returns the writer for events there, which receives the
+// If there is no saver, clears the chief's logdir and returns the writer of an event file there, which receives the
 // chief's summaries. Returns null if there is a saver or no events are written.
 absl::StatusOr<std::shared_ptr<EventWriter>> OpenEventsAlone(SupervisorOptions* options) {
   SessionOptions& session = options->session;
@@ -403,12 +403,13 @@ absl::Status Supervisor::RunOnce(const std::function<absl::Status(Session&)>& bo
   const std::shared_ptr<SupervisedSession> open = session();
   if (open != nullptr && open->last()) recovery_.OnProgress();
   if (open == nullptr && stopped.ok()) {
-    // After an earlier stop, the coordinator treats this error as a consequence of the stop, but the run has not ended
-    // well.
+    // If a stop was requested earlier, the coordinator treats this error as a consequence of the stop, but the run has
+    // not ended well.
     return absl::IsOutOfRange(prepared.status()) ? absl::OkStatus() : prepared.status();
   }
   if (!stopped.ok()) {
-    // Close on a stopped chief reports whether its last step was saved, or even that the run is over.
+    // If the process had to stop, Close reports whether the chief's last step was saved, or even that the run is
+    // over.
     const bool tells = absl::IsCancelled(stopped) && told_to_stop && is_chief() && open != nullptr;
     const absl::Status closed = tells ? open->Close() : stopped;
     if (!tells && open != nullptr) *saved = open->Stop();

@@ -48,7 +48,7 @@ struct SupervisorOptions {
   // SessionManager::Options::local_init_timeout. Requires a local_init.
   absl::Duration local_init_timeout = absl::InfiniteDuration();
   // Default: initializes from the seed or a warm start. None: only a checkpoint or session.init_fn initializes. If
-  // given, sets its values and then those of session.init_fn.
+  // given, its values are set first, and then those of session.init_fn.
   Choice<InitOp> init_op;
   // The inputs of init_op.
   std::vector<NamedTensor> init_feed_dict;
@@ -59,19 +59,20 @@ struct SupervisorOptions {
   // The number of steps between the chief's scalars learning_rate, global_norm/gradient_norm, update_ratio and
   // examples/sec, which are also written at the end. If 0, they are never written.
   int64_t save_scalars_steps = 0;
-  // Default: the chief's event file. None: no events. If given: SessionOptions::summary_writer.
+  // Default: the chief's event file. None: no events. If given, see SessionOptions::summary_writer.
   Choice<SummaryWriter> summary_writer;
-  // Default: the chief's checkpoints. None: the logdir is only for events, and the run is neither restored nor saved.
-  // If given, saves in addition to the chief's checkpoints and under its own names, every save_model_period, which must
-  // be above 0. It must outlive the supervisor and must not be used elsewhere while the services run.
+  // Default: only the chief's checkpoints. None: the logdir is only for events, and the run is neither restored nor
+  // saved. If given, this saver also saves, under its own names, every save_model_period, which must be above 0. The
+  // saver must outlive the supervisor and must not be used elsewhere while the services run.
   Choice<Saver*> saver;
   // Default: checkpoint.every_seconds of the configuration, or 600 s if that is not set. None and 0: the chief saves
   // only when a run begins and when it ends or stops, and every checkpoint.every_steps of the configuration.
   Choice<absl::Duration> save_model_period;
   // If true, no step of the chief begins before the body's next Run. A body that leaves its loop after step s then ends
-  // the run at s, and everything that it reads and sets between two Runs belongs to one step. If a chief is killed at s
-  // before the end is recorded, the body of its next life may begin at s. Once a body calls WaitForStop, the run
-  // continues without it. If false, steps do not wait for the body, and the run ends at the step in progress.
+  // the run at s, and everything that it reads and sets between two Runs belongs to one step. If the chief is killed at
+  // s before the end is recorded, the body may begin at s after the restart. Once a body calls WaitForStop, the run
+  // continues without waiting for it. If false, steps do not wait for the body, and the run ends at the step in
+  // progress.
   bool gate_loop = false;
   absl::Duration recovery_wait = absl::Seconds(30);
   // The maximum time that threads may continue after a stop was requested.
@@ -88,22 +89,23 @@ struct SupervisorOptions {
 // summaries, stops all threads together, and returns their first error. An exception counts as an error. OutOfRange
 // from the body or a thread is a clean end, and SessionOptions::stop is a clean stop. Life cycle: Create; then
 // ManagedSession, or PrepareOrWaitForSession, Stop and CloseSession, any number of times. Owns the session and the
-// threads. These four may be called by one thread, and the other methods by any thread.
+// threads. Only one thread may call these four methods; any thread may call the others.
 class Supervisor {
  public:
   struct PrepareOptions {
     bool start_standard_services = true;
-    // See SessionManager::PrepareOptions. Only for the chief. Returns InvalidArgument without a saver.
+    // See SessionManager::PrepareOptions. Only for the chief. If `saver` is None, preparing a session returns
+    // InvalidArgument.
     bool wait_for_checkpoint = false;
-    // The maximum wait for a checkpoint and, on a worker, for its chief.
+    // Maximum time to wait for a checkpoint and, on a worker, for its chief.
     absl::Duration max_wait = absl::Seconds(7200);
     // If true, ManagedSession opens another session after Aborted and Unavailable, and calls the body again, within the
     // limits of SupervisorOptions::recovery. A chief's next session continues from its last step.
     bool recover = false;
     // If true, ManagedSession only logs threads that outlast `stop_grace`, and returns no error for them.
     bool ignore_live_threads = false;
-    // Must be true if events are written, because the event file is the chief's and ends with its session. Otherwise
-    // returns InvalidArgument.
+    // Must be true if the chief writes an event file, which is closed with the chief's session. Otherwise, preparing a
+    // session returns InvalidArgument.
     bool close_summary_writer = true;
   };
 
@@ -121,13 +123,13 @@ class Supervisor {
     return ManagedSession(body, PrepareOptions());
   }
 
-  // Forgets an earlier stop, opens the session and starts the services. The session is valid until CloseSession, the
-  // next call, or the supervisor's destruction. Errors: those of the session manager.
+  // Clears an earlier stop request, opens the session and starts the services. The session is valid until CloseSession,
+  // the next call, or the supervisor's destruction. Errors: those of the session manager.
   absl::StatusOr<Session*> PrepareOrWaitForSession(const PrepareOptions& prepare);
   absl::StatusOr<Session*> PrepareOrWaitForSession() { return PrepareOrWaitForSession(PrepareOptions()); }
   // Starts the services of a session that was prepared without them: summaries, step rate and checkpoints. Each runs
-  // immediately and then periodically. Starts none without a logdir. Returns FailedPrecondition on a worker, without a
-  // session, and if they are already running.
+  // immediately and then periodically. Starts none without a logdir or summary_dir. Returns FailedPrecondition on a
+  // worker, without a session, and if the services are already running.
   absl::Status StartStandardServices();
   // Asks all threads to stop, and waits for them. Returns their first error, or DeadlineExceeded naming the threads
   // that outlast `stop_grace`, unless `ignore_live_threads` is set. The functions in `joins` wait for threads that do
@@ -159,7 +161,7 @@ class Supervisor {
   absl::Status SummaryComputed(const v1::Summary& summary, absl::optional<int64_t> global_step = absl::nullopt);
 
   // Returns the function that writes summaries: the one in the options, or SummaryComputed. Returns null on a chief
-  // that writes no events. Valid as long as the supervisor.
+  // that writes no events. The function is valid as long as the supervisor exists.
   SummaryWriter summary_writer();
 
   Coordinator* coordinator() { return &coordinator_; }
@@ -173,7 +175,7 @@ class Supervisor {
   Supervisor(SupervisorOptions options, std::unique_ptr<SessionManager> own_manager,
              std::shared_ptr<EventWriter> events);
 
-  // Runs one session. If the run should continue in another session, sets `saved` to the result of Session::Stop.
+  // Runs one session. If the run may continue in another session, sets `saved` to the result of Session::Stop.
   absl::Status RunOnce(const std::function<absl::Status(Session&)>& body, const PrepareOptions& prepare,
                        absl::Status* saved);
   absl::Status StartSummaries(const std::shared_ptr<SupervisedSession>& session);
@@ -185,7 +187,8 @@ class Supervisor {
   void SetSession(std::shared_ptr<SupervisedSession> session) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const SupervisorOptions options_;
-  // The event file of a run without checkpoints, which the chief does not write. Null for other runs.
+  // Writer of the event file of a run without checkpoints, which the supervisor writes instead of the chief. Null for
+  // other runs.
   const std::shared_ptr<EventWriter> events_;
   int64_t stop_listener_ = StopSignal::kNone;
   // Null if the options contain a session manager.
@@ -195,10 +198,10 @@ class Supervisor {
   // HeldSession::listening of the first session.
   std::string listening_;
   mutable Mutex mutex_;
-  // Shared with threads that do not end in time.
+  // Shared with service threads, which may not end in time.
   std::shared_ptr<SupervisedSession> session_ ABSL_GUARDED_BY(mutex_);
   bool services_started_ ABSL_GUARDED_BY(mutex_) = false;
-  // True if the chief's timer saves, so that no thread of the supervisor does.
+  // True if the chief saves periodically by itself, so that no thread of the supervisor has to.
   bool chief_saves_ ABSL_GUARDED_BY(mutex_) = false;
   // Destroyed first, because its threads use the rest.
   Coordinator coordinator_;

@@ -1,4 +1,4 @@
-// The cases SUP-* come from TensorFlow's Supervisor. The cases F-* are its flaws that are fixed here.
+// The SUP-* cases come from TensorFlow's Supervisor. The F-* cases are its flaws that are fixed here.
 #include "lockstep/train/supervisor/supervisor.h"
 
 #include <atomic>
@@ -34,7 +34,7 @@ class SupervisorTest : public ::testing::Test {
     options_.open = opener_.opener();
     options_.session.clock = &clock_;
     options_.session.logdir = "run";
-    // Only some tests start the services.
+    // Turns off the summary services, which only some tests start.
     options_.save_summaries_period = absl::ZeroDuration();
     options_.recovery.initial_wait = absl::ZeroDuration();
     options_.recovery.max_wait = absl::ZeroDuration();
@@ -336,7 +336,7 @@ TEST_F(SupervisorTest, RefusesToKeepTheEventFileOpen) {
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(status.message(), HasSubstr("close_summary_writer: cannot be false"));
   EXPECT_EQ(opener_.attempts(), 0);
-  // The program's own writer stays open.
+  // With its own writer, the program may keep the writer open.
   options_.summary_writer = [](const v1::Summary&, int64_t) { return absl::OkStatus(); };
   EXPECT_TRUE(Create()->ManagedSession([](Session&) { return absl::OkStatus(); }, prepare).ok());
 }
@@ -399,7 +399,7 @@ TEST_F(SupervisorTest, MakesTheLocalStateOfEverySessionOnWorkersToo) {
   EXPECT_EQ(made, 3);
 }
 
-// SUP-19: each process makes its own state once the variables have values.
+// SUP-19: each process creates its own local state once the variables have values.
 TEST_F(SupervisorTest, MakesTheLocalStateFromTheVariables) {
   float local = -1;
   options_.ready_for_local_init = UninitializedVariables;
@@ -549,7 +549,7 @@ TEST_F(SupervisorTest, ASaverSavesWithThePeriodOfTheModel) {
   EXPECT_THAT(ErrorOfCreate(), HasSubstr("saver: is given, but there is no logdir"));
 }
 
-// Records the names of the threads that it starts.
+// An executor that records the names of the threads that it starts.
 class NotingExecutor : public Executor {
  public:
   const std::vector<std::string>& names() const { return names_; }
@@ -669,7 +669,7 @@ TEST_F(SupervisorTest, UsesTheGivenSessionManager) {
   EXPECT_TRUE(Create()->PrepareOrWaitForSession().ok());
 }
 
-// Rejects a chief whose logdir has no checkpoint.
+// A manager that rejects a chief whose logdir has no checkpoint.
 class ResumingManager : public SessionManager {
  public:
   explicit ResumingManager(Options options) : SessionManager(std::move(options)) {}

@@ -17,14 +17,14 @@
 
 namespace lockstep::train {
 
-// Opens FakeSessions and keeps them, so that tests can inspect them after they were dropped. The returned sessions are
-// thread-safe.
+// Opens FakeSessions and keeps them, so that tests can inspect them after they were dropped. Run, GlobalStep, Save,
+// AddSummary and Uninitialized of a returned session are thread-safe.
 class FakeOpener {
  public:
-  // Adds the options of the next session, in order. By default, they follow SessionOptions::is_chief, and a chief
-  // continues from the previous session if that was dropped without Close.
+  // Adds options for the next session; several are used in order. Without them, a session's role follows
+  // SessionOptions::is_chief, and a chief with a logdir continues where the previous session was.
   void Add(FakeSession::Options options) { next_.push_back(std::move(options)); }
-  // Makes the next attempt fail.
+  // Makes the next attempt to open a session fail with `status`. Takes its turn among the added options.
   void AddFailure(absl::Status status) { next_.push_back(std::move(status)); }
   // Sets a function that is called with each session before it is returned.
   void set_on_open(std::function<void(int index, FakeSession&)> on_open) { on_open_ = std::move(on_open); }
@@ -33,7 +33,7 @@ class FakeOpener {
     return [this](const SessionOptions& options) { return Open(options); };
   }
 
-  // The number of attempts, and the options of each.
+  // Return the number of attempts, and the options of each.
   int attempts() const { return static_cast<int>(asked_.size()); }
   const SessionOptions& asked(int index) const { return asked_[index]; }
   int opened() const { return static_cast<int>(sessions_.size()); }

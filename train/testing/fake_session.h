@@ -28,18 +28,18 @@ class FakeSession : public Session, public StepGate {
  public:
   struct Options {
     bool chief = true;
-    // The run's global step, and the hooks' states in its checkpoint.
+    // Global step at which the run continues, and the hooks' states in its checkpoint.
     int64_t step = 0;
     v1::SessionState restored;
-    // True if the run has reached that step with a successful end.
+    // True if the run had ended successfully at that step.
     bool may_change_program = false;
     // The step at which the run is over.
     int64_t total_steps = 1000;
     // Returns the loss of the step whose update leads to global step `step`.
     std::function<double(int64_t step)> loss = [](int64_t step) { return 1.0 / static_cast<double>(step); };
-    // True if steps wait for AllowThrough. False for hooks that tests call directly.
+    // True if steps wait for AllowThrough. Tests that call hooks directly set it to false.
     bool gated = true;
-    // The blocks of a worker, instead of the run's steps. When none are left, the run is over.
+    // The results that a worker's Runs return, one per block. When none are left, the run is over.
     std::deque<StepResult> blocks;
   };
 
@@ -104,7 +104,7 @@ class FakeSession : public Session, public StepGate {
   void FailNextRead(absl::Status status) { read_error_ = std::move(status); }
   // Makes RequestStop return `status`, although it ends the run.
   void set_stop_status(absl::Status status) { stop_status_ = std::move(status); }
-  // Makes the run fail with `failure`, so that the loop should end.
+  // Makes the run fail with `failure`, so that ShouldStop returns true.
   void set_failure(absl::Status failure) { failure_ = std::move(failure); }
   // Sets the function that Stop calls.
   void set_on_stop(std::function<absl::Status()> on_stop) { on_stop_ = std::move(on_stop); }

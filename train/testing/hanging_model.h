@@ -17,7 +17,7 @@ namespace lockstep::train {
 // returns. The computing thread must block SIGTERM.
 class HangingModel : public ForwardingModel {
  public:
-  // Hangs in the block after the first `blocks`.
+  // Hangs in the block that follows the first `blocks` blocks.
   HangingModel(std::unique_ptr<Model> model, int blocks) : ForwardingModel(std::move(model)), blocks_left_(blocks) {}
 
   absl::Status ComputeGradients(VariableValues values, const Batch& batch, const SlotKey& key,

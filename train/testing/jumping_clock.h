@@ -7,8 +7,8 @@
 
 namespace lockstep::train {
 
-// A clock for code that waits in one thread: each wait returns immediately and advances the time to its deadline. Not
-// thread-safe.
+// A clock for code that waits in only one thread: each wait returns immediately and advances the time to its deadline.
+// Not thread-safe.
 class JumpingClock : public Clock {
  public:
   absl::Time Now() override { return now_; }

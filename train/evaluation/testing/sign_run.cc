@@ -54,7 +54,7 @@ void SaveSignCheckpoint(FileSystem* fs, const std::string& logdir, int64_t step,
   const std::string prefix = JoinPath(logdir, absl::StrCat("model.ckpt-", step));
   auto writer = BundleWriter::Create(fs, prefix);
   CHECK_EQ(writer.status(), absl::OkStatus());
-  // The output of class 0 is 0, the output of class 1 is w * x.
+  // The output for class 0 is 0, and the output for class 1 is w * x.
   CHECK_EQ((*writer)->Add("logits/kernel", v1::DT_FLOAT, Shape({1, 2}), BytesOf({0, w})), absl::OkStatus());
   CHECK_EQ((*writer)->Add("global_step", v1::DT_INT64, Shape({}), {reinterpret_cast<const char*>(&step), sizeof step}),
            absl::OkStatus());

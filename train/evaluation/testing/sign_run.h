@@ -10,7 +10,8 @@
 namespace lockstep {
 
 // Sets up a test run in a logdir: a model with one weight w that predicts the sign of a number, trained for ten steps,
-// and a test split /data/test.csv of four examples. With w > 0 the model gets three of them right, with w < 0 one.
+// and a test split /data/test.csv of four examples. If w > 0, the model classifies three of them correctly; if w < 0,
+// only one.
 
 // Returns the complete configuration, as a chief records it.
 config::v1::RunSpec SignRunSpec();

@@ -14,7 +14,7 @@ namespace lockstep::train {
 // that was fetched under that name. Returns Internal if it was not fetched.
 absl::StatusOr<Tensor> FetchedValue(const RunValues& values, const std::string& name);
 
-// Returns true if FetchedValue knows `name` without a Fetch.
+// Returns true if every run has a value with this name, so that FetchedValue needs no Fetch.
 bool IsOfEveryRun(const std::string& name);
 
 // Formats a tensor for display: "0.5", "[1 2 3]". If it has more than `shown` elements, shows only the first `shown`

@@ -34,10 +34,10 @@ constexpr char kRun[] = R"(
 enum class Where { kBeforeRun, kAfterRun };
 enum class End { kNone, kKilledInTheCallback, kSavedAndKilled, kKilledLater, kStoppedInTheCallback };
 
-// Halves the weights and the learning rate at some steps.
+// A hook that halves the weights and the learning rate at some steps.
 class HalvingHook : public Hook {
  public:
-  // Calls `then` with the step after each change and each Assign.
+  // After each change of the learning rate and after each Assign, calls `then` with the step.
   HalvingHook(Where where, std::function<void(int64_t)> then) : where_(where), then_(std::move(then)) {}
 
   std::string name() const override { return "halving"; }
@@ -68,8 +68,7 @@ class HalvingHook : public Hook {
 
 class HookAssignmentsTest : public ::testing::TestWithParam<std::tuple<Where, End>> {
  protected:
-  // Runs one life of the chief, which ends in callback number `last_callback`. Returns true if it reaches the end of
-  // the run.
+  // Runs one chief, which ends in callback number `last_callback`. Returns true if it reaches the end of the run.
   bool Live(FileSystem* disk, End end, int last_callback) {
     FaultyFileSystem fs(disk);
     SessionOptions options;
@@ -108,8 +107,8 @@ class HookAssignmentsTest : public ::testing::TestWithParam<std::tuple<Where, En
     EXPECT_TRUE(session->Close().ok());
     return true;
   }
-  // Runs `lives` lives: the last one finishes the run, and the others end as specified by `end`. Returns the digest of
-  // the run's values.
+  // Runs `lives` chiefs, one after another: the last one finishes the run, and the others end as specified by `end`.
+  // Returns the digest of the run's values.
   std::string Train(End end, int lives) {
     MemoryFileSystem disk;
     for (int life = 1; life < lives; ++life) {

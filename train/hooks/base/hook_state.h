@@ -25,7 +25,7 @@ class HookState {
   void SetDouble(const std::string& name, double value);
   void SetText(const std::string& name, std::string value) { values_[name] = std::move(value); }
 
-  // Return InvalidArgument naming the value if it is absent or of another kind.
+  // Each returns InvalidArgument naming the value if it is absent or of another kind.
   absl::Status GetInt(const std::string& name, int64_t* value) const;
   absl::Status GetDouble(const std::string& name, double* value) const;
   absl::Status GetText(const std::string& name, std::string* value) const;

@@ -23,7 +23,7 @@ absl::Status Named(const Hook& hook, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat("hook ", hook.name(), ": ", status.message()));
 }
 
-// Calls a function of the hook. Adds the hook's name to its error or exception.
+// Calls a function of the hook, and adds the hook's name to any error or exception.
 absl::Status Call(const Hook& hook, absl::FunctionRef<absl::Status()> function) {
   return Named(hook, CatchExceptions(function));
 }
@@ -36,7 +36,8 @@ absl::Status Prepare(const Hook& hook, absl::FunctionRef<absl::Status()> functio
 // The maximum size of the states of all hooks together. A checkpoint holds them in one protobuf message.
 constexpr size_t kMaxStateBytes = size_t{1} << 30;
 
-// Ignores Unknown. Whether the end was recorded may become known only after the run has ended; Close then returns that.
+// Ignores Unknown. Whether the end was recorded may become known only after the run has ended, in which case Close
+// returns the outcome.
 absl::Status Ended(absl::Status status) { return absl::IsUnknown(status) ? absl::OkStatus() : status; }
 
 std::vector<Hook*> PartsOf(absl::Span<Hook* const> hooks) {
@@ -86,8 +87,8 @@ absl::Status HookedSession::Start() {
   if (options_.gate != nullptr) restored = options_.gate->restored();
   if (restored.hook_size() > 0) {
     RETURN_IF_ERROR(RestoreStates(restored));
-    // The states may be some steps older than the end of the run. If a run is over and has no states, the hooks see
-    // none of its steps again.
+    // The states may be some steps older than the end of the run. If the run is over and no hook keeps state, the hooks
+    // see none of its steps again.
     const bool keeps = absl::c_any_of(restored.hook(), [](const auto& hook) { return !hook.state().empty(); });
     const bool shows = keeps || !base_->ShouldStop();
     ASSIGN_OR_RETURN(step_, shows ? absl::StatusOr<int64_t>(restored.step()) : base_->GlobalStep());

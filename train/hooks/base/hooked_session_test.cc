@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::StartsWith;
 
-// Records the calls that it receives, and behaves as a test requests.
+// A hook that records the calls that it receives and behaves as the test requests.
 class RecordingHook : public Hook {
  public:
   explicit RecordingHook(std::vector<std::string>* calls, std::string name = "a") : calls_(calls), name_(name) {}
@@ -97,8 +97,8 @@ class HookedSessionTest : public ::testing::Test {
     return options;
   }
 
-  // Expects that a hook's action after step 1, recorded as `act`, is not repeated in the next life, whose checkpoint
-  // has it. That life performs the action only after step 2.
+  // Expects that a hook's action after step 1, recorded as `act`, is not repeated by the next chief, whose checkpoint
+  // contains it. The next chief performs the action only after step 2.
   void ExpectNotMadeAgain(const std::function<void(RunContext&, const RunValues&)>& after_run, const std::string& act) {
     FakeSession base;
     RecordingHook a(&calls_, "a"), b(&calls_, "b");
@@ -245,7 +245,7 @@ TEST_F(HookedSessionTest, FailingHookIsNamedAndStopsTheSession) {
   EXPECT_EQ((*session)->Run(op_).status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ((*session)->Close(), absl::InternalError("hook a: broken"));
   EXPECT_EQ(calls_.back(), "a after 2");
-  // The hooks have not seen step 2, so the next life shows it to them.
+  // The hooks have not seen step 2, so the next chief shows it to them.
   EXPECT_EQ(base.NextLife().restored.step(), 1);
   EXPECT_EQ(base.NextLife().restored.unseen_size(), 1);
 }
@@ -322,7 +322,7 @@ TEST_F(HookedSessionTest, ExceptionOfAStateIsAnError) {
   } hook;
   Hook* const hooks[] = {&hook};
   EXPECT_EQ(StatesOf(hooks).status(), absl::InternalError("hook Throwing: exception: at"));
-  // A life that continues from a checkpoint without the hook's state asks whether the hook has one.
+  // If the checkpoint does not contain the hook, the next chief asks the hook whether it keeps state.
   FakeSession base;
   RecordingHook a(&calls_);
   FakeSession::Options killed;

@@ -22,8 +22,8 @@ struct Period {
   static Period Time(absl::Duration time) { return {absl::nullopt, time}; }
 };
 
-// Decides at which steps a periodic action is due: at the first step it is asked about, and then whenever the period
-// has passed since the last action, but never twice at one step. Not thread-safe.
+// A timer that decides at which steps a periodic action is due: at the first step that it is asked about, and then
+// whenever the period has passed since the last action, but never twice at the same step. Not thread-safe.
 class SecondOrStepTimer {
  public:
   // Returns InvalidArgument, with a message that begins with `prefix`, unless exactly one of steps and time is set and
@@ -37,15 +37,16 @@ class SecondOrStepTimer {
     absl::Duration time;
     int64_t steps = 0;
   };
-  // Records that the action happens now, at `step`. Returns nullopt the first time.
+  // Records that the action happens now, at `step`. Returns the time and steps since the previous update, or nullopt
+  // the first time.
   absl::optional<Elapsed> Update(int64_t step);
   // Forgets all updates.
   void Reset() { last_step_.reset(); }
 
   absl::optional<int64_t> last_triggered_step() const { return last_step_; }
 
-  // Returns true if ShouldTrigger(step) may be true, given that steps are seen one by one. For Hook::GatesAt. Exact for
-  // a period in steps. For a period in time, true for every step except that of the last update.
+  // Returns true if ShouldTrigger(step) may be true, given that steps are seen one by one. Intended for Hook::GatesAt.
+  // Exact for a period in steps. For a period in time, returns true for every step except that of the last update.
   bool MayTriggerAt(int64_t step) const;
 
  private:

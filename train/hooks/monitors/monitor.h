@@ -14,18 +14,20 @@
 
 namespace lockstep::train {
 
-// Observes training with the older protocol of tf.contrib.learn; a MonitorHookAdapter turns it into a hook. Life cycle:
+// An observer of training that follows the older monitor protocol of tf.contrib.learn; a MonitorHookAdapter turns it
+// into a hook. Life cycle:
 //
 //   Begin, [EpochBegin, (StepBegin, StepEnd, PostStep)*, EpochEnd]*, End
 //
-// where a step is the global step that the run's update makes, and epochs may be left out. After an interrupted step,
-// StepBegin may be called again without StepEnd. The base class checks this order and returns InvalidArgument, like the
-// original's ValueError. Overrides must call the base class first. All calls come from one thread.
+// where a step is the global step that the run's update makes, and the epoch calls may be left out. After an
+// interrupted step, StepBegin may be called again without StepEnd. The base class checks this order and returns
+// InvalidArgument where the original raises ValueError. Overrides must call the base class first. All calls come from
+// one thread.
 class Monitor {
  public:
   virtual ~Monitor() = default;
 
-  // The name distinguishes monitors that keep a state and identifies them in errors.
+  // The name distinguishes monitors that keep state and identifies them in errors.
   virtual std::string name() const = 0;
   // Returns true if the monitor runs on workers, too; otherwise it runs only on the chief.
   virtual bool run_on_all_workers() const { return false; }
@@ -58,8 +60,8 @@ class Monitor {
   absl::optional<int64_t> step_;
 };
 
-// Acts at the first steps and then periodically. A step s is active if s <= first_n_steps, if s is at least
-// every_n_steps after the last active step (0 if there is none), or if s is the last step and that is known. Gates the
+// A monitor that acts at the first steps and then periodically. Step s is active if s <= first_n_steps, if s is at
+// least every_n_steps after the last active step (0 if there is none), or if s is known to be the last step. Gates the
 // active steps.
 class EveryN : public Monitor {
  public:

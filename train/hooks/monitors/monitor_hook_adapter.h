@@ -24,9 +24,9 @@ struct MonitorHookAdapterOptions {
   absl::optional<int64_t> max_steps;
 };
 
-// Runs older monitors as one hook, which must be a program's last hook. A run's step is the last known global step + 1.
-// If a monitor stops, the hook stops after PostStep of all monitors. It gates the steps that any monitor gates. Each
-// monitor keeps its own state, as "monitor NAME".
+// A hook that runs monitors of the older protocol. Must be a program's last hook. A run's step is the last known global
+// step + 1. If a monitor requests a stop, the hook requests it after PostStep of all monitors. It gates the steps that
+// any monitor gates. Each monitor keeps its own state, under the name "monitor NAME".
 class MonitorHookAdapter : public Hook {
  public:
   // Returns InvalidArgument if two monitors that keep a state have the same name.

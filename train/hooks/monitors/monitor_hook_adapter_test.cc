@@ -139,7 +139,7 @@ TEST_F(MonitorHookAdapterTest, GatesWhereAnyMonitorDoes) {
   EXPECT_FALSE(hook->GatesAt(5));
 }
 
-// Continues the run of `base` in its next life, with the monitors of `hook`.
+// Continues the run of `base` with a restarted chief and the monitors of `hook`.
 absl::Status Continue(const FakeSession& base, MonitorHookAdapter* hook) {
   return HookedRun({hook}, base.NextLife()).status();
 }

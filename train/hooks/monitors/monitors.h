@@ -26,7 +26,7 @@ namespace lockstep::train {
 // Ready-made monitors of the older protocol (monitor.h). New programs should use hooks: StopAtStepHook,
 // CheckpointSaverHook, StepCounterHook, SummarySaverHook, NanTensorHook, ValidationMonitor (which is a hook here).
 
-// Stops after num_steps, counting the first, or at last_step. Each worker needs its own monitor.
+// A monitor that stops after num_steps steps, counting the first, or at last_step. Each worker needs its own monitor.
 class StopAtStepMonitor : public Monitor {
  public:
   // Returns InvalidArgument unless exactly one of num_steps and last_step is set and it is at least 1.
@@ -46,7 +46,8 @@ class StopAtStepMonitor : public Monitor {
   StopAtStepTarget target_;
 };
 
-// Saves after the first step, then periodically, and at the end if the last step has not been saved.
+// A monitor that saves a checkpoint after the first step, then periodically, and at the end if the last step has not
+// been saved.
 class CheckpointSaverMonitor : public Monitor {
  public:
   // Returns InvalidArgument if the period is invalid.
@@ -76,7 +77,7 @@ class LookingEveryN : public EveryN {
   absl::Status SetState(absl::string_view state) override { return absl::OkStatus(); }
 };
 
-// Writes "global_step/sec", measured between two active steps, to the chief's event file.
+// A monitor that writes "global_step/sec", measured between two active steps, to the chief's event file.
 class StepCounterMonitor : public LookingEveryN {
  public:
   explicit StepCounterMonitor(int64_t every_n_steps = 100, Clock* clock = Clock::Real())
@@ -92,7 +93,7 @@ class StepCounterMonitor : public LookingEveryN {
   absl::optional<std::pair<int64_t, absl::Time>> last_;
 };
 
-// Writes the provider's summary at each active step.
+// A monitor that writes the provider's summary at each active step.
 class SummarySaverMonitor : public LookingEveryN {
  public:
   // Returns InvalidArgument if there is no provider.
@@ -110,8 +111,8 @@ class SummarySaverMonitor : public LookingEveryN {
   const SummaryProvider provider_;
 };
 
-// Checks the loss at the active steps. A NaN causes an error (InvalidArgument), or a warning and a stop. The chief also
-// checks every loss itself, as described at NanTensorHook.
+// A monitor that checks the loss at the active steps. A NaN causes an error (InvalidArgument), or a warning and a stop.
+// The chief also checks every loss itself, as described at NanTensorHook.
 class NanLossMonitor : public EveryN {
  public:
   explicit NanLossMonitor(int64_t every_n_steps = 100, bool fail_on_nan_loss = true)
@@ -126,7 +127,7 @@ class NanLossMonitor : public EveryN {
   const bool fail_on_nan_loss_;
 };
 
-// Keeps the values of a variable, or of "loss", at the active steps since the process started.
+// A monitor that keeps the values of a variable, or of "loss", at the active steps since the process started.
 class CaptureVariableMonitor : public LookingEveryN {
  public:
   explicit CaptureVariableMonitor(std::string variable, int64_t every_n_steps = 100, int64_t first_n_steps = 1)
@@ -157,8 +158,8 @@ struct ExportOptions {
   Clock* clock = Clock::Real();
 };
 
-// Writes the values at the active steps, and at the end, as checkpoints "export-<step>". They hold values without a
-// graph, for a model's code to restore or serve.
+// A monitor that writes the values at the active steps, and at the end, as checkpoints "export-<step>". The checkpoints
+// hold values without a graph, for a model's code to restore or serve.
 class ExportMonitor : public LookingEveryN {
  public:
   // Returns InvalidArgument if the directory is empty, or an option is out of range.

@@ -25,7 +25,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Pair;
 
-// A single life of a program with one monitor.
+// A program with one monitor, started once.
 class MonitoredRun {
  public:
   explicit MonitoredRun(Monitor* monitor, FakeSession::Options options = {})

@@ -23,7 +23,7 @@ namespace lockstep::train {
 
 struct ValidationOptions {
   // Evaluates the values of one step on its own data, and returns metrics by name. Called in the thread of the
-  // session's caller; the next step waits for it.
+  // session's caller, while the next step waits.
   std::function<absl::StatusOr<std::map<std::string, double>>(const ReadResult& values)> evaluate;
   // The variables that `evaluate` receives. If empty, it receives all.
   std::vector<std::string> variables;
@@ -43,9 +43,9 @@ struct ValidationOptions {
   Clock* clock = Clock::Real();
 };
 
-// Evaluates the run's values periodically, writes the metrics as summaries "validation/<metric>", remembers the best
-// step, and stops when that step is too old. A tie is not an improvement. Gates the steps at which it evaluates, and
-// keeps its state in every checkpoint.
+// A hook that evaluates the run's values periodically, writes the metrics as summaries "validation/<metric>", remembers
+// the best step, and stops when that step is too old. A tie is not an improvement. It gates the steps at which it
+// evaluates, and keeps its state in every checkpoint.
 class ValidationMonitor : public Hook {
  public:
   // Returns InvalidArgument if there is no `evaluate`, or an option is out of range.
@@ -60,8 +60,8 @@ class ValidationMonitor : public Hook {
 
   // The best value of early_stopping_metric.
   const BestMetric& best() const { return best_; }
-  // The checkpoint of the best step; "" if there is none, or no directory. After a restart, the directory may hold a
-  // better one from a step that the run is about to recompute.
+  // The prefix of the best step's checkpoint; "" if there is no best step or no directory. After a restart, the
+  // directory may hold a better one from a step that the run is about to recompute.
   const std::string& best_checkpoint() const { return best_checkpoint_; }
   // All metrics of the last evaluation.
   const std::map<std::string, double>& metrics() const { return metrics_; }

@@ -24,7 +24,7 @@ using ::testing::HasSubstr;
 
 class ValidationMonitorTest : public ::testing::Test {
  protected:
-  // Evaluates each step's values to the loss that `losses_` lists for the step.
+  // Returns options that evaluate the values of a step to the loss that `losses_` lists for it.
   ValidationOptions Options(int64_t every_n_steps) {
     ValidationOptions options;
     options.evaluate = [this](const ReadResult& values) -> absl::StatusOr<std::map<std::string, double>> {

@@ -30,7 +30,7 @@ struct PrintTensorOptions {
   std::function<void(const std::string&)> log;
 };
 
-// Logs values at the active steps: "Step 10: loss = 0.5, logits/bias = [1 2 3]".
+// A monitor that logs values at the active steps: "Step 10: loss = 0.5, logits/bias = [1 2 3]".
 class PrintTensorMonitor : public LookingEveryN {
  public:
   // Returns InvalidArgument naming a missing or wrong option.
@@ -48,9 +48,9 @@ class PrintTensorMonitor : public LookingEveryN {
   const PrintTensorOptions options_;
 };
 
-// Keeps the values of many variables at each active step since the process started, and compares them with those of
-// another run. The comparison shows where two programs that should behave alike begin to differ. The counterpart of
-// GraphDump, which keeps the tensors of a graph.
+// A monitor that keeps the values of many variables at each active step since the process started, and compares them
+// with those of another run, to find out where two programs that should behave alike begin to differ. The counterpart
+// of TensorFlow's GraphDump, which keeps the tensors of a graph.
 class ValueDumpMonitor : public LookingEveryN {
  public:
   // If `variables` is empty, keeps everything that the session reads, including optimizer state and "global_step".

@@ -9,7 +9,7 @@ namespace lockstep::train {
 bool BestMetric::Observe(int64_t step, double value) {
   if (value_ && !std::isnan(*value_)) {
     const double gain = minimize_ ? *value_ - value : value - *value_;
-    // Also false for a NaN.
+    // The comparison is also false for a NaN.
     if (!(gain > min_delta_)) return false;
   } else if (value_ && std::isnan(value)) {
     return false;

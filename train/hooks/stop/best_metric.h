@@ -16,7 +16,7 @@ class BestMetric {
  public:
   explicit BestMetric(bool minimize = true, double min_delta = 0) : minimize_(minimize), min_delta_(min_delta) {}
 
-  // Returns true if `value` is the best so far.
+  // Records `value` if it is the best so far, and returns true in that case.
   bool Observe(int64_t step, double value);
   // Returns the number of global steps since the best value, or 0 if there is none.
   int64_t StepsSince(int64_t step) const { return step_ ? step - *step_ : 0; }

@@ -33,8 +33,8 @@ struct EarlyStoppingOptions {
   std::string name = "EarlyStoppingHook";
 };
 
-// Stops when a metric no longer improves. Every checkpoint holds its state, and it gates the steps at which it checks,
-// so the run ends at the same step however often the chief is killed. A NaN is not an improvement.
+// A hook that stops when a metric no longer improves. Every checkpoint holds its state, and it gates the steps at which
+// it checks, so the run ends at the same step however often the chief is killed. A NaN is not an improvement.
 class EarlyStoppingHook : public Hook {
  public:
   // Returns InvalidArgument naming the option that is out of range.

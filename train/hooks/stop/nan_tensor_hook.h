@@ -18,10 +18,10 @@ struct NanTensorOptions {
   bool fail_on_nan = true;
 };
 
-// Ends the run at the first NaN, with InvalidArgument (as for a loss that the chief rejects) or with a stop. The chief
-// itself checks every loss before the update, and a run with a non-finite loss fails regardless of this hook, unless
-// training.end_on_non_finite or skip_non_finite is set. This hook also checks variables, the losses of skipped steps,
-// and the losses of another session. Gates every step.
+// A hook that ends the run at the first NaN, with InvalidArgument (as for a loss that the chief rejects) or with a
+// stop. The chief itself checks every loss before the update, and a run with a non-finite loss fails regardless of this
+// hook, unless training.end_on_non_finite or skip_non_finite is set. This hook also checks variables, the losses of
+// skipped steps, and the losses of another session. Gates every step.
 class NanTensorHook : public Hook {
  public:
   // Returns InvalidArgument if the name is empty.

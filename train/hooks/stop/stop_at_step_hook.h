@@ -28,7 +28,7 @@ class StopAtStepTarget {
   // Returns InvalidArgument naming `owner` unless exactly one of num_steps and last_step is set and it is at least 1.
   static absl::StatusOr<StopAtStepTarget> Create(absl::string_view owner, const StopAtStepOptions& options);
 
-  // Counts num_steps from global step `step`, unless the target is already known.
+  // Sets the target to num_steps after global step `step`, unless it is already known.
   void CountFrom(int64_t step) {
     if (!last_step_) last_step_ = step + *options_.num_steps;
   }
@@ -38,8 +38,8 @@ class StopAtStepTarget {
   bool reached() const { return reached_; }
 
   bool GatesAt(int64_t step) const { return !last_step_ || step >= *last_step_; }
-  // Returns a state only if num_steps is set and not yet reached. Once it is reached, a later life counts from its own
-  // start.
+  // Returns a state only if num_steps is set and the target has not been reached. Once it has been reached, a program
+  // that is started again counts from its own start.
   std::string State() const;
   absl::Status SetState(absl::string_view state);
 
@@ -51,10 +51,10 @@ class StopAtStepTarget {
   bool reached_ = false;
 };
 
-// Stops when the run reaches a global step. As in the original, at least one Run happens, even after that step: a
-// program that is started again after its successful end makes one more step, unless training.steps of the
-// configuration ends the run. On a worker, it ends only that worker's loop; each worker needs its own hook. Gates that
-// step and all later ones.
+// A hook that stops when the run reaches a global step. As in the original, at least one Run happens, even after that
+// step: a program that is started again after its successful end takes one more step, unless the configuration's
+// training.steps ends the run. On a worker, the hook ends only that worker's loop; each worker needs its own hook.
+// Gates that step and all later ones.
 class StopAtStepHook : public Hook {
  public:
   // Returns InvalidArgument unless exactly one of num_steps and last_step is set and it is at least 1.

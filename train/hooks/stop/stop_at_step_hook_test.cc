@@ -56,7 +56,7 @@ TEST(StopAtStepHookTest, CountsNumStepsFromTheFirstSession) {
   const auto hook = NumSteps(10);
   FakeSession at_5(At(5));
   ASSERT_TRUE(hook->AfterCreateSession(at_5).ok());
-  // A recovery does not extend it.
+  // A recovery does not change the target.
   FakeSession at_7(At(7));
   ASSERT_TRUE(hook->AfterCreateSession(at_7).ok());
   std::vector<bool> stops;

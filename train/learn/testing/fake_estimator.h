@@ -29,7 +29,7 @@ inline std::string TaskOf(const std::string& type, int index = 0) {
                       type, R"(", "index": )", index, "}}");
 }
 
-// Records its calls, and returns results set by the test. Time passes only in AwaitRunEnd.
+// An estimator that records its calls and returns results set by the test. Time passes only in AwaitRunEnd.
 class FakeEstimator : public Estimator {
  public:
   explicit FakeEstimator(RunConfig config, JumpingClock* clock = nullptr) : config_(std::move(config)), clock_(clock) {}
@@ -76,9 +76,9 @@ class FakeEstimator : public Estimator {
   bool finished = false;
   // The last step according to the run's record.
   absl::optional<int64_t> last_step;
-  // True if the run is over before a delay.
+  // If true, AwaitRunEnd immediately reports the end of the run.
   bool run_ends = false;
-  // The number of the evaluation that fails, counted from 1, and its error.
+  // The number of the evaluation that fails, counted from 1, and the error that it returns.
   int fails_at = 0;
   absl::Status failure = absl::OutOfRangeError("enough");
   // Replaces `latest` when the evaluation fails.

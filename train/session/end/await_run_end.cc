@@ -20,7 +20,7 @@ namespace {
 
 constexpr absl::Duration kDefaultMaxSilence = absl::Minutes(10);
 
-// Logs that the chief answers or has stopped answering. Returns how long to search for it from now on.
+// Logs that the chief has started or stopped answering. Returns how long to search for it from now on.
 absl::Duration OnAnswer(const AwaitRunEndOptions& options, ChiefClient* client,
                         const absl::StatusOr<v1::RunStatus>& status, absl::Duration max_silence) {
   if (!status.ok()) {
@@ -52,7 +52,8 @@ absl::Status Wait(const AwaitRunEndOptions& options, ChiefClient* client) {
                RecordSaysFinished(options.fs, options.logdir)) {
       return absl::OkStatus();
     }
-    // The address file carries the end mark, which a restarted chief removes.
+    // This status comes from the end mark in the address file. Waits before trusting it, because a restarted chief
+    // removes the mark.
     if (IsEndOfRun(status.status()) && now - began >= RunEndClient::kGrace) {
       return absl::IsOutOfRange(status.status()) ? absl::OkStatus() : status.status();
     }

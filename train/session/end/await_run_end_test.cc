@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// Answers each GetStatus with the next of `answers`, and is gone after the last one.
+// A chief that answers each GetStatus with the next of `answers`, and is gone after the last one.
 class AnsweringChief : public FakeChiefClient {
  public:
   absl::StatusOr<v1::RunStatus> GetStatus() override {
@@ -30,7 +30,7 @@ class AnsweringChief : public FakeChiefClient {
 
   std::deque<v1::RunStatus::Phase> answers;
   int asked = 0;
-  // The mark of an address file, returned instead of an answer.
+  // The end mark of an address file, returned instead of an answer.
   absl::Status mark;
 };
 
@@ -98,7 +98,7 @@ TEST_F(AwaitRunEndTest, TheRecordSaysWhatAChiefThatHasGoneDoesNot) {
   EXPECT_EQ(clock_.elapsed(), absl::Milliseconds(250) + absl::Minutes(1)) << "a chief that continues it may come later";
 }
 
-// Imitates --master=file:FILE after the last chief has marked the file.
+// Imitates --master=file:FILE after the last chief has written the end mark to the file.
 TEST_F(AwaitRunEndTest, TheAddressFileSpeaksForAGoneChief) {
   chief_.mark = EndOfRun(absl::StatusCode::kOutOfRange, "the run is over");
   EXPECT_TRUE(AwaitRunEnd(options_).ok());

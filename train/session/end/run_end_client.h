@@ -28,7 +28,7 @@ class RunEndClient : public ChiefClient {
   static constexpr absl::Duration kGrace = absl::Minutes(1);
 
   struct Options {
-    // Both must outlive the client.
+    // `fs` and `clock` must outlive the client.
     FileSystem* fs = nullptr;
     Clock* clock = nullptr;
     // The chief's logdir as seen from this machine.

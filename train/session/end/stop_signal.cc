@@ -16,7 +16,7 @@ void StopSignal::Request() {
 
 bool StopSignal::RequestSave() {
   {
-    // Set before the calls; otherwise a listener that is added meanwhile would miss it.
+    // Set before the calls, because a listener that is added meanwhile would otherwise miss the request.
     MutexLock lock(&mutex_);
     save_pending_ = true;
   }
@@ -30,7 +30,7 @@ int StopSignal::CallAll(std::function<void()> Listener::*call) {
   int called = 0;
   int64_t id = kNone;
   while (Listener* const listener = BeginNext(&id)) {
-    // The listener stays until its calls have returned.
+    // The listener cannot be removed until the call has returned.
     if (listener->*call) {
       (listener->*call)();
       ++called;
@@ -74,7 +74,7 @@ int64_t StopSignal::Add(std::function<void()> stop, std::function<void()> save) 
     id = ++last_id_;
     stops = requested_;
     saves = save != nullptr && std::exchange(save_pending_, false);
-    // If the listener is added while the others are being called, it is called here.
+    // If a stop was already requested, `stop` is called below, and CallAll must not call it again.
     listeners_[id] = {stops ? nullptr : stop, save};
   }
   if (saves) save();

@@ -12,26 +12,28 @@
 
 namespace lockstep::train {
 
-// Forwards requests that arrive as signals to the process: to stop, or to save now and continue. Thread-safe.
+// Requests that arrive as signals to the process: to stop, or to save now and continue. Forwards them to listeners.
+// Thread-safe.
 class StopSignal {
  public:
   // Calls `stop` on all listeners, once, in the caller's thread.
   void Request() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Calls `save` on all listeners that have one, in the caller's thread. If there are none, it is called on the next
-  // such listener that is added. Returns true if any was called.
+  // Calls `save` on all listeners that have one, in the caller's thread. If none has one, the next listener added with
+  // a `save` is called then. Returns true if any was called now.
   bool RequestSave() ABSL_LOCKS_EXCLUDED(mutex_);
   bool requested() const ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Sets how long a stop may take for the sessions that the caller runs in this process. The longest time counts.
+  // Sets how long a stop may take for the sessions that the caller runs in this process. If called several times, the
+  // longest time applies.
   void Allow(absl::Duration limit) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the longest time that Allow has set, or `otherwise` if there is none.
+  // Returns the longest time set by Allow, or `otherwise` if none was set.
   absl::Duration limit(absl::Duration otherwise) const ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Sets whether killing the process at any moment would lose nothing, for example while its chief reads a checkpoint.
   void set_loses_nothing(bool loses_nothing) { loses_nothing_ = loses_nothing; }
   bool loses_nothing() const { return loses_nothing_; }
 
-  // The id of no listener.
+  // An id that no listener has.
   static constexpr int64_t kNone = 0;
   // Adds a listener and returns its id. Calls `stop` immediately if a stop has already been requested. `save` must not
   // block; it is null if there is nothing to save. When Remove returns, no call to `stop` or `save` is in progress or
@@ -45,9 +47,10 @@ class StopSignal {
     // The number of calls in progress, made without the lock.
     int calls = 0;
   };
-  // Calls `call` on each listener, in id order. Returns the number of listeners that have one.
+  // Calls `call` on each listener that has it, in id order. Returns the number of calls.
   int CallAll(std::function<void()> Listener::*call) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the listener after `id` and marks it as being called. Null if there is none.
+  // Returns the listener after `*id`, updates `*id`, and marks the listener as being called. Returns null if there is
+  // none.
   Listener* BeginNext(int64_t* id) ABSL_LOCKS_EXCLUDED(mutex_);
 
   std::atomic<bool> loses_nothing_{false};

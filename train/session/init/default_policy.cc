@@ -34,7 +34,7 @@ absl::Status ApplyDefaultPolicy(SessionOptions* session) {
   config::v1::RunSpec spec = session->op.spec;
   spec.mutable_training()->mutable_async();
   const absl::StatusOr<TrainOp> op = session->op.WithSpec(spec);
-  // The caller reports errors that do not depend on the policy.
+  // Errors that do not depend on the policy are left for the caller to report.
   if (op.ok() || !session->op.WithSpec(session->op.spec).ok()) {
     session->op.spec = op.ok() ? op->spec : std::move(spec);
     return absl::OkStatus();

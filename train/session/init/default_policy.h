@@ -6,9 +6,9 @@
 
 namespace lockstep::train {
 
-// Makes a chief's run asynchronous if its program chooses nothing else, as the original's slim, graph_actions and
-// Experiment do without a SyncReplicasOptimizer. The configuration of the op chooses if it sets a policy or
-// replicas_to_aggregate above 1. A DETERMINISTIC run in the logdir continues as it is, which is logged. Workers follow
+// Makes a chief's run asynchronous unless its program chooses a policy, as the original's slim, graph_actions and
+// Experiment do without a SyncReplicasOptimizer. The op's configuration chooses if it sets a policy or
+// replicas_to_aggregate above 1. A DETERMINISTIC run in the logdir stays deterministic, which is logged. Workers follow
 // the chief's configuration. Errors: InvalidArgument if a valid configuration excludes asynchronous training; those of
 // ReadRunRecord.
 absl::Status ApplyDefaultPolicy(SessionOptions* session);

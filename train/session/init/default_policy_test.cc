@@ -28,7 +28,7 @@ class DefaultPolicyTest : public ::testing::Test {
     options.logdir = "/run";
     return options;
   }
-  // Records a run with `training` in the logdir.
+  // Writes the record of a run with `training` to the logdir.
   void Record(const std::string& training) {
     v1::RunRecord record;
     *record.mutable_config() = OptionsOf(training).op.spec;

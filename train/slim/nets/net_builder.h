@@ -10,21 +10,21 @@
 namespace lockstep::train::slim::nets {
 
 // Builds an image network layer by layer. Layers are named like tf-slim's scopes, so that their variables have
-// tf-slim's names except for the last part. Each method returns the name of the last layer that it adds, which other
-// layers may read. Not thread-safe.
+// tf-slim's names except for the last component. Each method returns the name of the last layer that it adds, which can
+// be the input of other layers. Not thread-safe.
 class NetBuilder {
  public:
   struct Options {
     // The first part of every name, such as "InceptionV1".
     std::string scope;
-    // The initial values of kernels.
+    // Initializer of the kernels.
     v1::Initializer initializer;
     // Settings of batch norm after a convolution, which then has no bias. If null, there is no batch norm.
     const config::v1::Layer::BatchNorm* batch_norm = nullptr;
     config::v1::Activation activation = config::v1::RELU;
   };
 
-  // The square window of a convolution or of pooling.
+  // Square window of a convolution or of pooling.
   struct Window {
     int64_t size = 1;
     int64_t stride = 1;
@@ -37,7 +37,7 @@ class NetBuilder {
   // previous layer.
   std::string Conv(const std::string& name, const std::string& input, int64_t filters, const Window& window,
                    bool linear = false);
-  // Adds a convolution with one kernel per channel, then batch norm and the activation.
+  // Adds a convolution with one kernel per channel, batch norm if configured, and the activation.
   std::string Depthwise(const std::string& name, const std::string& input, const Window& window);
   // Adds a convolution with bias, without batch norm or activation.
   std::string Logits(const std::string& name, int64_t classes) { return Logits(name, classes, options_.initializer); }
@@ -53,7 +53,7 @@ class NetBuilder {
 
  private:
   config::v1::Layer* Add(const std::string& name, const std::string& input);
-  // Adds batch norm and the activation, which follow a convolution without bias.
+  // Adds batch norm and the activation after a convolution without bias.
   std::string Finish(const std::string& name, bool linear);
 
   const Options options_;

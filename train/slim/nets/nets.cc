@@ -38,7 +38,7 @@ absl::Status Check(const NetOptions& options) {
   return absl::OkStatus();
 }
 
-// Returns the scaled number of filters.
+// Returns the number of filters multiplied by the width, but at least `least`.
 int64_t Scaled(const NetOptions& options, int64_t filters, int64_t least = 1) {
   return std::max(least, static_cast<int64_t>(static_cast<double>(filters) * options.width));
 }
@@ -49,7 +49,7 @@ v1::Initializer TruncatedNormal(float stddev) {
   return initializer;
 }
 
-// Returns tf-slim's variance scaling for `inputs` inputs; 1.3 compensates for the truncation.
+// Returns tf-slim's variance scaling initializer for `inputs` inputs. The factor 1.3 compensates for the truncation.
 v1::Initializer VarianceScaling(int64_t inputs) {
   return TruncatedNormal(static_cast<float>(std::sqrt(1.3 * 2.0 / static_cast<double>(inputs))));
 }
@@ -68,7 +68,7 @@ config::v1::Layer::BatchNorm BatchNorm(float decay, float epsilon, bool scale) {
   return batch_norm;
 }
 
-// Adds the loss, and weight decay for the variables whose names match the expression.
+// Adds the loss, and weight decay for the variables whose names match the expression `variables`.
 void AddLoss(const std::string& variables, float weight_decay, ModelConfig* model) {
   model->add_loss()->mutable_softmax_cross_entropy();
   config::v1::Regularizer* const regularizer = model->add_regularizer();
@@ -76,7 +76,7 @@ void AddLoss(const std::string& variables, float weight_decay, ModelConfig* mode
   regularizer->set_l2(weight_decay);
 }
 
-// The filters of an Inception block: those of the 1 x 1 branch, of the reductions and the 3 x 3 windows of two
+// Numbers of filters in an Inception block: in the 1 x 1 branch, in the reductions and the 3 x 3 convolutions of two
 // branches, and after the pooling.
 struct Mixed {
   const char* name;
@@ -90,7 +90,7 @@ std::string AddMixed(const NetOptions& options, const Mixed& block, const std::s
   net->Conv(name("Branch_1/Conv2d_0a_1x1"), input, filters(block.reduce1), {1});
   const std::string branch1 = net->Conv(name("Branch_1/Conv2d_0b_3x3"), "", filters(block.branch1), {3});
   net->Conv(name("Branch_2/Conv2d_0a_1x1"), input, filters(block.reduce2), {1});
-  // The original and its checkpoints use this name.
+  // In this block, the original and its checkpoints use a different name.
   const bool is_odd = std::string(block.name) == "Mixed_5b";
   const std::string branch2 =
       net->Conv(name(is_odd ? "Branch_2/Conv2d_0a_3x3" : "Branch_2/Conv2d_0b_3x3"), "", filters(block.branch2), {3});
@@ -170,7 +170,7 @@ absl::StatusOr<ModelConfig> InceptionV1(const NetOptions& options) {
                            Scaled(options, end.pooled);
   net.Mean("Logits/AvgPool_0a_7x7", channels);
   net.Dropout("Logits/Dropout_0b", 0.2f);
-  // This layer is outside the scope with the small deviation.
+  // In the original, this layer is outside the scope that sets the small standard deviation.
   net.Logits("Logits/Conv2d_0c_1x1", options.classes, VarianceScaling(channels));
   net.Flatten("Logits/SpatialSqueeze");
   AddLoss("kernel$", 0.00004f, &model);
@@ -189,7 +189,7 @@ absl::StatusOr<ModelConfig> ResnetV1_50(const NetOptions& options) {
   for (int block = 1; block <= 4; ++block) {
     const int64_t depth = Scaled(options, int64_t{32} << block);
     for (int unit = 1; unit <= units[block - 1]; ++unit) {
-      // In all blocks but the last, the last unit has the stride.
+      // In every block but the last, the last unit is the strided one.
       const bool strided = unit == units[block - 1] && block < 4;
       last = AddBottleneck(absl::StrCat("block", block, "/unit_", unit, "/bottleneck_v1"), depth,
                            /*projects=*/channels != 4 * depth, strided, last, &net);
@@ -222,7 +222,7 @@ absl::StatusOr<ModelConfig> MobilenetV1(const NetOptions& options) {
   net.Dropout("Logits/Dropout_1b", 0.001f);
   net.Logits("Logits/Conv2d_1c_1x1", options.classes);
   net.Flatten("Logits/SpatialSqueeze");
-  // The original exempts depthwise kernels.
+  // The original exempts depthwise kernels from weight decay.
   AddLoss("(_pointwise|Conv2d_0|Conv2d_1c_1x1)/kernel$", 0.00004f, &model);
   return model;
 }

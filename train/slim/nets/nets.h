@@ -12,18 +12,19 @@
 namespace lockstep::train::slim::nets {
 
 struct NetOptions {
-  // The number of outputs. 1 or more.
+  // Number of outputs. 1 or more.
   int64_t classes = 1000;
-  // The height and width of the images, in pixels. 32 or more.
+  // Height and width of the images, in pixels. 32 or more.
   int64_t image_size = 224;
-  // Multiplies the number of filters of every layer, rounded down to 1 or more (MobilenetV1: 8 or more). Above 0.
+  // Factor by which the number of filters of every layer is multiplied. Products are rounded down, but are at least 1
+  // (MobilenetV1: 8). Above 0.
   double width = 1;
 };
 
-// Return one of the networks of tf_slim.nets, or mobilenet_v1 of tensorflow/models, which has the same form: layers,
-// variables, initial values, batch norm, dropout, weight decay (as regularizers) and a softmax cross-entropy loss.
-// Variables have the originals' names except for the last part: "kernel" is their "weights" ("depthwise_weights" of a
-// depthwise layer), "bias" their "biases". Images are [image_size, image_size, channels]. Where an original has a 7 x 7
+// Return one of the networks of tf_slim.nets, or mobilenet_v1 of tensorflow/models, with the same layers, variables,
+// initial values, batch norm, dropout, weight decay (as regularizers) and softmax cross-entropy loss. Variables have
+// the originals' names except for the last component: "kernel" instead of "weights" ("depthwise_weights" in a depthwise
+// layer), and "bias" instead of "biases". Images are [image_size, image_size, channels]. Where an original has a 7 x 7
 // window for 224 x 224 images, the window here has the size to which image_size is reduced at that layer, which is also
 // 7 for 224. Return InvalidArgument naming an option that is out of range.
 absl::StatusOr<config::v1::ModelConfig> Vgg16(const NetOptions& options = {});

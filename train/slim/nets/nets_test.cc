@@ -1,5 +1,5 @@
-// Compares the nets with tf_slim's forward pass, computed by tests/golden/nets_golden.py. The variable NETS_GOLDEN
-// names its results.
+// Compares the nets with tf_slim's forward pass, computed by tests/golden/nets_golden.py. The environment variable
+// NETS_GOLDEN names the file with its results.
 #include "lockstep/train/slim/nets/nets.h"
 
 #include <cmath>
@@ -39,7 +39,7 @@ uint32_t StreamOf(const std::string& name) {
   return static_cast<uint32_t>(crc32(0, reinterpret_cast<const Bytef*>(name.data()), static_cast<uInt>(name.size())));
 }
 
-// Returns a variable's value. Kernels preserve the magnitude of their input.
+// Returns a variable's value. Kernels are scaled so that they preserve the magnitude of their input.
 std::vector<float> ValueOf(const v1::VariableSpec& variable) {
   int64_t elements = 1;
   for (const int64_t dim : variable.shape()) elements *= dim;
