@@ -11,10 +11,12 @@
 
 namespace lockstep {
 
-// The batches of `dataset` by (step, slot), in the order of ExampleOrder. Batches are computed on demand;
-// PrefetchedBatches adds a thread.
-// Errors: any from ExampleOrder::Create; InvalidArgument for a batch_size that is too large for the examples, and
-// for augmentation of examples that are not images. Get returns errors from ExampleOrder::Indices and the dataset.
+// Returns the batches of `dataset` by (step, slot), in the order of ExampleOrder. Batches are computed on demand;
+// PrefetchedBatches can prepare them ahead of time in a thread.
+//
+// Errors: those of ExampleOrder::Create; InvalidArgument if batch_size is too large for the examples, or if
+// augmentation is configured for examples that are not images. Get returns the errors of ExampleOrder::Indices and of
+// the dataset.
 absl::StatusOr<std::unique_ptr<BatchSource>> CreateBatchSource(std::shared_ptr<const Dataset> dataset,
                                                                const config::v1::InputConfig& config,
                                                                const BatchSourceOptions& options);

@@ -17,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Example i is the number i.
+// A dataset in which example i has the value i.
 class Numbers : public Dataset {
  public:
   explicit Numbers(int64_t size) : Dataset(Spec(), size, /*has_weights=*/true, /*crc32c=*/0) {}
@@ -113,7 +113,7 @@ TEST(AddressableBatchesTest, DropOmitsAnUnfilledGlobalBatch) {
     EXPECT_EQ(std::count(count.begin(), count.end(), 0), 2);
     for (int i = 0; i < 20; ++i) left_out[i] += count[i] == 0;
   }
-  // Each epoch leaves out two different examples.
+  // The two examples that are left out differ from epoch to epoch.
   for (const auto& [example, times] : left_out) EXPECT_LT(times, 15) << example;
 }
 

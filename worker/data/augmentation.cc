@@ -27,7 +27,7 @@ void MirrorRow(int64_t columns, int64_t channels, float* row) {
   }
 }
 
-// Sets out(r, c) = in(r + down, c + right), or `outside` if there is no such pixel, and mirrors the row if `flip` is
+// Sets out(r, c) = in(r + down, c + right), or `outside` if `in` has no such pixel. Then mirrors each row if `flip` is
 // true.
 void Transform(const Image& image, const float* in, int64_t down, int64_t right, bool flip, float outside, float* out) {
   const int64_t channels = image.channels;

@@ -11,12 +11,12 @@
 
 namespace lockstep {
 
-// Changes training images at random: first crops the padded image, then flips it horizontally. The random numbers come
-// from Philox::ForSlot(seed, "augmentation", step, slot), one block for each example of the batch. Images are already
-// normalized, so the padding is normalized zero. Constant after construction, thread-safe.
+// Random changes to training images: each padded image is cropped, then flipped horizontally or not. The random numbers
+// come from Philox::ForSlot(seed, "augmentation", step, slot), one block for each example of the batch. Images are
+// already normalized, so the padding is the normalized value of zero. Constant after construction, thread-safe.
 class Augmentation {
  public:
-  // Returns InvalidArgument if augmentation is on and the examples are not images, DT_FLOAT [rows, columns, channels].
+  // Returns InvalidArgument if augmentation is on and the examples are not DT_FLOAT images [rows, columns, channels].
   static absl::StatusOr<Augmentation> Create(const config::v1::InputConfig::Augmentation& config,
                                              const ExampleSpec& spec, const Normalization& normalization,
                                              uint64_t seed);

@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-// Examples that are computed together. The first dimension of every tensor is the number of examples.
+// Examples that are processed together. The first dimension of every tensor is the number of examples.
 struct Batch {
   int64_t size = 0;
   // DT_FLOAT [size, ...], or DT_INT32 ids [size, length] for embeddings.

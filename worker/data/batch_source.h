@@ -29,14 +29,15 @@ class BatchSource {
 
   virtual const ExampleSpec& spec() const = 0;
 
-  // Errors: OutOfRange if a bounded input has ended; DataLoss names a damaged file and record.
+  // Errors: OutOfRange if a bounded input has ended; DataLoss naming the damaged file and record.
   virtual absl::StatusOr<Batch> Get(int64_t step, int64_t slot) = 0;
 
   // A hint that Get(step, slot) will come soon. Never blocks.
   virtual void Prefetch(int64_t step, int64_t slot) {}
 
-  // Prepares a hinted batch in the caller's thread, which is otherwise idle for a moment. Returns false if there is
-  // none, or if batches take longer than a moment to prepare. An unexpectedly slow batch delays the caller.
+  // If batches are quick to prepare, prepares a hinted one in the calling thread, which would otherwise be idle
+  // briefly. Returns false if there is no hint or if batches take too long. An unexpectedly slow batch delays the
+  // caller.
   virtual bool PrepareIfBrief() { return false; }
 };
 

@@ -22,7 +22,7 @@ constexpr uint32_t kExamples = 10000;
 
 void GetBatches(benchmark::State& state, absl::StatusOr<std::unique_ptr<Dataset>> dataset,
                 const config::v1::InputConfig& config) {
-  // Keeps freed batches, as the worker does.
+  // Keeps the memory of freed batches in the process, as the worker does.
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);
   CHECK(dataset.ok()) << dataset.status();
@@ -54,7 +54,7 @@ void Idx(benchmark::State& state, bool gzipped, bool augmented) {
   Run(state, &fs, config);
 }
 
-// Reads the same way as from a file larger than IdxArray::kHeldBytes. The file is in the page cache.
+// Reads in the same way as from a file larger than IdxArray::kHeldBytes. The file is in the page cache.
 void IdxOnDisk(benchmark::State& state) {
   FileSystem* const fs = FileSystem::Real();
   char directory[] = "/tmp/batches_benchmark_XXXXXX";

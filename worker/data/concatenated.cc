@@ -32,7 +32,7 @@ void CopyRow(const Tensor& source, int64_t rows, size_t from, size_t to, Tensor*
 
 class Concatenated : public Dataset {
  public:
-  // `ends` holds the number of examples up to the end of each part.
+  // `ends[i]` is the number of examples in all parts up to and including part i.
   Concatenated(const ExampleSpec& spec, uint32_t crc32c, std::vector<std::unique_ptr<Dataset>> parts,
                std::vector<int64_t> ends)
       : Dataset(spec, ends.back(), parts[0]->has_weights(), crc32c, parts[0]->has_labels()),
@@ -40,7 +40,7 @@ class Concatenated : public Dataset {
         ends_(std::move(ends)) {}
 
  private:
-  // Reads all examples of one part together.
+  // Reads the examples of each part with a single call.
   absl::Status ReadExamples(absl::Span<const int64_t> indices, Batch* out) const override {
     struct Wanted {
       std::vector<int64_t> examples;

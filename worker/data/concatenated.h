@@ -10,10 +10,10 @@
 
 namespace lockstep {
 
-// Returns the examples of all parts, in order, with the largest number of classes of any part. Each part must have one
-// example per row. The digest covers the parts' digests in order. A single part is returned unchanged. `names` holds
-// the parts' names for errors: InvalidArgument names the first part whose features, labels or weights differ in form
-// from those of the first part.
+// Returns a dataset with the examples of all parts, in order, and the largest number of classes of any part. Each part
+// must have one example per row. The digest covers the parts' digests in order. A single part is returned unchanged.
+// Returns InvalidArgument with the name (from `names`) of the first part whose features, labels or weights differ in
+// form from those of the first part.
 absl::StatusOr<std::unique_ptr<Dataset>> Concatenate(std::vector<std::unique_ptr<Dataset>> parts,
                                                      const std::vector<std::string>& names);
 

@@ -101,7 +101,7 @@ TEST_F(ConcatenatedTest, TheFilesTogetherAreHeldOrNot) {
     fs_.FlipBits("/d/x-2.npy", 128, 1);
     return changed;
   };
-  // Headers of 128 bytes, and numbers of 16, 8 and 16 bytes.
+  // Three headers of 128 bytes, and data of 16, 8 and 16 bytes.
   options_.held_bytes = 3 * 128 + 40;
   EXPECT_EQ(change_of_file(), absl::OkStatus());
   --options_.held_bytes;

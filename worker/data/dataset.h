@@ -15,10 +15,10 @@
 
 namespace lockstep {
 
-// The examples of a split, by number. A format derives from this class and fills allocated tensors. OpenDataset
-// (open_dataset.h) makes the dataset that a configuration names. Constant after construction: an example's values
-// depend only on its number, so exp, sin and the like come from kernels/portable_math.h and not from <cmath>.
-// Thread-safe.
+// The examples of a split, by number. Each data format derives a class from this one and fills allocated tensors.
+// OpenDataset (open_dataset.h) opens the dataset that a configuration describes. Constant after construction: an
+// example's values depend only on its number, so exp, sin and the like come from kernels/portable_math.h and not from
+// <cmath>. Thread-safe.
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -26,18 +26,18 @@ class Dataset {
   Dataset& operator=(const Dataset&) = delete;
 
   const ExampleSpec& spec() const { return spec_; }
-  // Number of examples, at least 1.
+  // Returns the number of examples, which is at least 1.
   int64_t size() const { return size_; }
-  // True if batches carry a weight for each example.
+  // Returns true if batches have a weight for each example.
   bool has_weights() const { return has_weights_; }
-  // False if labels are optional (DatasetOptions) and the data has none. Then all labels are 0, of one class.
+  // Returns false if labels are optional (DatasetOptions) and the data has none. Then all labels are 0, of one class.
   bool has_labels() const { return has_labels_; }
 
   // A row of the split's files, e.g. a record or an image.
   struct Row {
-    // Its number in the files, from 0.
+    // Number of the row in the files, from 0.
     int64_t number = 0;
-    // Index of its example, or -1 if it holds none because it is damaged or left out.
+    // Index of the row's example, or -1 if it has none because it is damaged or left out.
     int64_t example = 0;
   };
   // Return the number of rows, and row `i`, which must be in [0, rows()).
@@ -48,15 +48,14 @@ class Dataset {
   virtual std::string id_name() const { return ""; }
   virtual absl::StatusOr<std::string> ReadId(int64_t i) const { return std::string(); }
 
-  // Adds the properties of the training split that the examples were made with (DataDigest.prepared).
+  // Adds the properties of the training split with which the examples were prepared (DataDigest.prepared).
   virtual void AddPreparation(v1::DataDigest* digest) const {}
 
-  // Returns a digest that differs for different examples and for the same examples in a different order. Does not cover
-  // normalization.
+  // Returns a digest that depends on the examples and their order, but not on their normalization.
   v1::DataDigest digest() const;
 
   // Reads the examples with these numbers into new tensors, in the given order. A number may occur more than once.
-  // Errors: InvalidArgument for a number outside [0, size()); DataLoss names a damaged file and record.
+  // Errors: InvalidArgument for a number outside [0, size()); DataLoss naming a damaged file and record.
   absl::Status Read(absl::Span<const int64_t> indices, Batch* out) const;
 
  protected:
@@ -74,7 +73,7 @@ class Dataset {
   const uint32_t crc32c_;
 };
 
-// Returns the start of a split's checksum, which covers the form of its examples, because the same bytes may be
+// Returns the start of a split's checksum. It covers the form of the examples, because the same bytes may represent
 // different images. The examples then extend it in order.
 uint32_t StartOfDigest(const ExampleSpec& spec, bool has_weights);
 

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Keep R * B and the numbers of examples in an epoch within 63 bits.
+// These limits keep R * B and the number of examples in an epoch within 63 bits.
 constexpr int64_t kMaxExamples = int64_t{1} << 48;
 constexpr int64_t kMaxBatch = int64_t{1} << 32;
 
@@ -29,7 +29,7 @@ BatchSourceOptions TrainingBatches(const config::v1::RunSpec& config) {
 }
 
 uint64_t SeedOfStream(uint64_t seed, int64_t stream) {
-  // The increment of splitmix64, whose multiples differ in all bits.
+  // The increment of splitmix64. Its multiples differ in the high bits as well as in the low ones.
   return seed + static_cast<uint64_t>(stream) * 0x9E3779B97F4A7C15u;
 }
 

@@ -15,7 +15,7 @@ namespace lockstep {
 // (x - mean) / stddev in float arithmetic, the same for training and evaluation. A value type.
 class Normalization {
  public:
-  // Makes a normalization that changes nothing.
+  // Creates a normalization that leaves values unchanged.
   Normalization() = default;
 
   // Returns InvalidArgument unless mean is finite and stddev is finite and positive.

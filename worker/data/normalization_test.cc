@@ -37,7 +37,7 @@ TEST(NormalizationTest, SubtractsTheMeanAndDividesByStddev) {
   }
 }
 
-// A byte becomes the same float regardless of the number of bytes.
+// A byte is converted to the same float regardless of how many bytes are converted together.
 TEST(NormalizationTest, TurnsBytesIntoFractionsOf255) {
   for (const Normalization& normalization : {Normalization(), *Normalization::Create(Config(0.28f, 0.35f))}) {
     for (const size_t size : {0, 1, 15, 16, 17, 31, 255, 256}) {

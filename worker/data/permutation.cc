@@ -36,7 +36,7 @@ int64_t Permutation::At(int64_t place) const {
   return static_cast<int64_t>(x);
 }
 
-// Rounds change the lower and the upper half alternately, so the halves keep their widths.
+// Rounds alternate between changing the lower and the upper half, so that each half keeps its width.
 uint64_t Permutation::Encrypt(uint64_t x) const {
   uint64_t upper = x >> lower_bits_;
   uint64_t lower = x & Mask(lower_bits_);

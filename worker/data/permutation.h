@@ -6,11 +6,11 @@
 
 namespace lockstep {
 
-// The order of the examples in one epoch: a permutation of [0, n) that is computed place by place from (seed, epoch),
-// so it needs no memory and is the same on every worker. A Feistel network permutes the smallest [0, 2^b) that contains
-// [0, n); results outside are permuted again until they fall inside, at most twice on average (cycle walking: Black and
-// Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA 2002).
-// Constant after construction, thread-safe.
+// The order of the examples in one epoch: a permutation of [0, n). Each position is computed from (seed, epoch) on
+// demand, so the permutation needs no memory and is the same on every worker. A Feistel network permutes the smallest
+// [0, 2^b) that contains [0, n). Results outside of [0, n) are permuted again until they fall inside, which takes at
+// most two permutations on average (cycle walking: Black and Rogaway, "Ciphers with Arbitrary Finite Domains", CT-RSA
+// 2002). Constant after construction, thread-safe.
 class Permutation {
  public:
   // `n` must be in [1, 2^62].
@@ -18,7 +18,7 @@ class Permutation {
 
   int64_t size() const { return n_; }
 
-  // Returns the example at `place`, which must be in [0, n).
+  // Returns the example at position `place`, which must be in [0, n).
   int64_t At(int64_t place) const;
 
  private:

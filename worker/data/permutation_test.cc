@@ -52,7 +52,7 @@ TEST(PermutationTest, IsTheSameInEveryRelease) {
   EXPECT_EQ(Order(8, 42, 0), (std::vector<int64_t>{0, 1, 5, 6, 3, 4, 2, 7}));
 }
 
-// Every example is at every place equally often. Uses a chi-squared test over 10 x 10 cells.
+// Every example appears at every position equally often. Uses a chi-squared test over 10 x 10 cells.
 TEST(PermutationTest, SpreadsEveryExampleOverAllPlaces) {
   constexpr int kEpochs = 20000;
   int count[10][10] = {};
@@ -68,7 +68,7 @@ TEST(PermutationTest, SpreadsEveryExampleOverAllPlaces) {
   EXPECT_LT(chi2, 81 + 5 * 12.7);
 }
 
-// Neighbours in the file do not remain neighbours.
+// Neighbors in the file do not remain neighbors.
 TEST(PermutationTest, SeparatesNeighbours) {
   const std::vector<int64_t> order = Order(10000, 9, 1);
   int adjacent = 0;

@@ -48,7 +48,7 @@ void PrefetchedBatches::Prefetch(int64_t step, int64_t slot) {
   MutexLock lock(&mutex_);
   if (Find(step, slot) != entries_.end()) return;
   if (entries_.size() >= capacity_) {
-    // Keeps a batch in preparation, because its work is nearly done.
+    // Keeps any batch that is in preparation, because it is nearly done.
     const auto oldest = std::find_if(entries_.begin(), entries_.end(),
                                      [](const Entry& entry) { return entry.state != State::kInPreparation; });
     if (oldest == entries_.end()) return;

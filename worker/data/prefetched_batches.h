@@ -14,15 +14,15 @@
 
 namespace lockstep {
 
-// Prepares hinted batches in its own thread, so that Get finds them ready. Returns the same batches as the underlying
-// source. Holds at most `capacity` hints and prepared batches. A further hint displaces the oldest. The thread starts
-// working when two hints wait or no batch is ready, because waking it for each hint would cost a short step a tenth of
-// its time. A caller that would otherwise sleep prepares quick batches itself (PrepareIfBrief): with fewer processors
-// than busy threads, this thread would take a processor from a computing worker. The destructor waits for the batch in
-// preparation; no Get may be running then. Thread-safe.
+// A batch source that prepares hinted batches on its own thread, so that Get finds them ready. Returns the same batches
+// as the underlying source. Holds at most `capacity` hints and prepared batches; a further hint displaces the oldest.
+// The thread starts when two hints are waiting or no batch is ready, because waking it for each hint would cost a short
+// step a tenth of its time. A caller that would otherwise sleep prepares quick batches itself (PrepareIfBrief): if
+// there are fewer processors than busy threads, this thread would take a processor away from a computing worker. The
+// destructor waits for the batch in preparation; no Get may be running then. Thread-safe.
 class PrefetchedBatches : public BatchSource {
  public:
-  // Slower batches are left to the thread. Waking a thread takes about this long.
+  // Batches that take longer are left to the thread, because waking it takes about this long.
   static constexpr absl::Duration kBrief = absl::Microseconds(100);
 
   explicit PrefetchedBatches(std::unique_ptr<BatchSource> source, int capacity = 3,
@@ -56,7 +56,7 @@ class PrefetchedBatches : public BatchSource {
   std::list<Entry>::iterator Find(int64_t step, int64_t slot) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::list<Entry>::iterator NextHint() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   int64_t Count(State state) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns true if a hint waits and there is a reason not to wait for another one.
+  // Returns true if a hint is waiting and its preparation need not wait for another hint.
   bool HasWork() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::unique_ptr<BatchSource> source_;
@@ -71,8 +71,8 @@ class PrefetchedBatches : public BatchSource {
   // The oldest entry is first.
   std::list<Entry> entries_ ABSL_GUARDED_BY(mutex_);
   int64_t hits_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Estimated time to prepare a batch. Falls immediately to the last measurement but rises only gradually, because a
-  // preempted thread measures too long a time.
+  // Estimated time to prepare a batch. Falls immediately to the last measurement but rises only gradually, because the
+  // time measured by a preempted thread is too long.
   absl::Duration preparation_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteDuration();
   // Number of callers in AwaitIdle.
   int awaiting_idle_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -17,8 +17,8 @@
 namespace lockstep {
 namespace {
 
-// A source whose batches hold their address. Preparing a batch advances the clock. From step `blocked_step` on, Get
-// waits until Open().
+// A source whose batches encode their step and slot. Preparing a batch advances the clock. From step `blocked_step` on,
+// Get waits for Open().
 class FakeSource : public BatchSource {
  public:
   explicit FakeSource(SimulatedClock* clock) : clock_(*clock) {}
@@ -85,7 +85,7 @@ class PrefetchedBatchesTest : public ::testing::Test {
     AwaitIdle();
     EXPECT_EQ(batches_->Get(1000, 0)->size, 100000);
   }
-  // Makes two hints. The thread prepares the first; the second waits for another hint.
+  // Gives two hints. The thread prepares the first batch; the second stays a hint until another one follows.
   void HintAtTwo() {
     batches_->Prefetch(1, 0);
     AwaitIdle();

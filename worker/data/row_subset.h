@@ -14,9 +14,9 @@ namespace lockstep {
 // the files. `fraction` must be in [0, 1). A pure function based on Philox4x32-10.
 bool IsTestRow(uint64_t seed, int64_t row, double fraction);
 
-// Returns the part of `dataset` whose row numbers `selects` accepts, in order. Uses 8 bytes for each of its examples,
-// plus 8 bytes for each row if there are rows without an example. Its digest depends on `dataset` and the selected
-// rows. Returns InvalidArgument if no example is left.
+// Returns a dataset of those rows of `dataset` whose numbers `selects` accepts, in order. It uses 8 bytes for each of
+// its examples, plus 8 bytes for each of its rows if there are rows without an example. Its digest depends on `dataset`
+// and on the selected rows. Returns InvalidArgument if no example is left.
 absl::StatusOr<std::unique_ptr<Dataset>> SelectRows(std::unique_ptr<Dataset> dataset,
                                                     const std::function<bool(int64_t row)>& selects);
 

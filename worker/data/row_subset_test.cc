@@ -38,7 +38,8 @@ class RowSubsetTest : public ::testing::Test {
     return OpenDataset(config, split, seed, options);
   }
 
-  // Returns the numbers of the split's rows. Rows without an example have negated numbers.
+  // Returns the numbers of the split's rows. Checks that exactly every tenth row of the file holds no example and that
+  // all other rows are read correctly.
   std::set<int64_t> Rows(const Dataset& dataset) {
     std::set<int64_t> rows;
     for (int64_t i = 0; i < dataset.rows(); ++i) {

@@ -45,7 +45,7 @@ absl::Status ForEachBatch(const Dataset& dataset, const EvaluationOptions& optio
     std::iota(indices.begin(), indices.end(), first);
     Batch batch;
     RETURN_IF_ERROR(dataset.Read(indices, &batch));
-    // A model may load a library that changes the mode in any batch, even the last one.
+    // A model may load a library that changes the floating-point mode in any batch, even the last one.
     RETURN_IF_ERROR(CheckFloatingPointMode());
     RETURN_IF_ERROR(f(first, batch));
   }

@@ -22,7 +22,7 @@ struct EvaluationOptions {
   int64_t max_batches = 0;
   // Called before each batch. If it returns true, the evaluation ends with Cancelled. May be null.
   std::function<bool()> cancelled;
-  // Evaluate calls it after each batch, with the numbers of batches and examples so far. An error ends the evaluation.
+  // Called by Evaluate after each batch, with the numbers of batches and examples so far. An error ends the evaluation.
   // May be null.
   std::function<absl::Status(int64_t batches, int64_t examples)> after_batch;
 };
@@ -34,20 +34,22 @@ struct EvaluationResult {
 
   // Returns null if the metric was not requested.
   const MetricValue* Find(absl::string_view name) const;
-  // Formats "10000 examples: accuracy 0.8451, mean_loss 0.4412"; omits matrices.
+  // Returns, for example, "10000 examples: accuracy 0.8451, mean_loss 0.4412". Omits matrices.
   std::string ToString() const;
 };
 
-// Predicts the split's examples in order, including the last, possibly smaller batch, and updates the metrics, which
-// must be new. Computes the loss only if a metric needs it.
+// Computes predictions for the split's examples in order, including the last, possibly smaller batch, and updates the
+// metrics, which must not have been used before. Computes the loss only if a metric needs it.
+//
 // Returns errors from the model, the metrics, after_batch and ForEachBatch.
 absl::StatusOr<EvaluationResult> Evaluate(Model* model, VariableValues values, const Dataset& dataset,
                                           std::vector<std::unique_ptr<Metric>> metrics,
                                           const EvaluationOptions& options);
 
-// Calls `f` with every batch of `dataset`, in order, until it fails. Used by Evaluate and by predictions.
-// Returns errors from the dataset and `f`, Cancelled, and errors from CheckFloatingPointMode, since evaluation must
-// compute the same way as training.
+// Calls `f` with every batch of `dataset`, in order, until `f` fails. Used by Evaluate and for predictions.
+//
+// Returns errors from the dataset and from `f`, Cancelled, and errors from CheckFloatingPointMode, since evaluation
+// must compute in the same way as training.
 absl::Status ForEachBatch(const Dataset& dataset, const EvaluationOptions& options,
                           const std::function<absl::Status(int64_t first_example, const Batch& batch)>& f);
 

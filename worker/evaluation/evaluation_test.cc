@@ -16,7 +16,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-// Predicts the features; the loss is the mean of the first feature. Records the batch sizes.
+// A model that predicts the features. The loss is the mean of the first feature. Records the batch sizes.
 class Echo : public Model {
  public:
   const v1::ModelSpec& spec() const override { return spec_; }
@@ -83,7 +83,7 @@ TEST(EvaluationTest, CountsEveryExampleAtAnyBatchSize) {
   for (const double loss : losses) EXPECT_NEAR(loss, losses[0], 1e-6);
 }
 
-// Changes the rounding mode during a batch, as a library loaded then may do.
+// A model that changes the rounding mode during a batch, as a library that is loaded then may do.
 class RoundsUp : public Echo {
  public:
   explicit RoundsUp(int64_t in_batch) : in_batch_(in_batch) {}
@@ -123,7 +123,7 @@ TEST(EvaluationTest, StopsAfterTheBatchesThatWereAskedFor) {
   EvaluationOptions options = Options(8);
   options.max_batches = 3;
   EXPECT_EQ(Evaluate(&model, {}, *dataset, Metrics({}, *dataset), options)->examples, 24);
-  // EVAL-03: an input that ends earlier is not an error.
+  // EVAL-03: it is not an error if the input ends before max_batches.
   options.max_batches = 50;
   EXPECT_EQ(Evaluate(&model, {}, *dataset, Metrics({}, *dataset), options)->examples, 100);
 }

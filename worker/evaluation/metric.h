@@ -30,9 +30,9 @@ struct MetricValue {
   std::vector<int64_t> matrix;
 };
 
-// A number about predictions and labels, accumulated batch by batch. Examples are added one by one, in order, in double
-// precision, so the result does not depend on how they were split into batches. Batch.weights apply if present, except
-// in the confusion matrix. Not thread-safe.
+// A number computed from predictions and labels and accumulated batch by batch. Examples are added one by one, in
+// order, in double precision, so the result does not depend on how they were split into batches. Batch.weights apply if
+// present, except in the confusion matrix. Not thread-safe.
 class Metric {
  public:
   virtual ~Metric() = default;

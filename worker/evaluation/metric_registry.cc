@@ -16,7 +16,7 @@ NameRegistry<MetricFactory>& TheRegistry() {
 }  // namespace
 
 absl::Status RegisterMetric(absl::string_view name, MetricFactory factory) {
-  // Both metrics would be shown under the same name.
+  // Otherwise, both metrics would be shown under the same name.
   if (IsBuiltInMetric(name)) {
     return absl::InvalidArgumentError(absl::StrCat("a metric cannot be registered as '", name, "', a built-in one"));
   }

@@ -15,8 +15,8 @@
 
 namespace lockstep {
 
-// Makes a new metric for each evaluation of a model, for examples like `examples`. Returns InvalidArgument if the
-// metric does not suit them. Only the result's `value` is used; it is shown under the registered name.
+// Creates a metric for one evaluation of a model, for examples as described by `examples`. Returns InvalidArgument if
+// the metric does not suit them. Only the result's `value` is used; it is shown under the registered name.
 using MetricFactory = std::function<absl::StatusOr<std::unique_ptr<Metric>>(const config::v1::ModelConfig& model,
                                                                             const ExampleSpec& examples)>;
 
@@ -24,7 +24,8 @@ using MetricFactory = std::function<absl::StatusOr<std::unique_ptr<Metric>>(cons
 // AlreadyExists if the name is in use, and InvalidArgument if it is empty or a built-in metric's.
 absl::Status RegisterMetric(absl::string_view name, MetricFactory factory);
 
-// Returns a metric's factory. NotFound lists the registered names. Thread-safe.
+// Returns the factory registered under `name`. If there is none, returns NotFound, which lists the registered names.
+// Thread-safe.
 absl::StatusOr<MetricFactory> FindMetric(absl::string_view name);
 
 // Returns the registered names, sorted. Thread-safe.

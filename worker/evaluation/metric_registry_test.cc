@@ -10,7 +10,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-// Sums all features, adds the last loss, and reports the result under another metric's name.
+// A metric that sums all features, adds the last loss, and reports the result under another metric's name.
 class FeatureSum : public Metric {
  public:
   bool needs_loss() const override { return true; }

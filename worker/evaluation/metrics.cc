@@ -50,7 +50,7 @@ class Rows {
 
   int64_t size() const { return input_.batch.size; }
   int64_t outputs() const { return outputs_; }
-  // A single output has two classes.
+  // A single output distinguishes two classes.
   int64_t classes() const { return std::max<int64_t>(outputs_, 2); }
   bool has_classes() const { return input_.batch.labels.dtype() == v1::DT_INT32; }
   absl::Span<const float> predictions(int64_t i) const { return Row(input_.predictions, i); }
@@ -110,7 +110,7 @@ MetricValue Scalar(absl::string_view name, double value) {
 
 class Accuracy : public Metric {
  public:
-  // If `one_hot`, the greatest element of float labels denotes a class.
+  // If `one_hot` is true, float labels are one-hot: their greatest element denotes the class.
   Accuracy(bool one_hot, float threshold) : one_hot_(one_hot), threshold_(threshold) {}
 
   absl::Status Update(const MetricInput& input) override {
@@ -152,7 +152,7 @@ class TopK : public Metric {
   MetricValue Result() const override { return Scalar(absl::StrCat("top_", k_), mean_.Result()); }
 
  private:
-  // Equal outputs rank by their index.
+  // Equal outputs are ranked by index.
   bool IsAmongFirst(const Rows& rows, int64_t i) const {
     const int64_t label = rows.label(i);
     if (rows.outputs() == 1) return k_ > 1 || rows.predicted_class(i, threshold_) == label;
@@ -295,7 +295,7 @@ class ConfusionMatrix : public Metric {
   std::vector<int64_t> counts_;
 };
 
-// Reports its value under its registered name, which no other metric has.
+// A metric that reports its value under its registered name, which is unique among metrics.
 class RegisteredMetric : public Metric {
  public:
   RegisteredMetric(absl::string_view name, std::unique_ptr<Metric> metric) : name_(name), metric_(std::move(metric)) {}

@@ -31,8 +31,8 @@ namespace lockstep {
 absl::StatusOr<std::unique_ptr<Metric>> CreateMetric(absl::string_view name, const config::v1::ModelConfig& model,
                                                      const ExampleSpec& examples);
 
-// Returns "accuracy" if the labels are classes or a loss classifies (softmax or sigmoid cross-entropy, hinge, log
-// loss), otherwise "rmse". Always includes "mean_loss".
+// Returns "accuracy" if the labels are classes or if a loss is one for classification (softmax or sigmoid
+// cross-entropy, hinge, log loss), otherwise "rmse". Always includes "mean_loss".
 std::vector<std::string> DefaultMetrics(const config::v1::ModelConfig& model, const ExampleSpec& examples);
 
 // Creates the named metrics, or the default ones if `names` is empty.

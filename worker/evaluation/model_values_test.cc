@@ -78,7 +78,8 @@ TEST_F(ModelValuesTest, NamesBothShapesAndTypes) {
 }
 
 TEST_F(ModelValuesTest, NoticesADamagedCheckpoint) {
-  // Tensors are in the order of Add: the step's 8 bytes, then the kernel.
+  // Tensors are stored in the order in which they were added: the step's 8 bytes, then the kernel. Byte 8 is in the
+  // kernel.
   fs_.FlipBits("run/model.ckpt-7.data-00000-of-00001", 8, 1);
   ExpectError("variables { name: 'kernel' dtype: DT_FLOAT shape: 2 shape: 3 }", absl::StatusCode::kDataLoss, "kernel");
   EXPECT_TRUE(LoadModelValues(*reader_, Spec("variables { name: 'bias' dtype: DT_FLOAT shape: 3 }")).ok());

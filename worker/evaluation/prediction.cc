@@ -25,7 +25,7 @@ int64_t PredictedClass(absl::Span<const float> outputs, float threshold) {
   return std::max_element(outputs.begin(), outputs.end()) - outputs.begin();
 }
 
-// Quotes `text` if it would not be a single field otherwise.
+// Quotes `text` if it would otherwise not be a single field.
 std::string Field(const std::string& text) {
   if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
   return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
@@ -49,7 +49,7 @@ std::vector<float> Columns(absl::Span<const float> outputs, PredictionOptions::O
   return columns;
 }
 
-// Writes batches as lines, one batch after the other, and a line for each row without an example.
+// A writer of predictions as lines, batch by batch. It also writes a line for each row without an example.
 class LineWriter {
  public:
   LineWriter(const Dataset& dataset, const PredictionOptions& options, WritableFile* file)
@@ -86,7 +86,7 @@ class LineWriter {
   }
 
  private:
-  // Appends empty answers for the rows between the last one written and the row of `example`.
+  // Appends lines without predictions for the rows between the last row written and that of `example`.
   absl::Status AppendRowsBefore(int64_t example, std::string* lines) {
     while (row_ < dataset_.rows() && dataset_.RowAt(row_).example != example) {
       RETURN_IF_ERROR(AppendRow(lines));

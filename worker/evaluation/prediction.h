@@ -19,7 +19,7 @@ struct PredictionOptions {
   Outputs outputs = Outputs::kAsTheyAre;
   // True if the model predicts a class. Used only if the data has no labels.
   bool has_classes = false;
-  // A single output above this predicts class 1.
+  // A single output predicts class 1 if it is above this threshold.
   float class_threshold = 0;
   // Indexed by class. If empty, classes have no names.
   std::vector<std::string> class_names;

@@ -26,7 +26,7 @@ class Echo : public Model {
   const v1::ModelSpec spec_;
 };
 
-// Has `size` examples of two numbers: i / 10 - 0.1 and 1e-9; labels are i % 2, or targets.
+// A dataset of `size` examples of two numbers: i / 10 - 0.1 and 1e-9. Labels are i % 2, or targets.
 class Numbers : public Dataset {
  public:
   Numbers(int64_t size, bool has_classes, bool has_labels = true)
@@ -116,7 +116,7 @@ TEST_F(PredictionTest, WritesProbabilities) {
   EXPECT_EQ(*ReadFile(&fs_, "out.csv"), "example,label,class,probability_0,probability_1\n0,0,1,0.47502083,0.5\n");
 }
 
-// Has rows before, between and after the examples, and identifiers.
+// A dataset with identifiers and with rows before, between and after the examples that hold no example.
 class Gaps : public Numbers {
  public:
   Gaps() : Numbers(3, /*has_classes=*/true) {}

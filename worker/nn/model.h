@@ -17,7 +17,7 @@
 
 namespace lockstep {
 
-// The key of a slot's pseudo-random numbers: Philox::ForSlot(seed, "<layer name>", step, slot).
+// Identifies a slot's pseudo-random numbers, which are those of Philox::ForSlot(seed, "<layer name>", step, slot).
 struct SlotKey {
   uint64_t seed = 0;
   int64_t step = 0;  // or the position in an input stream
@@ -28,9 +28,9 @@ struct SlotKey {
 // kTensorAlignment. The caller owns the memory.
 using VariableValues = absl::Span<const float* const>;
 
-// Receives the results of a model for one slot. The calls come in this order, from one thread: OnLoss once, OnUpdate
-// once for each update op (by index), OnGradient once for each trainable variable as soon as its gradient is final,
-// usually last layer first.
+// A receiver of the results of a model for one slot. The calls come in this order, from one thread: OnLoss once,
+// OnUpdate once for each update op (by index), and OnGradient once for each trainable variable as soon as its gradient
+// is final, usually for the last layer first.
 class GradientSink {
  public:
   virtual ~GradientSink() = default;
@@ -94,23 +94,24 @@ class ForwardingSink : public GradientSink {
   GradientSink* const sink_;
 };
 
-// A model as the training loop sees it: declared variables, and the loss of a batch with its gradients. The built-in
-// layers make one from a ModelConfig (GraphModel); users implement this class for their own models and register them
-// (model_registry.h). Results must depend only on the arguments, to the last bit, whatever the number of compute
-// threads. Therefore use exp, log, tanh and the like from kernels/portable_math.h and not from <cmath>, whose
-// implementation depends on the C library's version and the processor. Not thread-safe: one instance per computing
+// A model as the training loop sees it: its variables, and the loss of a batch with its gradients. The built-in layers
+// form a model that is configured by a ModelConfig (GraphModel). Users implement this class for their own models and
+// register them (model_registry.h). Results must depend only on the arguments, to the last bit, whatever the number of
+// compute threads. Therefore, use exp, log, tanh and the like from kernels/portable_math.h instead of <cmath>, whose
+// implementation depends on the C library's version and the processor. Not thread-safe: use one instance per computing
 // thread.
 class Model {
  public:
   virtual ~Model() = default;
 
-  // Returns the variables and the update ops, which never change. VariableValues and the wire have the same order.
+  // Returns the variables and the update ops, which never change. VariableValues and the wire format use the same
+  // order.
   virtual const v1::ModelSpec& spec() const = 0;
 
-  // Describes the parts of the computation that spec() does not cover. A run rejects a worker whose parts differ from
-  // its other workers' parts, and names the first one that differs. Override it in your own model with a version that
-  // you raise when its results change, such as {{"my model", "2"}}. Otherwise only the canary distinguishes such
-  // workers.
+  // A part of the computation that spec() does not cover. A run rejects a worker whose parts differ from those of its
+  // other workers, and names the first part that differs. Override Fingerprint in your own model to return a version
+  // that you increase when its results change, such as {{"my model", "2"}}. Otherwise, only the canary distinguishes
+  // such workers.
   struct Part {
     std::string name;     // for people
     std::string content;  // anything; compared by a digest
@@ -118,7 +119,8 @@ class Model {
   virtual std::vector<Part> Fingerprint() const { return {}; }
 
   // Runs the forward and backward pass of one slot.
-  // Errors: InvalidArgument if the batch does not fit the model; Cancelled, see OnLoss.
+  //
+  // Errors: InvalidArgument if the batch does not fit the model; Cancelled if OnLoss returned false.
   virtual absl::Status ComputeGradients(VariableValues values, const Batch& batch, const SlotKey& key,
                                         GradientSink* sink) = 0;
 
@@ -129,7 +131,8 @@ class Model {
   // Returns the mean loss of the batch in evaluation mode, regularizers included.
   virtual absl::StatusOr<float> EvaluateLoss(VariableValues values, const Batch& batch) = 0;
 
-  // The results of Predict and EvaluateLoss, with the same bits. Models compute both in one forward pass if they can.
+  // The results of Predict and EvaluateLoss, identical to the last bit. Models that can compute both in one forward
+  // pass do so.
   struct Evaluation {
     Tensor predictions;
     float loss = 0;

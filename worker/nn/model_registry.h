@@ -16,12 +16,12 @@
 namespace lockstep {
 
 struct ModelOptions {
-  // Threads that compute one batch, including the caller's. The results do not depend on it.
+  // Number of threads that compute one batch, including the caller's thread. It does not affect the results.
   int compute_threads = 1;
 };
 
-// Makes a model from its configuration (ModelConfig.parameter holds the model's own settings) for examples like
-// `examples`.
+// Creates a model from its configuration (ModelConfig.parameter holds the model's own settings) for examples as
+// described by `examples`.
 using ModelFactory = std::function<absl::StatusOr<std::unique_ptr<Model>>(
     const config::v1::ModelConfig& config, const ExampleSpec& examples, const ModelOptions& options)>;
 
@@ -29,7 +29,8 @@ using ModelFactory = std::function<absl::StatusOr<std::unique_ptr<Model>>(
 // use, and InvalidArgument if it is empty.
 absl::Status RegisterModel(absl::string_view name, ModelFactory factory);
 
-// Returns a model's factory. NotFound lists the registered names. Thread-safe.
+// Returns the factory registered under `name`. If there is none, returns NotFound, which lists the registered names.
+// Thread-safe.
 absl::StatusOr<ModelFactory> FindModel(absl::string_view name);
 
 // Returns the registered names, sorted. Thread-safe.

@@ -12,7 +12,7 @@ namespace {
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-// loss = w^2 / 2 for one variable w; ignores the batch.
+// A model with one variable w whose loss is w^2 / 2. It ignores the batch.
 class SquareModel : public Model {
  public:
   explicit SquareModel(std::string variable) {

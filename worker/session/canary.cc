@@ -15,10 +15,10 @@
 namespace lockstep {
 namespace {
 
-// The memory of a model with at least this many elements is released after its canary is computed.
+// If a model has at least this many elements, the memory used for its canary is released afterwards.
 constexpr int64_t kLargeModel = 2 << 20;
 
-// Keeps the digests of what a model computes, and nothing else.
+// A sink that keeps only the digests of what a model computes.
 class DigestSink : public GradientSink {
  public:
   DigestSink(const ParameterLayout* layout, const std::atomic<bool>* stop)
@@ -73,7 +73,7 @@ absl::Status CopyPiece(const ParameterLayout& layout, int64_t index, const v1::T
   return absl::OkStatus();
 }
 
-// Fetches the values into `values`, a flat array.
+// Fetches the canary's values from the chief into `values`, a flat array.
 absl::Status FetchValues(const ParameterLayout& layout, const v1::OpenSessionReply& session, ChiefClient* client,
                          float* values) {
   v1::GetCanaryValuesRequest request;
@@ -104,7 +104,7 @@ absl::StatusOr<std::vector<uint64_t>> Compute(const ParameterLayout& layout, con
   ASSIGN_OR_RETURN(const auto transforms,
                    GradientTransforms::Create(config.optimizer(), workload.model->spec(), &sink));
   const absl::StatusOr<Batch> batch = BatchOf(workload, /*step=*/0, /*slot=*/0);
-  // A worker whose input is empty joins with digests of nothing, so that its first block ends the run.
+  // A worker whose input is empty joins with digests that are 0, so that its first block can end the run.
   if (absl::IsOutOfRange(batch.status())) return sink.digests();
   RETURN_IF_ERROR(batch.status());
   SlotKey key;
@@ -121,7 +121,7 @@ absl::StatusOr<std::vector<uint64_t>> ComputeCanary(const config::v1::RunSpec& c
                                                     ChiefClient* client) {
   ASSIGN_OR_RETURN(const ParameterLayout layout, ParameterLayout::Create(workload.model->spec()));
   auto digests = Compute(layout, config, workload, session, stop, client);
-  // The following steps may find their values in the chief's memory.
+  // Later steps may find their values in memory shared by the chief and then do not need this memory.
   if (layout.flat_elements() >= kLargeModel) ReleaseFreedMemory();
   return digests;
 }

@@ -17,8 +17,8 @@
 namespace lockstep {
 namespace {
 
-// Returns a configuration with everything that has state or random numbers: dropout and moving averages. One variable
-// has two segments.
+// Returns a configuration with everything that involves state or random numbers: dropout and moving averages. One
+// variable has two segments.
 config::v1::RunSpec Config(const std::string& activation = "RELU") {
   config::v1::RunSpec config;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(absl::StrCat(R"(
@@ -104,7 +104,7 @@ TEST_F(CanaryTest, AStopEndsIt) {
   EXPECT_TRUE(absl::IsCancelled(Compute(config::v1::RunSpec(), workload).status()));
 }
 
-// The first block will find the end of the input and end the run successfully.
+// Joining succeeds, so that the first block can detect the end of the input and end the run successfully.
 TEST_F(CanaryTest, AnEmptyInputHasDigestsOfNothing) {
   const Workload workload = TinyWorkload(nullptr, nullptr, /*input_end=*/0);
   const auto digests = Compute(config::v1::RunSpec(), workload);

@@ -125,7 +125,7 @@ absl::Status WorkerSession::Open(const Workload& workload) {
     open_->set_session_id(opened_.session_id());
     open_->set_generation(opened_.generation());
   }
-  // Shortens the id as the chief does, because the whole id is a secret.
+  // Logs only the low 16 bits of the id, as the chief does, because the whole id is a secret.
   LOG(INFO) << options_.name << ": session " << (opened_.session_id() & 0xffff) << " of generation "
             << opened_.generation() << " at step " << opened_.global_step();
   EndInitialValues();

@@ -51,7 +51,8 @@ class WorkerSession {
     absl::optional<int64_t> startup_delay_steps;
     // Brought to the chief if the run is new. Freed with the first session, unless others have it. May be null.
     std::shared_ptr<const InitialValues> initial_values;
-    // Draws the number that distinguishes this life of the worker from all others.
+    // Draws the incarnation number, which distinguishes this worker from all others, including earlier ones with the
+    // same name.
     std::function<uint64_t()> draw_incarnation = SystemRandom64;
     // Called by the heartbeat thread with each reply. Returns true if the reply shows progress.
     std::function<bool(const absl::StatusOr<v1::HeartbeatReply>&)> on_heartbeat;
@@ -75,7 +76,8 @@ class WorkerSession {
   // ChiefClient::OpenStepChannel.
   absl::Status OpenStream(const Workload& workload);
   const std::shared_ptr<StepChannel>& channel() const { return channel_; }
-  // Makes the open session's channel prepare batches from `batches` instead of the workload's while it is idle.
+  // While the open session's channel is idle, makes it prepare batches from `batches` instead of the workload's
+  // batches.
   void UseBatches(BatchSource* batches) { batches_ = batches; }
   // Ends the session, or the attempt to open one.
   void Close();
@@ -83,13 +85,13 @@ class WorkerSession {
   // Records that the newest session's run has reached `step`. Later sessions report it to their chief. May be called
   // from any thread.
   void OnStep(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Records that the session makes progress: a block was taken, or the worker waits for a token and is known to the
-  // chief.
+  // Records that the session makes progress: the chief has accepted a block, or the worker is waiting for a token and
+  // the chief knows the worker.
   void OnProgress() ABSL_LOCKS_EXCLUDED(mutex_);
   // Returns the digest of the initial values that a worker brought for the run. Empty if none did, or before the
   // chief's first reply. May be called from any thread.
   std::string initial_values_digest() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the generation of the chief that the open session is with, or 0 if no session is open.
+  // Returns the chief's generation in the open session, or 0 if no session is open.
   int64_t generation() ABSL_LOCKS_EXCLUDED(mutex_);
   // Waits until the worker may try again after an attempt that ended with `ended`, or until a stop is requested. If the
   // worker must give up, returns the error to report (SessionRetries).
@@ -103,7 +105,7 @@ class WorkerSession {
   // May be called from any thread.
   absl::Status AddSummary(const v1::Summary& summary, absl::optional<int64_t> global_step) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Ends all current and future calls of Connect, Open and AwaitRetry. An open session continues.
+  // Makes all current and future calls of Connect, Open and AwaitRetry return. An open session continues.
   void RequestStop() ABSL_LOCKS_EXCLUDED(mutex_);
   bool stop_requested() const { return stop_requested_.load(); }
 
@@ -118,7 +120,7 @@ class WorkerSession {
   // Logs if the run began from others' initial values, and frees the worker's. Called after the first session was
   // opened.
   void EndInitialValues();
-  // Calls OpenSession with the declaration and the run of the previous session.
+  // Calls OpenSession with the declaration, to which it adds the run and the last step of the previous session.
   absl::StatusOr<v1::OpenSessionReply> CallOpenSession(v1::OpenSessionRequest declaration) ABSL_LOCKS_EXCLUDED(mutex_);
   ChiefClient::StepOptions NewStepOptions() const;
   void StartHeartbeats();
@@ -129,16 +131,18 @@ class WorkerSession {
   const Options options_;
   ChiefClient* const client_;
   const uint64_t incarnation_;
-  // Only the thread that runs the sessions accesses the members up to checked_.
+  // Only the thread that runs the sessions accesses the members from here to checked_.
+  //
   // The chief's description of the run at the last successful Connect.
   absl::optional<v1::GetRunSpecReply> run_;
-  // The chief's reply that opened the session.
+  // The chief's reply to the request that opened the session.
   v1::OpenSessionReply opened_;
   std::shared_ptr<StepChannel> channel_;
   BatchSource* batches_ = nullptr;
   std::unique_ptr<PeriodicTask> heartbeats_;
   absl::Time next_log_ = absl::InfinitePast();
-  // The last declaration with its canary. The canary stays valid as long as the declaration is the same.
+  // The last declaration that included a canary. The canary stays valid as long as the rest of the declaration is the
+  // same.
   v1::OpenSessionRequest checked_;
   std::atomic<bool> stop_requested_{false};
 
@@ -146,7 +150,7 @@ class WorkerSession {
   CondVar stop_;
   // Set by the first Connect.
   absl::optional<SessionRetries> retries_ ABSL_GUARDED_BY(mutex_);
-  // The last session's run, which is empty before the first session, and the newest known step of the run.
+  // The run of the last session, empty before the first session, and the run's newest known step.
   std::string run_id_ ABSL_GUARDED_BY(mutex_);
   std::string digest_of_run_ ABSL_GUARDED_BY(mutex_);
   int64_t last_step_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -17,7 +17,7 @@ Backoff::Options BackoffOptions() {
 }
 
 // gRPC returns these codes if a connection is reset during a call ("Stream removed", "RST_STREAM"). A chief never sends
-// them to a worker of its own version.
+// them to a worker of the same version.
 bool IsTransportsWord(const absl::Status& status) { return absl::IsUnknown(status) || absl::IsInternal(status); }
 
 }  // namespace
@@ -49,7 +49,8 @@ absl::StatusOr<absl::Duration> SessionRetries::OnFailure(const absl::Status& sta
   over_since_.reset();
   if (!Survives(status)) return status;
   const bool answered = std::exchange(answered_, false);
-  // A worker that waits for a token makes no progress if every step ends its session, so Aborted does not count.
+  // If every step ends the session of a worker that is waiting for a token, the worker cannot make progress, but the
+  // chief is alive. Aborted therefore does not count as fruitless.
   const bool fruitless = (std::exchange(open_, false) && !absl::IsAborted(status)) || IsTransportsWord(status);
   if (answered) absent_since_ = now;
   absence_ = now - absent_since_;

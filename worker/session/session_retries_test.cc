@@ -20,7 +20,7 @@ class SessionRetriesTest : public ::testing::Test {
     now_ += time;
     return retries_.OnFailure(status, now_, kLimit);
   }
-  // Fails a session that was open.
+  // Opens a session and fails it.
   absl::StatusOr<absl::Duration> FailOpenAfter(absl::Duration time, const absl::Status& status) {
     retries_.OnAnswer();
     retries_.OnOpen();
@@ -129,7 +129,7 @@ TEST_F(SessionRetriesTest, GivesUpAfterFruitlessSessions) {
   }
 }
 
-// The worker waits for a token while others compute, and the chief sets variables at every step.
+// This happens if the worker is waiting for a token while others compute and the chief sets variables at every step.
 TEST_F(SessionRetriesTest, AChiefThatSendsAnIdleWorkerAwayIsNeverGivenUp) {
   for (int i = 0; i < 100; ++i) {
     const auto delay = FailOpenAfter(absl::Seconds(1), absl::AbortedError("variables were set"));

@@ -15,12 +15,12 @@
 
 namespace lockstep {
 
-// Takes tokens from a Step stream and computes their blocks until the session ends. A thin shell around WorkerProtocol,
-// which makes the decisions, and BlockComputer. Only one thread may call Run and Resume. Any thread may call the other
-// methods.
+// A loop that takes tokens from a Step stream and computes their blocks until the session ends. It is a thin shell
+// around WorkerProtocol, which makes the decisions, and BlockComputer. Only one thread may call Run and Resume. Any
+// thread may call the other methods.
 class StepLoop {
  public:
-  // Returns the computer for these settings. Its error ends the session, as the worker's own error would.
+  // Returns the BlockComputer for these settings. An error ends the session like an error of the worker itself.
   using Adapter = std::function<absl::StatusOr<BlockComputer*>(const v1::GradientSettings&)>;
 
   struct Options {
@@ -38,19 +38,19 @@ class StepLoop {
   // Serves a session's stream until it ends. `goes_on` is passed to BlockObserver::OnSession.
   SessionEnd Run(std::shared_ptr<StepChannel> channel, BlockComputer* computer, bool goes_on = false)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // Serves the session's next stream after SessionEnd::given_back.
+  // Serves the session's next stream after Run or Resume has returned with SessionEnd::given_back.
   SessionEnd Resume(std::shared_ptr<StepChannel> channel, BlockComputer* computer) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Handles the reply to one of the session's heartbeats. Returns true if it shows that the session makes progress.
   bool OnHeartbeat(const absl::StatusOr<v1::HeartbeatReply>& reply) ABSL_LOCKS_EXCLUDED(mutex_);
   // Makes Run return. Run returns immediately unless the worker is preparing a batch or has begun to send a
-  // contribution, which it finishes first. A second call aborts the contribution too. Every later Run returns
-  // Cancelled.
+  // contribution; it finishes either of these first. A second call also aborts sending the contribution. Every later
+  // call of Run returns Cancelled.
   void RequestStop() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Returns false if the block being computed is no longer wanted.
+  // Returns a flag that is false if the block being computed is no longer wanted.
   const std::atomic<bool>& wanted() const { return wanted_; }
-  // Returns true if there is a token but the observer holds its block back.
+  // Returns true if there is a token whose block the observer is holding back.
   bool paused() const { return paused_.load(); }
 
  private:
@@ -62,7 +62,7 @@ class StepLoop {
   WorkerProtocol::Effects OnBlock(const BlockComputer::Result& result) ABSL_LOCKS_EXCLUDED(mutex_);
   void Close() ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Replaces *computer if the assignment has settings.
+  // Computes an assignment. If it has settings, first replaces *computer by the one for these settings.
   WorkerProtocol::Effects Compute(const StepChannel::Assignment& assignment, StepChannel* channel,
                                   BlockComputer** computer) ABSL_LOCKS_EXCLUDED(mutex_);
 

@@ -17,15 +17,15 @@
 
 namespace lockstep {
 
-// A worker. Gets the run's configuration from the chief, builds the model and the input, and computes its slots until
-// the run is over. If the chief goes away or enters a new generation, the worker opens a new session and continues.
+// A worker, which gets the run's configuration from the chief, builds the model and the input, and computes slots until
+// the run is over. If the chief disappears or enters a new generation, the worker opens a new session and continues.
 // Only one thread may call Run. Any thread may call the other methods.
 class TrainingWorker {
  public:
-  // The worker itself sets on_heartbeat and is_paused.
+  // TrainingWorker itself sets on_heartbeat and is_paused.
   struct Options : WorkerSession::Options {
     WorkloadFactory make_workload;
-    // Observes the blocks unless null. Must outlive the worker.
+    // Observes the worker's blocks. May be null. Must outlive the worker.
     BlockObserver* observer = nullptr;
   };
 
@@ -33,9 +33,9 @@ class TrainingWorker {
   TrainingWorker(const Options& options, ChiefClient* client);
 
   // Returns OK if the chief or the address file says that the run is over (SessionRetries explains when the worker
-  // believes the file), Cancelled after RequestStop, Unavailable if the chief stayed away too long, InvalidArgument if
-  // the run failed or its configuration does not work here, and FailedPrecondition if the model or the data are not the
-  // run's, or if the run had failed before the worker came.
+  // believes the file), Cancelled after RequestStop, Unavailable if the chief was absent for too long, InvalidArgument
+  // if the run failed or its configuration does not work on this machine, and FailedPrecondition if the model or the
+  // data differ from the run's, or if the run had failed before the worker joined.
   absl::Status Run();
 
   // Calls WorkerSession::RequestFinish.
@@ -50,7 +50,7 @@ class TrainingWorker {
   std::string initial_values_digest() { return session_.initial_values_digest(); }
 
   // Makes Run return. Run returns immediately unless the worker is preparing a batch or has begun to send a
-  // contribution, which it finishes first. A second call aborts the contribution too.
+  // contribution; it finishes either of these first. A second call also aborts sending the contribution.
   void RequestStop();
 
   // Returns false while the block being computed is no longer wanted.
@@ -62,7 +62,7 @@ class TrainingWorker {
  private:
   // Runs one session, from Connect until the stream ends.
   SessionEnd RunSession();
-  // Makes the computer that the configuration describes, unless the configuration is the same as before.
+  // Creates the BlockComputer for a configuration, unless the configuration is the same as before.
   absl::Status Prepare(const config::v1::RunSpec& config);
   // Adapts the computer to a token's settings. Returns errors from Prepare, and FailedPrecondition if the model's
   // variables change.
@@ -76,8 +76,8 @@ class TrainingWorker {
   WorkerSession session_;
   absl::optional<config::v1::RunSpec> config_;  // the configuration of computer_
   std::unique_ptr<BlockComputer> computer_;
-  // The chief's generation in the newest session, or 0 if something other than the chief ended that session or a later
-  // attempt.
+  // The chief's generation in the newest session, or 0 if that session, or a later attempt to open one, was not ended
+  // by the chief.
   int64_t generation_ = 0;
 };
 

@@ -60,8 +60,9 @@ class TrainingWorkerTest : public ::testing::Test {
     };
     return options;
   }
-  // Runs to the end. With `step`, the clock advances by that much whenever a thread waits for it, and at no other time,
-  // so that a worker that the system does not schedule does not see the chief as absent.
+  // Runs the worker to the end. With `step`, the clock advances by that much whenever a thread waits for it and at no
+  // other time. Thus, the worker does not consider the chief absent just because the system did not schedule the
+  // worker.
   absl::Status Run(absl::Duration step = absl::ZeroDuration()) {
     TrainingWorker::Options options = NewOptions();
     if (step > absl::ZeroDuration()) options.chief_wait = chief_wait_;  // time runs fast here
@@ -131,7 +132,7 @@ TEST_F(TrainingWorkerTest, ComputesItsBlocksUntilTheRunIsOver) {
   EXPECT_EQ(calls.streams[0].session_id, 1u);
 }
 
-// Gives the first block back.
+// An observer that gives the first block back.
 class BusyObserver : public BlockObserver {
  public:
   void OnSession(bool) override { ++sessions; }
@@ -229,7 +230,7 @@ TEST_F(TrainingWorkerTest, ANewGenerationIsANewSession) {
   EXPECT_EQ(calls.open_session[0].incarnation(), calls.open_session[2].incarnation());
 }
 
-// The program may set variables after every step for longer than the worker would wait for a chief.
+// A program may set variables after every step, and may take longer than the worker would wait for a chief.
 TEST_F(TrainingWorkerTest, ReopensImmediatelyAfterEachBlock) {
   constexpr int kSessions = 50;
   for (int step = 0; step < kSessions; ++step) {
@@ -262,7 +263,7 @@ TEST_F(TrainingWorkerTest, WhatCannotBeHelpedByTryingAgainEndsTheWorker) {
   EXPECT_TRUE(absl::IsNotFound(Run()));
 }
 
-// The chief's absence begins when a call to it fails, however long ago the last call was.
+// The chief counts as absent from the time at which a call to it fails, no matter how long ago the last call was.
 TEST_F(TrainingWorkerTest, AChiefThatGoesDuringALongBlockIsLookedFor) {
   client_.streams = {{FakeChiefClient::Gives(0, 0, 1), FakeChiefClient::Fails(absl::UnavailableError("Socket closed"))},
                      {FakeChiefClient::Finishes()}};
@@ -391,7 +392,7 @@ TEST_F(TrainingWorkerTest, StopsInTheMiddleOfABlock) {
   EXPECT_EQ(calls.cancels, 0);
 }
 
-// The chief may have begun to apply a contribution that is being sent.
+// A contribution that is being sent must be completed, because the chief may have begun to apply it.
 TEST_F(TrainingWorkerTest, AStopLetsItFinishSendingContribution) {
   client_.streams = {{FakeChiefClient::Gives(0, 0, 2)}};
   int slot = 0;

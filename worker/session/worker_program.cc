@@ -68,7 +68,7 @@ void Declare(Flags* flags, CommandLine* command_line) {
   command_line->AddFlag("log_format", "FORMAT", kLogFormatHelp, &flags->log_format);
 }
 
-// Takes flags that are not set from TF_CONFIG.
+// If --master is not set, takes it from TF_CONFIG, and --name, too, unless that is set.
 absl::Status ReadTfConfig(Flags* flags) {
   if (!flags->master.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const TfConfig config, TfConfigOfEnvironment());
@@ -100,7 +100,7 @@ TrainingWorker::Options WorkerOptions(const Flags& flags) {
   return options;
 }
 
-// Keeps a worker and its client alive together, because a stop may still call them while the main thread drops them.
+// A worker and its client, kept alive together because a stop may still call them while the main thread releases them.
 struct RunningWorker {
   RunningWorker(const TrainingWorker::Options& options, std::unique_ptr<ChiefClient> chief)
       : client(std::move(chief)), worker(options, client.get()) {}
@@ -108,7 +108,7 @@ struct RunningWorker {
   TrainingWorker worker;
 };
 
-// The worker that a signal stops. Thread-safe.
+// Holder of the worker that a signal stops. Thread-safe.
 class StoppableWorker {
  public:
   void Set(std::shared_ptr<RunningWorker> worker) ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -145,8 +145,8 @@ class StoppableWorker {
 absl::Status RunUntilStopped(const MasterAddress& master, const GrpcClientOptions& client_options,
                              const TrainingWorker::Options& options) {
   StoppableWorker running;
-  // Must be set up before any other thread starts, including gRPC's, because a signal to a thread that does not block
-  // it would end the process.
+  // The watch must be set up before any other thread starts, including gRPC's threads, because a signal would end the
+  // process if it were delivered to a thread that does not block it.
   TerminationWatch::Options signals;
   signals.on_stop = [&] {
     LOG(INFO) << options.name << ": terminating; Ctrl-C once more ends at once";

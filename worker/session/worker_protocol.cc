@@ -109,7 +109,7 @@ Effects WorkerProtocol::OnReplaced(absl::Status status) {
 Effects WorkerProtocol::OnStop() {
   Effects effects;
   effects.drop = true;
-  // Also when the stream is closed, since a goodbye may still be in progress.
+  // This is needed even if the stream is closed, since a message to the chief about leaving may still be in progress.
   (stops_ > 0 ? effects.cancel : effects.cancel_wait) = true;
   ++stops_;
   return effects;

@@ -11,7 +11,7 @@ namespace lockstep {
 // The end of a session, or of the attempt to open one.
 struct SessionEnd {
   absl::Status status;
-  // True if another session would end the same way: the run is over, or the error is the worker's own.
+  // True if another session would end in the same way: the run is over, or the worker itself caused the error.
   bool final = false;
   // True if only the stream has ended, because the worker gave its block back. The session stays open.
   bool given_back = false;
@@ -53,9 +53,9 @@ class WorkerProtocol {
     bool leave = false;
     // The session has made progress.
     bool progress = false;
-    // Drop the block that is being computed, unless its contribution has begun to leave.
+    // Abandon the block that is being computed, unless sending its contribution has begun.
     bool drop = false;
-    // Call the stream's CancelWait or Cancel.
+    // Call CancelWait or Cancel, respectively, on the stream.
     bool cancel_wait = false;
     bool cancel = false;
     SessionEnd end;
@@ -68,14 +68,14 @@ class WorkerProtocol {
   // Handles the end of the run. `message` is empty if it succeeded.
   Effects OnFinished(const std::string& message);
   // Handles a failed wait for a token. If the chief itself ended the stream (Aborted, for example because it gave up
-  // the step), it has taken the previous block.
+  // the step), it has received the previous block.
   Effects OnError(absl::Status status);
-  // Handles a block that is given back because the program is busy. Other workers must compute it.
+  // Handles a block that is given back because the program is busy, so that other workers must compute it.
   Effects OnGivenBack();
   // Handles the outcome of computing a block. `own` is true if a failure is the worker's, not the chief's or the
   // stream's.
   Effects OnBlock(absl::Status status, bool own);
-  // Handles the answer to a heartbeat. `ended` is HeartbeatReply.ended.
+  // Handles the reply to a heartbeat. `ended` is HeartbeatReply.ended.
   Effects OnHeartbeat(const absl::Status& status, bool finished,
                       const absl::optional<std::string>& ended = absl::nullopt);
   // Handles a heartbeat which shows that another chief has replaced the session's (IsChiefReplaced).

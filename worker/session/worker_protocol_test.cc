@@ -17,7 +17,7 @@ namespace {
 using Phase = WorkerProtocol::Phase;
 using Effects = WorkerProtocol::Effects;
 
-// "UNAVAILABLE" is an error without a message.
+// Returns a status with the code of this name, such as "UNAVAILABLE", and without a message.
 absl::Status StatusOf(absl::string_view code) {
   for (int i = 0; i <= 16; ++i) {
     const auto status = static_cast<absl::StatusCode>(i);

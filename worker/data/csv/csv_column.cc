@@ -30,7 +30,7 @@ bool IsMissing(const CsvColumn& column, absl::string_view text) {
   if (text.empty()) return true;
   const bool is_text =
       column.type == Csv::CATEGORY || (column.type == Csv::LABEL && !column.category.empty()) || column.type == Csv::ID;
-  // In a text column, these may be actual values.
+  // In a text column, strings such as "NA" may be actual values.
   return !is_text &&
          std::find(std::begin(kMissingNumbers), std::end(kMissingNumbers), text) != std::end(kMissingNumbers);
 }
@@ -78,7 +78,7 @@ absl::Status ParseInteger(const CsvColumn& column, absl::string_view text, int32
 }
 
 absl::Status ParseClass(const CsvColumn& column, absl::string_view text, int32_t* out) {
-  // Programs without a missing integer value write a column of classes as 0.0, 1.0.
+  // Programs that cannot represent a missing integer write a column of classes as 0.0, 1.0.
   double number = 0;
   if (!absl::SimpleAtoi(text, out)) {
     if (!ParseDecimal(text, &number) || number != std::floor(number) ||
@@ -107,7 +107,7 @@ absl::Status ParseCategory(const CsvColumn& column, absl::string_view text, int3
   return absl::OkStatus();
 }
 
-// Returns the text to use for a field, or nullopt if the column's mean replaces it.
+// Returns the text to use for a field, or nullopt if the column's mean must be used instead.
 absl::StatusOr<absl::optional<absl::string_view>> TextOf(const CsvColumn& column, absl::string_view field) {
   const absl::string_view text = absl::StripAsciiWhitespace(field);
   if (column.missing == Csv::Missing::KIND_NOT_SET || !IsMissing(column, text)) return absl::make_optional(text);

@@ -59,7 +59,7 @@ size_t CsvRecordEnd(absl::string_view data, char separator) {
     } else if (c == separator) {
       state = kFieldStart;
     } else if (c == '"' && state != kPlain) {
-      // The quote opens a field, or is the second one of a pair.
+      // The quote begins a quoted field, or is the second one of a pair.
       state = kQuoted;
     } else if (state != kFieldStart || !IsCsvPadding(c, separator)) {
       state = kPlain;

@@ -17,7 +17,7 @@ class CsvFields {
 
   // Returns false if there are no more fields or the record is damaged. `*field` is valid until the next call.
   bool Next(absl::string_view* field);
-  // True if a quoted field does not end, or continues after its closing quote.
+  // Returns true if a quoted field is not closed, or continues after its closing quote.
   bool damaged() const { return damaged_; }
 
  private:
@@ -30,13 +30,13 @@ class CsvFields {
   std::string unquoted_;
 };
 
-// Returns true for a blank that may pad a field.
+// Returns true for a space or tab that may pad a field.
 bool IsCsvPadding(char c, char separator);
-// Returns the number of such blanks at the start of `text`.
+// Returns the number of padding characters at the start of `text`.
 size_t PaddingBeforeQuote(absl::string_view text, char separator);
 
-// Returns the length of the first record, without its line end, taking quotes into account; npos if a quoted field does
-// not end.
+// Returns the length of the first record, without its line end, taking quotes into account; npos if a quoted field is
+// not closed.
 size_t CsvRecordEnd(absl::string_view data, char separator);
 
 }  // namespace lockstep

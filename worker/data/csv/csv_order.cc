@@ -12,7 +12,7 @@ namespace {
 
 using Places = absl::flat_hash_map<std::string, int64_t>;
 
-// Returns an empty map if a name is absent or repeated.
+// Maps each name to its index. Returns an empty map if a name is empty or repeated.
 Places PlacesOf(const std::vector<std::string>& names) {
   Places places;
   for (const std::string& name : names) {

@@ -18,11 +18,11 @@ struct CsvOrder {
   std::vector<std::string> targets;
 };
 
-// Returns, for each name in the member `of` of `file`, its index among the names of `reference`. `kind` is "feature" or
-// "target", for errors. If both have the same columns in a different order, matches them by name. If names are absent
-// (for example without a header line) or repeated, columns keep their places, and so do columns that are configured
-// under names different from those in `reference`. If the names do not determine the order, returns InvalidArgument
-// with both files and the first column that differs.
+// Returns, for each name in `file.*of`, its index in `reference.*of`. `kind` is "feature" or "target", for error
+// messages. If both have the same columns in a different order, matches them by name. If names are empty (for example
+// without a header line) or repeated, columns keep their positions, and so do columns that are configured under names
+// different from those in `reference`. If the names do not determine the order, returns InvalidArgument with both files
+// and the first column that differs.
 absl::StatusOr<std::vector<int64_t>> PlacesLike(const CsvOrder& reference, const CsvOrder& file,
                                                 std::vector<std::string> CsvOrder::*of, const char* kind);
 

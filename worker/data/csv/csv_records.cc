@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// A quoted field may span lines, but a forgotten quote must not swallow the file.
+// A quoted field may span lines, but a missing closing quote must not swallow the rest of the file.
 constexpr size_t kMaxQuotedBytes = 1 << 20;
 
 }  // namespace

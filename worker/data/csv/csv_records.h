@@ -15,13 +15,13 @@
 
 namespace lockstep {
 
-// Splits comma-separated values into records. A derived class parses them.
+// Base class of formats for comma-separated values. Splits the data into records, which a derived class parses.
 class CsvRecords : public RecordFormat {
  public:
   bool is_text() const override { return true; }
   absl::optional<Piece> NextPiece(absl::string_view data, bool at_end) const override;
 
-  // Returns a record, or its first line if a quoted field does not end.
+  // Returns the first record in `data`, or, if a quoted field is not closed, the first line as damaged.
   static absl::optional<Piece> NextCsvPiece(absl::string_view data, bool at_end, char separator);
 
  protected:
@@ -34,11 +34,11 @@ class CsvRecords : public RecordFormat {
   const char separator_;
 };
 
-// Returns the error for a record of `found` fields where `expected` are needed.
+// Returns the error for a record that has `found` fields instead of `expected`.
 absl::Status WrongFieldCount(size_t found, size_t expected, char separator);
 
-// Calls `f(i, field)` for each field of a record of `count` fields until it fails. Returns DataLoss for a wrong number
-// of fields or a misplaced quote, and errors from `f`.
+// Calls `f(i, field)` for each field of a record of `count` fields, until a call fails. Returns DataLoss for a wrong
+// number of fields or a misplaced quote, and errors from `f`.
 template <typename F>
 absl::Status ForEachCsvField(absl::string_view record, char separator, size_t count, F f) {
   CsvFields fields(record, separator);

@@ -29,7 +29,7 @@ constexpr int64_t kMaxColumns = kMaxHeaderBytes;
 // Maximum number of header names shown in an error, and of bytes of each.
 constexpr size_t kShownNames = 6;
 constexpr size_t kShownBytes = 40;
-// Maximum number of header names compared with a name that was not found.
+// Maximum number of header names that are compared with a missing name to find the most similar one.
 constexpr size_t kComparedNames = 1000;
 
 absl::Status CheckSeparator(absl::string_view separator) {
@@ -37,7 +37,7 @@ absl::Status CheckSeparator(absl::string_view separator) {
   return absl::InvalidArgumentError(absl::StrCat("csv separator \"", separator, "\" must be one byte, no quote"));
 }
 
-// Returns the fields of the first line, and sets where the second one starts.
+// Returns the fields of the header line, and sets the start of `file` to the line after it.
 absl::StatusOr<std::vector<std::string>> ReadHeader(char separator, RecordFile* file) {
   const RandomAccessFile& contents = *file->contents;
   std::string data(static_cast<size_t>(std::min<uint64_t>(contents.size(), kMaxHeaderBytes)), '\0');
@@ -78,12 +78,13 @@ std::string HintAtHeader(const CsvSource& source, const std::string& name) {
                     : "; the header line must be the first of the file";
 }
 
-// Returns an error about the columns that names the first file's header line.
+// Returns an error about the columns. It begins with the location of the first file's header line.
 absl::Status HeaderError(const CsvSource& source, absl::string_view text) {
   return absl::InvalidArgumentError(absl::StrCat(source.files.front().path, ":1: ", text));
 }
 
-// "data.csv:1: csv column "a" is not among the 3 of the header line: "x", "y", "z"", with the probable cause.
+// Returns an error such as "data.csv:1: csv column "a" is not among the 3 of the header line: "x", "y", "z"", with the
+// probable cause.
 absl::Status NoSuchColumn(const CsvSource& source, const std::string& name) {
   std::vector<std::string> shown;
   for (const std::string& column : source.header) {

@@ -12,9 +12,9 @@
 
 namespace lockstep {
 
-// Open csv files that have the same form.
+// A set of open csv files that have the same columns.
 struct CsvSource {
-  // Each one begins at its first record after the header line.
+  // Each file begins at its first record, after the header line.
   std::vector<RecordFile> files;
   // The names in the header line, or the first record's fields if there is no header line.
   std::vector<std::string> header;
@@ -27,7 +27,7 @@ absl::StatusOr<CsvSource> OpenCsvSource(FileSystem* fs, const std::vector<std::s
                                         const config::v1::InputConfig::Csv& config);
 
 // Returns the files' columns, in order, with unused columns as SKIP. With `labels_optional`, label, targets, weight and
-// ID may be absent. Errors: InvalidArgument names the column, the file and its header.
+// ID may be absent. Errors: InvalidArgument naming the column, the file and its header.
 absl::StatusOr<std::vector<CsvColumn>> ColumnsOf(const CsvSource& source, const config::v1::InputConfig::Csv& config,
                                                  bool labels_optional);
 

@@ -33,17 +33,18 @@ struct Moments {
   }
 };
 
-// A survey's findings in one column.
+// The findings of a survey about one column.
 struct Found {
   bool lists = false;
   Moments moments;
   std::set<std::string> categories;
-  // The last parsed record's field.
+  // The field of the last record that was parsed, as a number or as text.
   absl::optional<float> number;
   std::string text;
 };
 
-// A format whose examples are empty. Parsing a record stores the values that the survey needs, and Count adds them.
+// The format that a survey uses to read records. Its examples are empty: Parse stores the values that the survey needs,
+// and Count adds them to the findings.
 class SurveyFormat : public CsvRecords {
  public:
   SurveyFormat(const std::vector<CsvColumn>& columns, char separator, bool lists_labels, std::vector<Found>* found)
@@ -97,7 +98,7 @@ class SurveyFormat : public CsvRecords {
       ASSIGN_OR_RETURN(found->number, ParseCsvNumber(column, field));
       return absl::OkStatus();
     }
-    // A record with any damage is not in the training split.
+    // Checks the other fields, too, because a record with any damage is not in the training split.
     ExampleSlot slot;
     int32_t label = 0;
     float target = 0, weight = 0;
@@ -127,7 +128,7 @@ absl::StatusOr<Csv::Prepared> Prepare(const CsvColumn& column, const std::string
   }
   const double stddev = std::sqrt(moments.squares / static_cast<double>(moments.count));
   prepared.set_mean(static_cast<float>(moments.mean));
-  // If all numbers are equal, they become 0.
+  // If all numbers are equal, keeps the standard deviation at 1, so that standardized values are 0.
   const auto rounded = static_cast<float>(stddev);
   if (rounded > 0) prepared.set_stddev(rounded);
   if (std::isfinite(prepared.mean()) && std::isfinite(prepared.stddev())) return prepared;

@@ -19,13 +19,13 @@ inline constexpr size_t kMaxPreparedBytes = 1 << 20;
 
 struct CsvSurveyOptions {
   ScanOptions scan;
-  // Returns true for the rows, numbered from 0 over all files, that the survey includes. If null, it includes all rows.
+  // Returns true for the rows that the survey includes, numbered from 0 over all files. If null, all rows are included.
   std::function<bool(int64_t row)> counts;
 };
 
-// Reads the rows of the open files, which must have these columns. Returns what the columns need to know about the
-// training split. This is the mean and the standard deviation (of the population, in double precision, in the order of
-// the rows), and the categories of each CATEGORY without a list, sorted bytewise. With `lists_labels`, also returns the
+// Reads the rows of the open files, which must have these columns. Returns the properties of the training split that
+// the columns need: means and standard deviations (of the population, in double precision, in the order of the rows),
+// and the categories of each CATEGORY column without a list, sorted bytewise. With `lists_labels`, also returns the
 // categories of the LABEL. The result depends only on the rows. Returns errors from ScanRecords, and InvalidArgument if
 // there are too many categories or no rows.
 absl::StatusOr<std::vector<config::v1::InputConfig::Csv::Prepared>> SurveyCsv(const std::vector<RecordFile>& files,
@@ -33,12 +33,14 @@ absl::StatusOr<std::vector<config::v1::InputConfig::Csv::Prepared>> SurveyCsv(co
                                                                               char separator, bool lists_labels,
                                                                               const CsvSurveyOptions& options);
 
-// Returns the text of the LABEL in the files' first good record, or an empty string if there is none.
+// Returns the text of the LABEL in the first undamaged record that has one, or an empty string if there is none. Looks
+// only at the beginning of each file.
 absl::StatusOr<std::string> FirstCsvLabel(const std::vector<RecordFile>& files, const std::vector<CsvColumn>& columns,
                                           char separator);
 
-// Returns the key (Prepared.column) of each column, which is its name. A column without its own name, for example in a
-// range without a header line, has the number of features before it as its key, or "label" if it is the LABEL.
+// Returns the key (Prepared.column) of each column. This is the column's name if no other column has the same name.
+// Otherwise, for example in a range without a header line, it is "label" for the LABEL, and the number of features
+// before the column for other columns.
 std::vector<std::string> PreparedKeys(const std::vector<CsvColumn>& columns);
 
 }  // namespace lockstep

@@ -126,7 +126,7 @@ CsvOrder OrderOf(const std::string& path, const Csv& config, const std::vector<C
   return order;
 }
 
-// Sets the columns' places so that features and targets are in the order of `order` instead of the file's.
+// Sets the columns' places so that features and targets follow `order` instead of the order in the file.
 absl::Status Reorder(const std::string& path, const Csv& config, const CsvOrder& order,
                      std::vector<CsvColumn>* columns) {
   const CsvOrder own = OrderOf(path, config, *columns);
@@ -152,7 +152,8 @@ bool NeedsSurvey(const std::vector<CsvColumn>& columns) {
                      [](const CsvColumn& column) { return column.needs_moments() || column.needs_categories(); });
 }
 
-// Adds the columns in the model's order, so that the order is known even if the training split's files are absent.
+// Returns `prepared` with all feature and target columns added, in the model's order, so that this order is known even
+// if the training split's files are absent. Returns `prepared` unchanged if the result would be too large.
 PreparedColumns WithOrder(const std::vector<CsvColumn>& columns, const PreparedColumns& prepared) {
   const std::vector<std::string> keys = PreparedKeys(columns);
   PreparedColumns all;
@@ -172,7 +173,7 @@ PreparedColumns WithOrder(const std::vector<CsvColumn>& columns, const PreparedC
   return bytes <= kMaxPreparedBytes ? all : prepared;
 }
 
-// Returns the order in `prepared` as a CsvOrder, or nullopt if it has no order for these columns.
+// Returns the column order recorded in `prepared`, or nullopt if it does not cover these columns.
 absl::optional<CsvOrder> OrderOfPrepared(const PreparedColumns& prepared, const CsvOrder& own) {
   CsvOrder order = {"the run's record", own.configured};
   for (const Csv::Prepared& column : prepared) {
@@ -185,7 +186,7 @@ absl::optional<CsvOrder> OrderOfPrepared(const PreparedColumns& prepared, const 
   return order;
 }
 
-// Returns the properties of the training split that the columns need.
+// Returns the properties of the training split that its columns need (see SurveyCsv).
 absl::StatusOr<PreparedColumns> Survey(const CsvSource& source, const std::vector<CsvColumn>& columns,
                                        const CsvSurveyOptions& options) {
   const bool has_unlisted_label = std::any_of(columns.begin(), columns.end(), [](const CsvColumn& column) {
@@ -194,7 +195,8 @@ absl::StatusOr<PreparedColumns> Survey(const CsvSource& source, const std::vecto
   bool lists_labels = false;
   if (has_unlisted_label) {
     ASSIGN_OR_RETURN(const std::string label, FirstCsvLabel(source.files, columns, source.separator));
-    // Words, and numbers such as -1 and 0.5, are class names. 1.0 is an integer.
+    // If the first label is not a number, the labels are class names. Otherwise they are class numbers; 1.0 counts as
+    // an integer.
     double number = 0;
     lists_labels = !label.empty() && !ParseDecimal(label, &number);
   }
@@ -230,7 +232,7 @@ absl::Status Apply(const PreparedColumns& prepared, std::vector<CsvColumn>* colu
   return absl::OkStatus();
 }
 
-// The training split if a different split is opened.
+// The order and the properties of the training split, for use when a different split is opened.
 struct Train {
   CsvOrder order;
   PreparedColumns prepared;

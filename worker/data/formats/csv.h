@@ -22,8 +22,8 @@ struct CsvFiles {
 
 struct CsvOptions {
   bool labels_optional = false;
-  // The training split and its files if a different split is opened. Its column order, statistics and categories apply.
-  // Null if the training split itself is opened or is not csv.
+  // The training split and its files, used if a different split is opened. Its column order, statistics and categories
+  // apply to that split. Null if the training split itself is opened or is not csv.
   const config::v1::InputConfig::Csv* train = nullptr;
   std::vector<std::string> train_paths;
   // Settings for reading the training split.
@@ -31,15 +31,18 @@ struct CsvOptions {
 };
 
 // Reads the header line of each file, which must be the same in all files, and lays out the examples. Feature columns
-// are in the order of the file, in one tensor: DT_FLOAT if one of them makes floats, otherwise DT_INT32 ids (INT,
+// are combined in file order into one tensor: DT_FLOAT if any of them produces floats, otherwise DT_INT32 ids (INT,
 // CATEGORY). With a header line, ignores columns that the configuration does not name. LABEL is a class: an integer or
 // one of `category`. TARGET columns are numbers to predict. Numbers must be finite. An empty field (unless the column
-// has `missing`) or a number of fields different from the header's counts as damage. Files may be compressed or in
-// UTF-16 (OpenDataFile). With `labels_optional`, also reads files that lack the columns of label, targets, weight and
-// ID (RecordFormat::has_labels).
-// Takes the properties of the training split that columns need from config.prepared or, if that is empty, from a survey
-// of its rows, and adds them to the digest. If the training split's files cannot be read, columns are in the order of
-// config.prepared or, failing that, of the file, and only a configuration that needs other properties is an error.
+// has `missing`) or a number of fields that differs from the header's counts as damage. Files may be compressed or in
+// UTF-16 (OpenDataFile). With `labels_optional`, also reads files that lack the label, target, weight and ID columns
+// (RecordFormat::has_labels).
+//
+// Takes the properties of the training split that the columns need from config.prepared or, if that is empty, from a
+// survey of the split's rows, and adds them to the digest. If the training split's files cannot be read, the columns
+// are in the order of config.prepared or, failing that, of the file, and it is an error only if the configuration needs
+// other properties.
+//
 // Errors: InvalidArgument names the column, or the file with a different header; DataLoss for a file without a header
 // line; errors from OpenDataFile and SurveyCsv.
 absl::StatusOr<CsvFiles> OpenCsv(FileSystem* fs, const std::vector<std::string>& paths,

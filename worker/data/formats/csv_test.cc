@@ -99,7 +99,7 @@ TEST_F(CsvTest, ReadsColumnsByTheirNames) {
   EXPECT_EQ(spec_.classes, 2);
   EXPECT_EQ(spec_.features_dtype, v1::DT_FLOAT);
   EXPECT_EQ(spec_.features_shape, Shape({2}));
-  // The order is the file's: town, age.
+  // The columns are in file order: town, age.
   EXPECT_THAT(batch.features.flat<float>(), ElementsAre(1, 30.5, 0, -1000));
   EXPECT_THAT(batch.labels.flat<int32_t>(), ElementsAre(1, 0));
   EXPECT_THAT(batch.weights.flat<float>(), ElementsAre(2, 0.5));
@@ -435,7 +435,7 @@ TEST_F(CsvTest, LabelsMayBeOptional) {
   EXPECT_TRUE(Open("x,y,w\n1,2,1\n", columns).value()->has_labels());
 }
 
-// Has two splits, each with its own file.
+// Opens a test split whose columns may be in a different order than those of the train split.
 class CsvOrderTest : public CsvTest {
  protected:
   absl::StatusOr<std::unique_ptr<Dataset>> OpenTest(const std::string& train, const std::string& test) {

@@ -1,4 +1,4 @@
-// Tests which data change a split's digest, format by format.
+// Tests, for each format, which changes to the data change a split's digest.
 #include <set>
 #include <string>
 #include <vector>
@@ -33,7 +33,7 @@ class DigestTest : public ::testing::Test {
     return dataset.ok() ? (*dataset)->digest() : v1::DataDigest();
   }
 
-  // Returns true if no digest so far had this checksum.
+  // Returns true if no earlier digest had this checksum.
   bool IsNew(const v1::DataDigest& digest) { return seen_.insert(digest.crc32c()).second; }
 
   MemoryFileSystem fs_;
@@ -61,7 +61,7 @@ TEST_F(DigestTest, OfCsvIgnoresHowValuesAreWritten) {
   const uint32_t crc32c = Digest(kCsv).crc32c();
   Write("data", "unused,y,w,x\r\nfoo,0,1.0,\"1\"\r\n\r\nbar,1,1,2e0");
   EXPECT_EQ(Digest(kCsv).crc32c(), crc32c);
-  // These lines equal the above except that their columns are exchanged.
+  // Has the same data, except that two columns are swapped.
   Write("data", "w,y,x\n1,0,1\n2,1,1\n");
   EXPECT_NE(Digest(kCsv).crc32c(), crc32c);
 }
@@ -201,7 +201,7 @@ TEST_F(DigestTest, OfSyntheticDataCoversItsWholeSource) {
   }
 }
 
-// These settings are in the configuration, which is compared separately.
+// These settings are part of the configuration, which is compared separately.
 TEST_F(DigestTest, NormalizationAndBatchesAreNoPartOfIt) {
   Write("data", "x,y,w\n1,0,1\n2,1,1\n");
   const uint32_t crc32c = Digest(kCsv).crc32c();

@@ -23,7 +23,7 @@ constexpr int64_t kMaxElements = int64_t{1} << 48;
 
 uint8_t ByteAt(absl::string_view bytes, size_t i) { return static_cast<uint8_t>(bytes[i]); }
 
-// Reads a file's bytes in order, inflating a gzipped file.
+// A reader that returns a file's bytes in order and inflates gzipped files.
 class SequentialReader {
  public:
   SequentialReader(const RandomAccessFile* file, const std::string& path, bool gzipped) : file_(file) {
@@ -45,8 +45,8 @@ class SequentialReader {
   uint64_t offset_ = 0;
 };
 
-// Describes the elements of an IDX array of a different type, for an error. Returns an empty string if it is not an IDX
-// array.
+// Describes the element type of an IDX array that does not hold unsigned bytes, for an error message. Returns an empty
+// string if `magic` is not from an IDX array.
 const char* OtherElements(absl::string_view magic) {
   if (magic[0] != 0 || magic[1] != 0) return "";
   switch (ByteAt(magic, 2)) {

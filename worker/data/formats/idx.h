@@ -28,7 +28,7 @@ class IdxArray {
   static absl::StatusOr<std::unique_ptr<IdxArray>> Open(FileSystem* fs, const std::string& path, int min_rank,
                                                         int max_rank, uint64_t held_bytes = kHeldBytes);
 
-  // Returns at least one dimension. The first one is the number of rows.
+  // The array's dimensions, at least one. The first is the number of rows.
   const std::vector<int64_t>& dims() const { return dims_; }
   // Returns the number of bytes in a row.
   int64_t row_bytes() const { return static_cast<int64_t>(rows_.row_bytes()); }
@@ -54,12 +54,14 @@ struct IdxOptions {
   uint64_t held_bytes = IdxArray::kHeldBytes;
 };
 
-// Images [rows, columns, 1] (or [rows, columns, channels] if the file has four dimensions), bytes scaled to [0, 1] and
-// normalized; labels are classes 0 .. the greatest label. The digest covers all images, then all labels. Without a
-// `labels_path`, the data has no labels (Dataset::has_labels).
-// Errors: any from IdxArray; DataLoss if the two files have different numbers of examples, or none. Reading images
-// on disk returns DataLoss, which names the file and the image if an image has changed since, and the file if it has
-// become shorter.
+// Opens a dataset of images and labels. Images have shape [rows, columns, 1], or [rows, columns, channels] if the file
+// has four dimensions; their bytes are scaled to [0, 1] and normalized. Labels are classes from 0 to the greatest
+// label. The digest covers all images, then all labels. Without a `labels_path`, the data has no labels
+// (Dataset::has_labels).
+//
+// Errors: any from IdxArray; DataLoss if the two files have different numbers of examples, or none. Reading images on
+// disk returns DataLoss if an image has changed since (the message names the file and the image) or if the file has
+// become shorter (it names the file).
 absl::StatusOr<std::unique_ptr<Dataset>> OpenIdxDataset(FileSystem* fs, const std::string& images_path,
                                                         const std::string& labels_path, const IdxOptions& options);
 

@@ -97,7 +97,7 @@ TEST_F(IdxTest, NoticesAnImageOnDiskThatHasChanged) {
     IdxOptions options;
     options.held_bytes = 0;
     options.checksum.directory = "index";
-    // The second time, the checksums come from the directory.
+    // The second time the dataset is opened, the checksums come from the directory.
     const int opens = kept ? 2 : 1;
     for (int i = 1; i < opens; ++i) ASSERT_TRUE(OpenIdxDataset(&fs_, "images", "labels", options).ok());
     auto dataset = OpenIdxDataset(&fs_, "images", "labels", options);
@@ -122,7 +122,7 @@ TEST_F(IdxTest, NoticesAnImageOnDiskThatHasChanged) {
   }
 }
 
-// OutOfRange would mean the end of the input, and would end the run.
+// OutOfRange would be taken for the end of the input and would end the run.
 TEST_F(IdxTest, ImagesOnDiskThatAreCutOffAreLost) {
   Write("images", images_);
   Write("labels", labels_);
@@ -136,7 +136,7 @@ TEST_F(IdxTest, ImagesOnDiskThatAreCutOffAreLost) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("images: it ends at byte 20"));
 }
 
-// Checksums would take more memory than the images.
+// These images stay in memory, because their checksums would take more memory than the images.
 TEST_F(IdxTest, HoldsImagesSmallerThanTheirChecksums) {
   Write("images", EncodeIdx({3, 1, 3}, "abcdefghi"));
   Write("labels", labels_);
@@ -210,7 +210,7 @@ TEST_F(IdxTest, NoticesADamagedGzipFile) {
   const std::string whole = Gzip(images_);
   Write("images", whole.substr(0, whole.size() - 3));
   ExpectDataLoss("images: the compressed file ends early");
-  // The checksum in the trailer.
+  // Damages the checksum in the trailer.
   std::string damaged = whole;
   damaged[whole.size() - 6] ^= 1;
   Write("images", damaged);

@@ -24,7 +24,7 @@ constexpr uint64_t kProgressFiles = 1000;
 constexpr int64_t kLoggedDamages = 10;
 constexpr char kLabel[] = "label";
 
-// Reads the files of a folder as examples.
+// A reader that turns the image files of a folder into examples.
 class ImageReader {
  public:
   ImageReader(FileSystem* fs, std::string folder, ImageForm form) : fs_(fs), folder_(std::move(folder)), form_(form) {}
@@ -32,7 +32,8 @@ class ImageReader {
   const ImageForm& form() const { return form_; }
   std::string PathOf(const ImageFile& file) const { return JoinPath(folder_, file.name); }
 
-  // Sets `*turned` to true if a viewer would turn the image, unless `turned` is null.
+  // Sets `*turned` to true if an image viewer would rotate or mirror the image, unless `turned` is null.
+  //
   // Errors: DataLoss "<path>: <damage>"; errors from the file.
   absl::Status Read(const RandomAccessFile& contents, const ImageFile& file, const ExampleSlot& slot,
                     bool* turned = nullptr) const {
@@ -59,7 +60,7 @@ class ImageReader {
   const ImageForm form_;
 };
 
-// A file that holds an example, with its ParsedCrc32c.
+// A file that holds an example, and the example's ParsedCrc32c.
 struct FoundImage {
   int64_t row;
   uint32_t crc32c;
@@ -118,7 +119,7 @@ class ImageFolder : public Dataset {
   const std::vector<FoundImage> images_;
 };
 
-// Reads all files of the list and returns those that hold an example.
+// A pass over all files of a list, which returns those that hold an example.
 class Survey {
  public:
   Survey(FileSystem* fs, const std::string& folder, const ExampleSpec& spec, const ImageFolderOptions& options)
@@ -162,7 +163,7 @@ class Survey {
  private:
   absl::StatusOr<uint32_t> ChecksumOf(const ImageReader& reader, const ImageFile& file, ImageChecksums* checksums) {
     ASSIGN_OR_RETURN(const std::unique_ptr<RandomAccessFile> contents, reader.Open(file));
-    // The checksum also covers the label.
+    // The key includes the label, because the checksum covers it.
     const std::string key = absl::StrCat(file.label, " ", file.name);
     const absl::optional<uint32_t> known = checksums->Find(key, *contents);
     if (known.has_value()) return *known;
@@ -180,7 +181,7 @@ class Survey {
   Tensor features_;
   Tensor labels_;
   ExampleSlot slot_;
-  // Number of images that were read and have an EXIF orientation.
+  // Number of images read whose EXIF orientation is not upright.
   int64_t turned_ = 0;
 };
 

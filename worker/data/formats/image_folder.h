@@ -15,7 +15,7 @@
 namespace lockstep {
 
 struct ImageFolderOptions {
-  // Keeps the checksums of examples (ImageChecksums).
+  // Determines where the examples' checksums are kept (ImageChecksums).
   ChecksumOptions checksum;
   config::v1::InputConfig::OnDamage on_damage = config::v1::InputConfig::FAIL;
   // See ListImages.
@@ -24,12 +24,14 @@ struct ImageFolderOptions {
   std::vector<std::string> train_classes;
 };
 
-// Opens the images in the class folders of config.folder, decoded and converted to config.form, in the order of
-// ListImages. Each file is a row, whose ID is the file's name. A file that is damaged or not an image counts as damage.
-// Files are read on demand, but opening decodes all images unless their checksums are kept. The digest covers the
-// pixels and labels; the classes are prepared properties (Dataset::AddPreparation) of the column "label".
-// Errors: any from ListImages and ImageForm; DataLoss "<folder>/<name>: ..." for a damaged image, or one that has
-// changed since.
+// Opens the images in the class folders of config.folder, in the order of ListImages, decoded and converted to
+// config.form. Each file is a row, whose ID is the file's name. A file that is damaged or not an image counts as
+// damage. Files are read on demand, but opening the folder decodes all images unless their checksums were kept. The
+// digest covers the pixels and the labels; the classes are prepared properties (Dataset::AddPreparation) of the column
+// "label".
+//
+// Errors: any from ListImages and ImageForm; DataLoss "<folder>/<name>: ..." for an image that is damaged or has
+// changed since it was opened.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenImageFolder(FileSystem* fs, const config::v1::InputConfig::Images& config,
                                                          const ImageFolderOptions& options);
 

@@ -53,7 +53,7 @@ class LibsvmFormat : public RecordFormat {
     std::vector<int64_t> indices;
     for (absl::string_view word = NextWord(&rest); !word.empty(); word = NextWord(&rest)) {
       const size_t colon = word.find(':');
-      // Ignores the group of a ranking.
+      // Ignores the query id of ranking data.
       if (indices.empty() && absl::StartsWith(word, "qid:")) continue;
       int64_t index = 0;
       float value = 0;
@@ -74,7 +74,7 @@ class LibsvmFormat : public RecordFormat {
   }
 
  private:
-  // Indices need not be in ascending order.
+  // Checks that no index occurs twice. Indices need not be in ascending order.
   static absl::Status CheckOnce(std::vector<int64_t>* indices) {
     if (!std::is_sorted(indices->begin(), indices->end())) std::sort(indices->begin(), indices->end());
     const auto twice = std::adjacent_find(indices->begin(), indices->end());

@@ -9,9 +9,11 @@
 
 namespace lockstep {
 
-// Lines "label index:value index:value ... # comment" with indices from 1; features that a line omits are 0. Examples
-// are dense, DT_FLOAT [features]. Labels are classes, -1 and +1 with binary_labels, or numbers with regression.
-// Errors: InvalidArgument if `features` is not positive, or both flags are set.
+// Creates a format for lines "label index:value index:value ... # comment". Indices start at 1, and features that a
+// line omits are 0. Examples are dense, DT_FLOAT [features]. Labels are classes, -1 and +1 with binary_labels, or
+// numbers with regression.
+//
+// Errors: InvalidArgument if `features` is not positive, or if both flags are set.
 absl::StatusOr<std::unique_ptr<RecordFormat>> CreateLibsvmFormat(const config::v1::InputConfig::Libsvm& config);
 
 }  // namespace lockstep

@@ -44,7 +44,7 @@ T Load(const uint8_t* bytes, int64_t i) {
   return value;
 }
 
-// Each writes n numbers, and returns false if the result's type cannot represent one of them.
+// These functions write n numbers. They return false if the result type cannot represent one of them.
 bool ToFloats(v1::DataType dtype, const uint8_t* bytes, int64_t n, float* out) {
   switch (dtype) {
     case v1::DT_FLOAT:
@@ -106,8 +106,8 @@ bool IsFloatFeature(const Array& array) {
   return array.is_float() || array.dtype == v1::DT_BOOL || array.dtype == v1::DT_UINT8;
 }
 
-// Returns the error for the first row with elements that are not allowed, starting at row `row`, whose bytes are at
-// `bytes`.
+// Returns the error for the first row that contains an invalid element. The search starts at row `row`, whose bytes are
+// at `bytes`; there must be such a row.
 absl::Status NotAllowed(const Array& array, const uint8_t* bytes, int64_t row, bool floats) {
   const int64_t elements = array.row_elements();
   std::vector<float> numbers(floats ? static_cast<size_t>(elements) : 0);
@@ -284,7 +284,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> MakeDataset(FileSystem* fs, Array featu
     RETURN_IF_ERROR(ReadWeights(*weights, &read.weights));
   }
   ASSIGN_OR_RETURN(const uint32_t rows_crc32c, features.rows.Checksum(fs, options.checksum));
-  // With another type, the same bytes are different numbers.
+  // The digest includes the type, because the same bytes are different numbers in another type.
   uint32_t crc32c = ExtendCrc32c(StartOfDigest(spec, weights.has_value()), NameOf(features.dtype));
   crc32c = CombineCrc32c(crc32c, rows_crc32c, features.rows.row_bytes() * static_cast<uint64_t>(features.shape.dim(0)));
   crc32c = Extend(Extend(Extend(crc32c, read.classes), read.targets), read.weights);
@@ -293,7 +293,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> MakeDataset(FileSystem* fs, Array featu
   return dataset;
 }
 
-// Returns the bytes of a row; at least 1, even if the array is empty.
+// Returns the number of bytes in a row, at least 1 even if the array is empty.
 uint64_t RowBytes(const NpyHeader& header) {
   const int64_t rows = header.shape.rank() > 0 ? header.shape.dim(0) : 1;
   return rows > 0 ? std::max<uint64_t>(1, header.content_bytes() / static_cast<uint64_t>(rows)) : 1;

@@ -23,16 +23,16 @@ struct NumpyOptions {
 };
 
 // NumPy arrays whose rows are examples, with the types listed in proto/lockstep/config/v1/input.proto. Numbers must be
-// finite, and ids must fit into 32 bits. Classes are 0 .. the greatest label. The digest covers the features in the
-// form in which the file has them, their type, the labels and the weights. Errors: InvalidArgument for an array that is
-// missing or has the wrong type or shape; Unimplemented for Fortran order and the like (npy.h); DataLoss for damage, a
-// number that is not allowed, and arrays of different lengths. Reading features on disk returns errors from ArrayRows.
+// finite, and ids must fit into 32 bits. Classes range from 0 to the greatest label. The digest covers the features as
+// stored in the file, their type, the labels and the weights. Errors: InvalidArgument for an array that is missing or
+// has the wrong type or shape; Unimplemented for Fortran order and other unsupported layouts (npy.h); DataLoss for
+// damage, an invalid number, or arrays of different lengths. Reading features on disk returns errors from ArrayRows.
 
-// Holds all arrays in memory. `config.file` is the path.
+// Opens an npz file, whose path is `config.file`, and holds all of its arrays in memory.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenNpzDataset(FileSystem* fs, const config::v1::InputConfig::Npz& config,
                                                         const NumpyOptions& options);
 
-// The fields of `config` are paths. Large features stay on disk.
+// Opens npy files, whose paths are the fields of `config`. Large features stay on disk.
 absl::StatusOr<std::unique_ptr<Dataset>> OpenNpyDataset(FileSystem* fs, const config::v1::InputConfig::Npy& config,
                                                         const NumpyOptions& options);
 

@@ -65,7 +65,7 @@ class NumpyTest : public ::testing::Test {
     EXPECT_TRUE((*dataset)->Read(indices, &batch).ok());
     return batch;
   }
-  // Reads `content` as a feature, with two labels.
+  // Reads two examples whose features are `content`.
   Batch ReadFeature(v1::DataType dtype, const std::string& content) {
     WriteNpz({{"x", dtype, {2, 2}, content}, {"y", v1::DT_INT64, {2}, BytesOf<int64_t>({0, 1})}});
     return Read("npz { file: 'a.npz' }");

@@ -101,13 +101,14 @@ uint64_t HeldBytes(const std::vector<std::vector<std::string>>& parts, const Dat
   uint64_t bytes = 0;
   for (const std::vector<std::string>& paths : parts) {
     const auto file = options.fs->NewRandomAccessFile(paths[0]);
-    // Opening the part reports any error.
+    // If the file cannot be opened, opening the part reports the error.
     if (file.ok()) bytes += (*file)->size();
   }
   return bytes <= options.held_bytes ? options.held_bytes : 0;
 }
 
-// Opens each part with the paths of its fields, the features first, and the number of bytes that it may hold in memory.
+// A function that opens one part. Its arguments are the paths of the part's fields, with the features first, and the
+// number of bytes that the part may hold in memory.
 using OpenPart =
     absl::FunctionRef<absl::StatusOr<std::unique_ptr<Dataset>>(const std::vector<std::string>& paths, uint64_t)>;
 absl::StatusOr<std::unique_ptr<Dataset>> OpenParts(const std::vector<FileField>& fields, const DatasetOptions& options,
@@ -249,7 +250,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenImages(const config::v1::InputConfi
   if (images.class_name().empty() && train != nullptr && train->has_images() && split.name() != kTrain) {
     folder.train_classes = {train->images().class_name().begin(), train->images().class_name().end()};
     if (folder.train_classes.empty()) {
-      // If the training split is absent, the split has its own classes.
+      // If the training split is absent, this split's own classes are used.
       const auto classes = ListClasses(options.fs, Path(train->images().folder(), options));
       if (classes.ok()) folder.train_classes = *classes;
     }

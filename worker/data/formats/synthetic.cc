@@ -17,7 +17,7 @@
 namespace lockstep {
 namespace {
 
-// 2^28 floats of centres are 1 GiB.
+// 2^28 floats, which limits the cluster centers to 1 GiB.
 constexpr int64_t kMaxElements = int64_t{1} << 28;
 constexpr int kTableBits = 16;
 
@@ -32,14 +32,15 @@ std::vector<float> DrawNormal(uint64_t seed, absl::string_view use, int64_t coun
   return values;
 }
 
-// Provides cheap normal numbers for many examples. Each is drawn with 16 random bits from a fixed sample of 65536.
+// A fast source of normal random numbers for many examples. Each number is selected with 16 random bits from a fixed
+// sample of 65536.
 class NormalTable {
  public:
   explicit NormalTable(uint64_t seed) : values_(DrawNormal(seed, "synthetic normal table", int64_t{1} << kTableBits)) {}
 
   absl::Span<const float> values() const { return values_; }
 
-  // Uses the blocks of `philox` starting at `first`.
+  // Fills `out` using the blocks of `philox` that start at `first`.
   void Fill(const Philox& philox, uint64_t first, absl::Span<float> out) const {
     for (size_t i = 0; i < out.size(); i += 8) {
       const Philox::Block block = philox.At(first++);
@@ -76,7 +77,7 @@ class SyntheticDataset : public Dataset {
         noise_(config.has_noise() ? config.noise() : 1.0f) {}
 
  protected:
-  // Writes an example, which depends only on `philox`, to a place of the batch.
+  // Writes an example, which depends only on `philox`, to position `place` of the batch.
   virtual void Generate(const Philox& philox, int64_t place, Batch* out) const = 0;
   float noise() const { return noise_; }
 

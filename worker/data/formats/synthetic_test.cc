@@ -52,7 +52,7 @@ TEST(SyntheticTest, ExamplesDependOnSeedStreamAndNumber) {
 }
 
 TEST(SyntheticTest, StreamsShareTheirCentres) {
-  // Without noise, an example is its centre.
+  // Without noise, an example equals its cluster center.
   const auto a = Create("classes: 1 shape: 4 examples: 1 noise: 0");
   const auto b = Create("classes: 1 shape: 4 examples: 1 noise: 0 stream: 9");
   EXPECT_EQ(ReadAll(*a).features.bytes(), ReadAll(*b).features.bytes());

@@ -106,7 +106,7 @@ absl::Status CheckImage(const std::string& key, const v1::Feature& feature) {
                                           NameOf(feature.kind_case()), ", expected the bytes of one image"));
 }
 
-// The kinds of feature and label, determined by the first record.
+// The value types of the feature and the label, determined by the first record.
 struct Kinds {
   v1::Feature::KindCase feature = v1::Feature::KIND_NOT_SET;
   v1::Feature::KindCase label = v1::Feature::KIND_NOT_SET;
@@ -212,7 +212,8 @@ class TfExampleFormat : public RecordFormat {
   const absl::optional<ImageForm> image_;
 };
 
-// Returns a hint for an error if the bytes are an encoded image, whose length is unrelated to a shape.
+// Returns a hint for an error message if the bytes are an encoded image, because its length says nothing about its
+// shape.
 absl::string_view EncodedText(const v1::Feature& feature) {
   if (feature.bytes_list().value_size() != 1) return "";
   const absl::string_view bytes = feature.bytes_list().value(0);
@@ -233,7 +234,7 @@ absl::StatusOr<Shape> FeatureShape(const config::v1::InputConfig::TfRecord& conf
   return Shape::Create({config.feature_shape().data(), static_cast<size_t>(config.feature_shape_size())});
 }
 
-// The form of a feature in a record.
+// The expected form of a feature.
 struct FeatureForm {
   Shape shape;
   absl::optional<ImageForm> image;
@@ -250,7 +251,7 @@ absl::StatusOr<FeatureForm> FormOf(const config::v1::InputConfig::TfRecord& conf
   return form;
 }
 
-// Returns the format for the record's features.
+// Returns the format for records whose features are of the same kinds as those of `payload`.
 absl::StatusOr<std::unique_ptr<RecordFormat>> FormatOf(const std::string& payload, const FeatureForm& form,
                                                        const config::v1::InputConfig::TfRecord& config,
                                                        bool labels_optional) {

@@ -19,7 +19,7 @@ constexpr absl::string_view kPngSignature("\x89PNG\r\n\x1a\n", 8);
 constexpr absl::string_view kJpegSignature("\xff\xd8\xff", 3);
 constexpr size_t kShownBytes = 8;
 
-// Returns the name of an unsupported image format, or an empty string if the file has none.
+// Returns the name of the unsupported image format of the file, or an empty string if the format is not recognized.
 absl::string_view OtherImage(absl::string_view encoded) {
   if (absl::StartsWith(encoded, "GIF8")) return "GIF";
   if (absl::StartsWith(encoded, "BM")) return "BMP";

@@ -99,7 +99,7 @@ TEST(DecodeImageTest, RefusesLargeImagesBeforeDecoding) {
   }
 }
 
-// A small file that claims many pixels must not reserve their memory.
+// A small file that claims to have many pixels must not cause memory for them to be reserved.
 TEST(DecodeImageTest, PixelsThatCannotBeInAFileAreRefused) {
   std::string file = EncodePng({1, 1, 1, {0}});
   // Changes the header's height and width, and its checksum.

@@ -17,11 +17,11 @@
 namespace lockstep {
 namespace {
 
-// A progressive image has about ten scans, each of which takes as long as the whole image.
+// A typical progressive image has about ten scans. Each scan takes as long to decode as a whole image.
 constexpr int kMaxScans = 100;
 // Memory for tables and rows, in addition to the coefficients.
 constexpr int64_t kFixedBytes = 32 << 20;
-// A progressive image's coefficients take 2 bytes in each of up to 4 components.
+// A progressive image has a coefficient of 2 bytes per pixel in each of up to 4 components.
 constexpr int64_t kBytesPerPixel = 8;
 
 #define LOCKSTEP_TEXT_OF(x) #x
@@ -33,8 +33,8 @@ bool IsHarmless(int code) {
          code == JWRN_TOO_MUCH_DATA;
 }
 
-// Decodes one file. libjpeg reports an error by jumping to the method that called it, so these methods have no objects
-// with destructors.
+// A reader that decodes one file. libjpeg reports an error by jumping (longjmp) to the method that called it, so these
+// methods have no objects with destructors.
 class JpegReader {
  public:
   JpegReader() {
@@ -71,7 +71,7 @@ class JpegReader {
     return true;
   }
 
-  // Also returns false for an invalid number of components.
+  // Returns false if decoding cannot start, for example because the number of components is not supported.
   bool Start(bool wants_grey) {
     if (setjmp(jump_) != 0) return false;
     switch (info_.jpeg_color_space) {

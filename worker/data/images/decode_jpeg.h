@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// Decodes a JPEG file to 1 channel if it is grey, or if `wants_grey` and it has a luminance, and to 3 channels
-// otherwise. See DecodeImage.
+// Decodes a JPEG file to 1 channel if it is gray, or if `wants_grey` is true and the file has a luminance component,
+// and to 3 channels otherwise. See DecodeImage.
 absl::StatusOr<ByteImage> DecodeJpeg(absl::string_view encoded, bool wants_grey, int64_t max_pixels);
 
 // Returns the version of the library's headers, e.g. "libjpeg-turbo 2.1.5".

@@ -15,8 +15,8 @@ namespace {
 constexpr int64_t kMaxRatio = 1032;
 constexpr png_alloc_size_t kMaxChunkBytes = 1 << 20;
 
-// Decodes one file. libpng reports an error by jumping to the method that called it, so these methods have no objects
-// with destructors.
+// A reader that decodes one file. libpng reports an error by jumping (longjmp) to the method that called it, so these
+// methods have no objects with destructors.
 class PngReader {
  public:
   explicit PngReader(absl::string_view encoded)
@@ -46,7 +46,7 @@ class PngReader {
     return true;
   }
 
-  // Makes libpng decode the pixels to 8 bits of grey or of red, green and blue.
+  // Makes libpng convert the pixels to 8 bits per channel, either gray or red, green and blue.
   bool Convert() {
     if (setjmp(png_jmpbuf(png_)) != 0) return false;
     const png_byte type = png_get_color_type(png_, info_);
@@ -109,7 +109,7 @@ absl::StatusOr<ByteImage> DecodePng(absl::string_view encoded, int64_t max_pixel
   if ((image.channels != 1 && image.channels != 3) || reader.row_bytes() != image.width * image.channels) {
     return absl::DataLossError(absl::StrCat("the PNG image has ", image.channels, " channels"));
   }
-  // A pixel has at least one bit before deflate shrinks it.
+  // Before compression, a pixel takes at least one bit.
   const int64_t least_bytes = image.height * ((image.width + 7) / 8);
   if (least_bytes / kMaxRatio > static_cast<int64_t>(encoded.size())) {
     return absl::DataLossError(absl::StrCat("the PNG image is damaged: ", image.height, " x ", image.width,

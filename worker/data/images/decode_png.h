@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// Decodes a PNG file to the number of channels that it has without alpha, 1 or 3. See DecodeImage.
+// Decodes a PNG file to as many channels as it has besides alpha, 1 or 3. See DecodeImage.
 absl::StatusOr<ByteImage> DecodePng(absl::string_view encoded, int64_t max_pixels);
 
 // Returns the version of the library in this process, e.g. "libpng 1.6.39".

@@ -11,7 +11,7 @@ constexpr int kUpright = 1;
 constexpr uint32_t kOrientationTag = 0x0112, kShortType = 3;
 constexpr uint32_t kEntryBytes = 12;
 
-// Reads unsigned numbers from a TIFF structure. Numbers beyond its end are 0.
+// A reader of unsigned numbers in a TIFF structure. Numbers beyond the end of the structure read as 0.
 class TiffNumbers {
  public:
   TiffNumbers(absl::string_view bytes, bool little_endian) : bytes_(bytes), little_endian_(little_endian) {}
@@ -31,7 +31,7 @@ class TiffNumbers {
   const bool little_endian_;
 };
 
-// `tiff` is the data after the marker's "Exif".
+// Returns the orientation. `tiff` is the data that follows "Exif" in the segment.
 int OrientationIn(absl::string_view tiff) {
   if (!absl::StartsWith(tiff, "II") && !absl::StartsWith(tiff, "MM")) return kUpright;
   const TiffNumbers numbers(tiff, tiff[0] == 'I');
@@ -52,7 +52,7 @@ int ExifOrientation(absl::string_view encoded) {
   constexpr uint8_t kStartOfScan = 0xda, kApplication1 = 0xe1;
   if (!absl::StartsWith(encoded, "\xff\xd8")) return kUpright;
   encoded.remove_prefix(2);
-  // Each segment is a marker of two bytes, a length that counts itself, and the contents.
+  // Each segment consists of a marker of two bytes, a length that includes its own two bytes, and the contents.
   while (encoded.size() >= 4 && static_cast<uint8_t>(encoded[0]) == 0xff) {
     const auto marker = static_cast<uint8_t>(encoded[1]);
     const size_t length = static_cast<uint8_t>(encoded[2]) << 8 | static_cast<uint8_t>(encoded[3]);

@@ -5,8 +5,8 @@
 
 namespace lockstep {
 
-// Returns the orientation in a JPEG file's EXIF data: 1 if the pixels are upright, 2 to 8 if a viewer turns or mirrors
-// them. Returns 1 if the orientation is absent or unreadable.
+// Returns the orientation in a JPEG file's EXIF data: 1 if the pixels are upright, 2 to 8 if an image viewer would
+// rotate or mirror them. Returns 1 if the orientation is absent or unreadable.
 int ExifOrientation(absl::string_view encoded);
 
 }  // namespace lockstep

@@ -12,18 +12,18 @@
 
 namespace lockstep {
 
-// The checksums of the examples in a folder's image files, kept from run to run so that images are not decoded again.
+// The checksums of the examples in a folder's image files, kept between runs so that images need not be decoded again.
 // Not thread-safe.
 //
-// The file, little-endian: version (4 bytes), fingerprint (8); for each image the length of its name (4), the name, the
-// file's DataIdentity (44) and its checksum (4); CRC32C of all the preceding (4).
+// File format, little-endian: version (4 bytes), fingerprint (8); for each image, the length of its name (4), the name,
+// the file's DataIdentity (44) and the example's checksum (4); finally, the CRC32C of everything before it (4).
 class ImageChecksums {
  public:
-  // Loads the checksums that `directory` keeps for this folder. Loads none if `directory` is empty, or if they are
-  // damaged or have a different `fingerprint`, which identifies how images become examples.
+  // Loads the checksums that are kept for this folder in `directory`. Loads none if `directory` is empty, or if they
+  // are damaged or have a different `fingerprint`, which identifies how images are converted to examples.
   ImageChecksums(FileSystem* fs, const std::string& directory, const std::string& folder, uint64_t fingerprint);
 
-  // Returns an image's checksum if its file has not changed, or nullopt if the checksum is not known.
+  // Returns an image's checksum if it is known and the file has not changed since, otherwise nullopt.
   absl::optional<uint32_t> Find(absl::string_view name, const RandomAccessFile& file) const;
   void Set(const std::string& name, const RandomAccessFile& file, uint32_t checksum);
   // Writes the checksums that were found or set. Returns errors from the file system.

@@ -15,7 +15,7 @@ using Config = config::v1::InputConfig::ImageForm;
 
 constexpr int64_t kMaxSide = 1 << 16;
 
-// The part of an image's side that the form shows: `size` positions starting at `first`.
+// The part of an image's side that the output shows: `size` positions starting at `first`.
 struct Range {
   double first;
   double size;
@@ -28,7 +28,7 @@ struct Place {
   float fraction;
 };
 
-// Places one side's outputs in an image of `input` positions.
+// Maps the output positions of one side to an image with `input` positions.
 std::vector<Place> PlacesOf(const Range& range, int64_t input, int64_t output) {
   const double last = static_cast<double>(input - 1);
   std::vector<Place> places(output);
@@ -79,7 +79,7 @@ void ImageForm::Resize(const ByteImage& image, float* out) const {
   Range rows = {0, static_cast<double>(image.height)};
   Range columns = {0, static_cast<double>(image.width)};
   if (fit_ == Config::CROP) {
-    // Compares the proportions without rounding.
+    // Compares the aspect ratios without rounding.
     if (image.width * height() > image.height * width()) {
       columns.size = rows.size * static_cast<double>(width()) / static_cast<double>(height());
       columns.first = (static_cast<double>(image.width) - columns.size) / 2;

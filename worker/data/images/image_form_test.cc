@@ -21,7 +21,7 @@ absl::StatusOr<ImageForm> Form(const std::string& text) {
   return ImageForm::Create(config);
 }
 
-// Returns the pixels of a form, multiplied by 255.
+// Converts the image to the form and returns the values, multiplied by 255.
 std::vector<float> Resized(const std::string& text, const ByteImage& image) {
   const ImageForm form = Form(text).value();
   std::vector<float> out(form.shape().num_elements());
@@ -51,7 +51,7 @@ TEST(ImageFormTest, StretchIsBilinearBetweenPixelCentres) {
 TEST(ImageFormTest, CropTakesTheMiddle) {
   EXPECT_THAT(Resized("height: 1 width: 2 channels: 1 fit: CROP", {1, 4, 1, {10, 20, 30, 40}}), ElementsAre(20, 30));
   EXPECT_THAT(Resized("height: 2 width: 1 channels: 1 fit: CROP", {4, 1, 1, {10, 20, 30, 40}}), ElementsAre(20, 30));
-  // 5 x 4 to 2 x 2: rows 0.5 to 4.5.
+  // A 5 x 4 image is cropped to rows 0.5 to 4.5 for an output of 2 x 2.
   const ByteImage tall = {5, 4, 1, {0, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 9, 100, 100, 100, 100}};
   EXPECT_THAT(Resized("height: 2 width: 2 channels: 1 fit: CROP", tall), ElementsAre(9, 9, 9, 9));
 }

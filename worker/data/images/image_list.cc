@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// Files of unsupported formats are not examples, but silently leaving them out would lose data.
+// Files in unsupported formats yield no examples, but are listed, because silently ignoring them would lose data.
 constexpr absl::string_view kSuffixes[] = {".png", ".jpg",  ".jpeg", ".jpe",  ".jfif", ".gif",
                                            ".bmp", ".webp", ".tif",  ".tiff", ".heic", ".avif"};
 // Maximum number of classes named in an error.
@@ -40,7 +40,7 @@ std::string Shown(absl::Span<const std::string> classes) {
                       classes.size() > kShownClasses ? ", ..." : "");
 }
 
-// Adds the images of one folder. `prefix` is the folder's name with a slash, or empty.
+// Adds the images of one folder. `prefix` is the name of the class folder followed by a slash, or empty.
 absl::Status AddImages(FileSystem* fs, const std::string& folder, const std::string& prefix, int32_t label,
                        std::vector<ImageFile>* files) {
   const std::string path = JoinPath(folder, prefix);

@@ -20,21 +20,23 @@ struct ImageFile {
 
 // A folder's image files, ordered by class and, within a class, bytewise by name.
 struct ImageList {
-  // The names of the classes. Empty if the folder holds images and no classes.
+  // The names of the classes. Empty if the folder contains images directly instead of class folders.
   std::vector<std::string> classes;
   std::vector<ImageFile> files;
 };
 
 // Returns the names of a folder's subfolders, sorted bytewise. Omits hidden ones, whose names begin with a dot. Errors:
-// errors from ListDirectory; NotFound says which folder is missing or not mounted.
+// any from ListDirectory; NotFound says which folder is missing or not mounted.
 absl::StatusOr<std::vector<std::string>> ListClasses(FileSystem* fs, const std::string& folder);
 
-// Lists the files in a folder that has a subfolder for each class. Lists .png, .jpg and .jpeg in upper or lower case,
-// and names of other image formats, which later count as damage. Omits other files and hidden ones. Classes are in the
-// order of `classes`, or sorted if it is empty. A class without a subfolder has no images. If `labels_optional` is true
-// and the folder has images but no subfolders, the images have no classes.
-// Errors: InvalidArgument for a subfolder that is not a class, and for a folder inside a class; NotFound if there are
-// no images.
+// Lists the image files in a folder that has a subfolder for each class. These are .png, .jpg and .jpeg files, with the
+// suffix in upper or lower case, and files with suffixes of other image formats, which later count as damage. Omits
+// hidden files and all others. Classes are in the order of `classes`, or sorted if it is empty. A class of `classes`
+// without a subfolder has no images. If `labels_optional` is true and the folder has images but no subfolders, the
+// images have no classes.
+//
+// Errors: InvalidArgument for a subfolder that is not a class, for a folder inside a class folder and, if `classes` is
+// empty, for a class folder without images; NotFound if there are no images at all.
 absl::StatusOr<ImageList> ListImages(FileSystem* fs, const std::string& folder, absl::Span<const std::string> classes,
                                      bool labels_optional);
 

@@ -1,4 +1,4 @@
-// Compares decoded and resized images with TensorFlow's, written by tests/golden/images_golden.py.
+// Compares decoded and resized images with TensorFlow's results, which tests/golden/images_golden.py wrote.
 #include <cmath>
 #include <cstring>
 #include <fstream>

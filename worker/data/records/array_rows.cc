@@ -10,7 +10,7 @@
 namespace lockstep {
 namespace {
 
-// Number of bytes in memory per row on disk.
+// Number of bytes kept in memory for each row on disk.
 constexpr uint64_t kChecksumBytes = sizeof(uint32_t);
 
 }  // namespace

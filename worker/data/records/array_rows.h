@@ -13,8 +13,8 @@
 
 namespace lockstep {
 
-// The rows of an array in a file, as bytes, one example each. Holds them in memory. If they are too large, leaves them
-// on disk and holds only 4 bytes per row in memory. Thread-safe except for Checksum.
+// The rows of an array in a file, as bytes, one example per row. The rows are held in memory unless they are too large;
+// then they stay on disk, and only 4 bytes per row are in memory. Thread-safe except for Checksum.
 class ArrayRows {
  public:
   // The largest array held in memory. On disk, every example out of order costs a system call.
@@ -23,8 +23,8 @@ class ArrayRows {
   ArrayRows() = default;
   // `contents` consists of whole rows of `row_bytes`. `path` is used in errors.
   ArrayRows(std::string path, std::string contents, uint64_t row_bytes);
-  // The rows extend from byte `begin` to the end of the file. Reads them into memory if they have at most `held_bytes`
-  // in total, or if a row is smaller than its checksum.
+  // Creates the rows from the bytes of the file from `begin` to its end. Reads them into memory if they have at most
+  // `held_bytes` in total, or if a row is smaller than its checksum.
   static absl::StatusOr<ArrayRows> FromFile(std::string path, std::unique_ptr<RandomAccessFile> file, uint64_t begin,
                                             uint64_t row_bytes, uint64_t held_bytes = kHeldBytes);
 

@@ -23,8 +23,8 @@ namespace lockstep {
 namespace {
 
 constexpr size_t kChunkBytes = 256 << 10;
-// A file may decompress to kSmallBytes, or to kMaxRatio times its own size. The ratio is deflate's limit; zstd's is far
-// greater, but no data need it.
+// A file may decompress to kSmallBytes or to kMaxRatio times its own size, whichever is greater. The ratio is deflate's
+// maximum; zstd's is far greater, but real data do not need it.
 constexpr uint64_t kSmallBytes = 1 << 20;
 constexpr uint64_t kMaxRatio = 1032;
 // Number of bytes at the start of a text from which its encoding is recognized.
@@ -118,8 +118,8 @@ absl::StatusOr<std::string> DecompressZstd(const std::string& path, const Random
 const char* Utf16Name(absl::string_view head) {
   if (absl::StartsWith(head, "\xFF\xFE")) return "UTF-16LE";
   if (absl::StartsWith(head, "\xFE\xFF")) return "UTF-16BE";
-  // Without a mark, each of the first characters, which are names or numbers, has one zero byte, always on the same
-  // side.
+  // Without a byte order mark, UTF-16 is recognized by its first characters. They are names or numbers, so one byte of
+  // each is zero, always on the same side.
   const size_t size = std::min<size_t>(head.size() / 2 * 2, 64);
   if (size < 4) return nullptr;
   size_t low = 0, high = 0;
@@ -158,7 +158,8 @@ absl::StatusOr<std::string> FromUtf16(const std::string& path, absl::string_view
 
 bool EndsLinesInCr(absl::string_view head) { return absl::StrContains(head, '\r') && !absl::StrContains(head, '\n'); }
 
-// Returns true if a TFRecord file's first record begins here. Its length may look like another format's signature.
+// Returns true if the data begins with the first record of a TFRecord file. The record's length could look like the
+// signature of another format.
 bool StartsWithRecord(absl::string_view head) {
   return head.size() >= kLengthBytes + 4 &&
          MaskCrc32c(Crc32c(head.substr(0, kLengthBytes))) == LoadLittleEndian<uint32_t>(head.data() + kLengthBytes);
@@ -170,7 +171,7 @@ absl::StatusOr<std::string> Head(const RandomAccessFile& file) {
   return head;
 }
 
-// Converts the contents to UTF-8 with LF if `file` has them in a different form.
+// Converts the contents to UTF-8 with LF line ends, unless `file` already has this form.
 absl::StatusOr<std::unique_ptr<RandomAccessFile>> AsText(const std::string& path,
                                                          std::unique_ptr<RandomAccessFile> file, uint64_t max_bytes) {
   ASSIGN_OR_RETURN(const std::string head, Head(*file));

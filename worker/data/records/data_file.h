@@ -17,10 +17,10 @@ enum class DataFileKind { kTfRecord, kText };
 inline constexpr uint64_t kMaxDecodedBytes = uint64_t{1} << 30;
 
 // Opens a file for random access. Decompresses gzip and zstd, converts UTF-16 text, with or without a byte order mark,
-// to UTF-8, and converts lines that end in CR alone to LF. Holds such a file in memory, and reads any other file in
-// place. Times and inode are those of the file on disk. Errors: any from the file; DataLoss for damage, for a
-// decoded size above `max_decoded_bytes` or out of proportion to the file's own, and for a file that is recognized as
-// something other than data (ForeignFormat).
+// to UTF-8, and converts lines that end in CR alone to LF. A converted file is held in memory; any other file is read
+// in place. Times and inode are those of the file on disk. Errors: any from the file; DataLoss for damage, for a
+// decoded size that is above `max_decoded_bytes` or out of proportion to the file's own size, and for a file that is
+// recognized as something other than data (ForeignFormat).
 absl::StatusOr<std::unique_ptr<RandomAccessFile>> OpenDataFile(FileSystem* fs, const std::string& path,
                                                                DataFileKind kind,
                                                                uint64_t max_decoded_bytes = kMaxDecodedBytes);

@@ -15,8 +15,9 @@ namespace lockstep {
 // Returns true if the file starts like a gzip member (RFC 1952).
 absl::StatusOr<bool> IsGzipped(const RandomAccessFile& file);
 
-// Inflates a gzipped file from its start. Consecutive members count as one, and zeros after the last one are padding.
-// Reads the file in chunks, so a damaged file costs no memory. `file` must outlive the reader. Not thread-safe.
+// A reader that inflates a gzipped file from its start. Consecutive members count as one file, and zeros after the last
+// one are padding. The file is read in chunks, so a damaged file does not cause a large allocation. `file` must outlive
+// the reader. Not thread-safe.
 class GzipReader {
  public:
   // `name` is used in error messages.
@@ -42,7 +43,7 @@ class GzipReader {
   uint64_t file_offset_ = 0;
   // True between two members and at the end.
   bool member_ended_ = true;
-  // True after a member has begun, and after padding has begun.
+  // True once a member, or padding, respectively, has begun.
   bool has_member_ = false;
   bool is_padded_ = false;
 };

@@ -26,7 +26,7 @@ uint64_t NumberOfRows(const RandomAccessFile& contents, const FileRows& rows) {
   return (contents.size() - rows.begin) / rows.bytes;
 }
 
-// Computes checksums from the bytes of a file, added in order.
+// A calculator of row checksums, to which the bytes of a file are added in order.
 class RowSummer {
  public:
   RowSummer(uint64_t row_bytes, uint64_t rows) : row_bytes_(row_bytes) { sums_.rows.reserve(rows); }
@@ -82,7 +82,7 @@ std::string KeptText(const std::string& identity, const RowChecksums& sums) {
   return text;
 }
 
-// Returns nullopt unless KeptText made `text` for this identity and this number of rows.
+// Parses a kept file. Returns nullopt unless KeptText produced `text` for this identity and number of rows.
 absl::optional<RowChecksums> ParseKept(absl::string_view text, const std::string& identity, uint64_t rows) {
   if (text.size() != identity.size() + 4 * (rows + 2) || !absl::StartsWith(text, identity)) return absl::nullopt;
   const char* const end = text.data() + text.size() - 4;

@@ -13,7 +13,7 @@
 namespace lockstep {
 
 struct ChecksumOptions {
-  // Directory that keeps checksums from run to run. If empty, they are not kept.
+  // Directory in which checksums are kept between runs. If empty, they are not kept.
   std::string directory;
   // Called periodically while the file is read, and at the end. May be null.
   std::function<void(const IndexProgress&)> progress;
@@ -31,11 +31,13 @@ struct RowChecksums {
   std::vector<uint32_t> rows;
 };
 
-// Returns the checksums of a file that ends with a whole row. Reads the file once, in pieces of bounded size. Then
-// keeps its checksums in a file in `directory`, which is reused as long as the data (its DataIdentity) is the same. A
-// failure to keep them causes only a warning.
-// The kept file, little-endian: DataIdentity, the checksum of all rows (4 bytes), the checksum of each row (4), CRC32C
-// of everything before (4).
+// Returns the checksums of a file that ends with a complete row. Reads the file once, in pieces of bounded size, and
+// then stores its checksums in a file in `directory`, which is reused as long as the data (its DataIdentity) stays the
+// same. A failure to store them causes only a warning.
+//
+// The stored file, little-endian: DataIdentity, the checksum of all rows (4 bytes), the checksum of each row (4),
+// CRC32C of everything before it (4).
+//
 // Returns errors from reading `contents`, which is the open file at `path`.
 absl::StatusOr<RowChecksums> KeptChecksums(FileSystem* fs, const std::string& path, const RandomAccessFile& contents,
                                            const FileRows& rows, const ChecksumOptions& options);

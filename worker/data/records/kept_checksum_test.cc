@@ -29,7 +29,8 @@ class KeptChecksumTest : public ::testing::Test {
 
   void WriteData() { ASSERT_TRUE(WriteFileAtomically(&fs_, "data", data_).ok()); }
 
-  // Sums rows from byte 7 on. They begin and end anywhere in the pieces.
+  // Returns the checksums of the rows from byte 7 on. Row boundaries are unrelated to those of the pieces that are
+  // read.
   RowChecksums Sums() {
     progress_.clear();
     const auto contents = faulty_.NewRandomAccessFile("data");
@@ -84,7 +85,7 @@ TEST_F(KeptChecksumTest, ReadsItAgainWhenItHasChanged) {
   EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(1));
 }
 
-// Changes the file like `cp` followed by `touch -r`, and like `mv` of another file with the same time.
+// Changes the file as `cp` followed by `touch -r` does, and as `mv` of another file with the same time does.
 TEST_F(KeptChecksumTest, ReadsAgainAfterASameTimeChange) {
   Sum();
   const absl::Time time = (*fs_.NewRandomAccessFile("data"))->modification_time();
@@ -104,7 +105,7 @@ TEST_F(KeptChecksumTest, ReadsAgainAfterASameTimeChange) {
 
 TEST_F(KeptChecksumTest, ReadsItAgainForOtherRows) {
   Sum();
-  // Rows longer than a piece, and short ones.
+  // Tests rows that are longer than a piece, and short ones.
   for (const uint64_t rows : {2, 2626}) {
     row_bytes_ = (data_.size() - 7) / rows;
     ASSERT_EQ((data_.size() - 7) % rows, 0u);

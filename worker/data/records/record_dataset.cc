@@ -17,7 +17,7 @@ struct Part {
   std::string path;
   std::shared_ptr<const RandomAccessFile> file;
   std::unique_ptr<RecordIndex> index;
-  // Indices of its first example and its first row in the dataset.
+  // Indices of the part's first example and first row in the dataset.
   int64_t first = 0;
   int64_t first_row = 0;
 };

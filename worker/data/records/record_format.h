@@ -17,21 +17,21 @@ namespace lockstep {
 
 // The memory for one parsed example. Members that are not in its ExampleSpec are null.
 struct ExampleSlot {
-  // features_shape elements: DT_FLOAT in `features`, or DT_INT32 in `ids`.
+  // The example has as many features as features_shape has elements: DT_FLOAT in `features`, or DT_INT32 in `ids`.
   float* features = nullptr;
   int32_t* ids = nullptr;
-  // A class, or labels_shape targets.
+  // Either a class, or as many targets as labels_shape has elements.
   int32_t* label = nullptr;
   float* targets = nullptr;
   float* weight = nullptr;
 };
 
-// Splits a file into records and parses them. Constant, thread-safe.
+// A format of record files: splits a file into records and parses them. Constant, thread-safe.
 class RecordFormat {
  public:
   enum class Kind { kRecord, kBlank, kDamaged };
 
-  // A part of a file. Positions count from its start.
+  // A part of a file. Positions are relative to the start of the data passed to NextPiece.
   struct Piece {
     Kind kind = Kind::kRecord;
     // The contents, for Parse.
@@ -45,22 +45,22 @@ class RecordFormat {
 
   virtual ~RecordFormat() = default;
 
-  // `classes` is 0 if only the labels of the whole file determine it.
+  // In the returned spec, `classes` is 0 if it can only be determined from the labels of the whole file.
   const ExampleSpec& spec() const { return spec_; }
   bool has_weights() const { return has_weights_; }
   // False if labels are optional and the files have none. Then all labels are 0, of one class.
   bool has_labels() const { return has_labels_; }
-  // Changes whenever a file would be read differently.
+  // A string that changes whenever files would be read differently.
   const std::string& fingerprint() const { return fingerprint_; }
 
-  // If true, errors name lines, and only the unreadable line is skipped.
+  // If true, error messages contain line numbers, and only the unreadable line is skipped.
   virtual bool is_text() const = 0;
 
   // Returns the first piece of `data`, which must not be empty, or nullopt if it needs more of the file. Never returns
   // nullopt if `at_end`.
   virtual absl::optional<Piece> NextPiece(absl::string_view data, bool at_end) const = 0;
 
-  // Errors: DataLoss describes the damage, without the file's name; LeftOut.
+  // Parses a record into `out`. Errors: DataLoss describes the damage, without the file's name; LeftOut.
   virtual absl::Status Parse(absl::string_view record, const ExampleSlot& out) const = 0;
 
   // Adds the properties of the training split that parsing uses.
@@ -81,11 +81,12 @@ class RecordFormat {
   const std::string fingerprint_;
 };
 
-// Returns the status of a good record that the configuration leaves out.
+// Returns the status for a valid record that the configuration excludes.
 absl::Status LeftOut();
 bool IsLeftOut(const absl::Status& status);
 
-// Returns `text` without a leading UTF-8 byte order mark. A file, or with `cat` a part of it, may begin with one.
+// Returns `text` without a leading UTF-8 byte order mark. Any file may begin with one, and so may any part of a file
+// that was concatenated with `cat`.
 absl::string_view WithoutByteOrderMark(absl::string_view text);
 
 // Implements NextPiece for lines that end in LF or CR LF. The last line may lack its line end. Lines without a visible
@@ -95,7 +96,7 @@ absl::optional<RecordFormat::Piece> NextLine(absl::string_view data, bool at_end
 // Returns the CRC32C of a parsed record: features, label or targets, weight.
 uint32_t ParsedCrc32c(const ExampleSpec& spec, const ExampleSlot& parsed);
 
-// Returns slot i of a batch.
+// Returns the memory for example `i` of a batch.
 ExampleSlot SlotOf(const ExampleSpec& spec, int64_t i, Batch* batch);
 
 }  // namespace lockstep

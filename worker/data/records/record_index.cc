@@ -48,7 +48,8 @@ absl::Status Stale(absl::string_view why) { return absl::FailedPreconditionError
 
 }  // namespace
 
-// Receives entries while the file is scanned. Writes them to the index file, or to memory if there is none.
+// A builder that receives entries while the file is scanned. Entries are written to the index file or, if there is
+// none, kept in memory.
 class RecordIndex::Builder {
  public:
   Builder(FileSystem* fs, std::string path, uint64_t data_bytes)
@@ -83,7 +84,7 @@ class RecordIndex::Builder {
     return file_status_;
   }
 
-  // Returns the index file's own error, to distinguish it from other errors during a scan.
+  // Returns the status of writing the index file, which is kept apart from other errors during a scan.
   const absl::Status& file_status() const { return file_status_; }
 
   // Moves the entries to an index without a file.
@@ -92,7 +93,7 @@ class RecordIndex::Builder {
     index->without_example_ = std::move(without_example_);
   }
 
-  // Returns the index, from its file if there is a path. Loads it before making it visible, since another host may
+  // Completes the index file and returns the index. Loads the file before making it visible, since another host may
   // replace it afterwards.
   absl::StatusOr<std::unique_ptr<RecordIndex>> Finish(const std::string& identity, const ScanResult& summary) {
     for (const int64_t row : without_example_) {
@@ -228,7 +229,8 @@ absl::Status RecordIndex::LoadRowsWithoutExample(uint64_t begin, uint32_t* crc) 
 }
 
 int64_t RecordIndex::RowOf(int64_t example) const {
-  // Searches for the number of preceding rows without an example. The j-th of these rows follows row - j examples.
+  // Binary search for the number of rows without an example that precede this example. The j-th of these rows is
+  // preceded by row - j examples.
   int64_t low = 0, high = static_cast<int64_t>(without_example_.size());
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;

@@ -131,11 +131,11 @@ TEST_F(RecordIndexTest, IsRebuiltIfTheDataChange) {
   auto index = Open();
   ASSERT_TRUE(index.ok());
   EXPECT_EQ((*index)->size(), 60);
-  // The directory has one index for each file and way of reading it, and no temporary files.
+  // The directory contains one index for each combination of file and way of reading it, and no temporary files.
   EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(1));
 }
 
-// Changes the file like `cp` followed by `touch -r`, and like `mv` of another file with the same time.
+// Changes the file as `cp` followed by `touch -r` does, and as `mv` of another file with the same time does.
 TEST_F(RecordIndexTest, IsRebuiltIfDataChangeWithTheSameTime) {
   ASSERT_TRUE(Open().ok());
   const absl::Time time = (*fs_.NewRandomAccessFile("data"))->modification_time();
@@ -154,7 +154,8 @@ TEST_F(RecordIndexTest, IsRebuiltIfDataChangeWithTheSameTime) {
   EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(1));
 }
 
-// As soon as an index is renamed, another host replaces it with the index of its own copy of the data.
+// A file system in which another host, as soon as an index is renamed, replaces it with the index of its own copy of
+// the data.
 class SharedFileSystem : public MemoryFileSystem {
  public:
   absl::Status Rename(const std::string& from, const std::string& to) override {
@@ -191,7 +192,7 @@ TEST_F(RecordIndexTest, ReadsOnceIfAHostReplacesTheIndex) {
   }
 }
 
-// Writes the version that had no checksums of records.
+// Writes an index of the version that had no record checksums.
 TEST_F(RecordIndexTest, IsRebuiltIfAnOlderVersionWroteIt) {
   ASSERT_TRUE(Open().ok());
   const std::string path = IndexPath();
@@ -209,8 +210,8 @@ TEST_F(RecordIndexTest, IsRebuiltIfAnOlderVersionWroteIt) {
   EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(1));
 }
 
-// Otherwise a process that can write to the directory could make a worker use any amount of memory, or accept classes
-// that do not exist.
+// If impossible indexes were accepted, a process that can write to the directory could make a worker use any amount of
+// memory, or accept classes that do not exist.
 TEST_F(RecordIndexTest, IsRebuiltIfItIsImpossible) {
   ASSERT_TRUE(Open().ok());
   const std::string path = IndexPath();
@@ -218,7 +219,7 @@ TEST_F(RecordIndexTest, IsRebuiltIfItIsImpossible) {
   const uint64_t data_bytes = ReadFile(&fs_, "data")->size();
   const size_t entries = good.size() - 80;
   constexpr size_t kMaxLabel = 44 + 16;  // in the trailer
-  // Returns an index with a number of 4 or 8 bytes changed and correct checksums.
+  // Returns a copy of the index with a number of 4 or 8 bytes replaced and the checksums updated.
   const auto with = [&](size_t at, uint64_t number, bool wide) {
     std::string index = good.substr(0, good.size() - 8), bytes;
     wide ? AppendLittleEndian<uint64_t>(&bytes, number) : AppendLittleEndian<uint32_t>(&bytes, number);
@@ -293,7 +294,7 @@ TEST_F(RecordIndexTest, AnIndexThatCannotBeKeptIsNoError) {
   EXPECT_THAT(*fs_.ListDirectory(kDirectory), SizeIs(1));
 }
 
-// An index left by a dying process is either good or rebuilt.
+// If a process dies while writing an index, the index that it leaves is either valid or rebuilt.
 TEST_F(RecordIndexTest, SurvivesDeathAtEveryOperation) {
   for (int operations = 0; operations < 30; ++operations) {
     ASSERT_TRUE(fs_.CreateDirectory(kDirectory).ok());

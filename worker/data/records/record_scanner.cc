@@ -29,7 +29,7 @@ class Window {
   absl::string_view data() const { return absl::string_view(buffer_).substr(start_); }
   bool at_end() const { return offset_ + data().size() >= file_.size(); }
 
-  // `n` is at most data().size().
+  // Moves the start of data() by `n` bytes, at most data().size().
   void Advance(size_t n) {
     start_ += n;
     offset_ += n;
@@ -118,7 +118,7 @@ class Scanner {
         if (slot.label != nullptr) result_.max_label = std::max<int64_t>(result_.max_label, *slot.label);
       } else {
         size_t end = piece.begin + piece.size;
-        // A stray quote may have merged good lines.
+        // A stray quote may have merged several valid lines into one record, so only the first line is skipped.
         const size_t line_end = window_.data().find('\n');
         if (format_.is_text() && !IsLeftOut(status) && line_end != absl::string_view::npos && line_end < end) {
           next = line_end + 1;
@@ -144,7 +144,7 @@ class Scanner {
     window_.Advance(n);
   }
 
-  // `why` describes the record at `begin` in the window, which holds no example.
+  // Handles a record at `begin` in the window that holds no example. `why` is the reason.
   absl::Status LeaveOut(const absl::Status& why, size_t begin, size_t size) {
     if (IsLeftOut(why)) {
       ++left_out_;

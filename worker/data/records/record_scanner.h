@@ -56,9 +56,10 @@ struct FoundRecord {
   bool is_example = true;
 };
 
-// Reads a whole file once, in pieces of bounded size, parses every record, and reports all positions in order. With
-// SKIP_AND_COUNT, damaged records hold no example. They are counted, and the first few are logged. Records that the
-// format leaves out (LeftOut) hold no example either, and are only counted.
+// Reads a whole file once, in pieces of bounded size, parses every record, and reports all positions to `found` in
+// order. With SKIP_AND_COUNT, damaged records hold no example; they are counted, and the first few are logged. Records
+// that the format excludes (LeftOut) hold no example either, but are only counted.
+//
 // Errors: DataLoss "<path>:<line>: ..." or "<path>: record <n> at byte <offset>: ..."; errors from the file and from
 // `found`.
 absl::StatusOr<ScanResult> ScanRecords(const RandomAccessFile& contents, const RecordFile& file,

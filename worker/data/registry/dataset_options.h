@@ -15,13 +15,13 @@ namespace lockstep {
 struct DatasetOptions {
   // Must outlive the dataset.
   FileSystem* fs = FileSystem::Real();
-  // Relative file names start here. If empty, they start at the working directory.
+  // Directory to which relative file names refer. If empty, they refer to the working directory.
   std::string base_directory;
-  // Accepts data without labels if the format can tell (csv, idx, tfrecord, npz, npy); Dataset::has_labels then returns
-  // false. For predictions.
+  // If true, accepts data without labels if the format can tell that they are missing (csv, idx, tfrecord, npz, npy);
+  // Dataset::has_labels then returns false. Used for predictions.
   bool labels_optional = false;
-  // Directory that keeps, from run to run, the positions of records in csv, libsvm and tfrecord files, and the
-  // checksums of these and of large idx files. If empty, every process reads such a file once at its start.
+  // Directory in which the positions of records in csv, libsvm and tfrecord files, and the checksums of these files and
+  // of large idx files, are kept between runs. If empty, every process reads each such file once at its start.
   std::string index_directory;
   // The maximum number of bytes of features that a split of npy or uncompressed idx files holds in memory, over all its
   // files. Larger features stay on disk.

@@ -18,7 +18,7 @@ namespace lockstep {
 
 // The arguments for making a registered input. All processes of a run must make the same examples, in the same order.
 struct DatasetRequest {
-  // The parameters, and file names that are ready to open.
+  // The input's parameters, and its file names in a form that can be opened.
   config::v1::InputConfig::Registered source;
   // The split's name.
   std::string split;
@@ -29,15 +29,16 @@ struct DatasetRequest {
   DatasetOptions options;
 };
 
-// Makes an input. Its float features are normalized afterwards if the configuration requests it. The run compares its
-// workers' data by the checksum that the Dataset is constructed with.
+// Creates an input. Its float features are normalized afterwards if the configuration requests it. The checksum that is
+// passed to the Dataset's constructor is used to check that all workers of a run have the same data.
 using DatasetFactory = std::function<absl::StatusOr<std::unique_ptr<Dataset>>(const DatasetRequest& request)>;
 
 // Registers the factory under `name`, for InputConfig.Registered. Thread-safe. Returns AlreadyExists if the name is in
 // use, and InvalidArgument if it is empty.
 absl::Status RegisterDataset(absl::string_view name, DatasetFactory factory);
 
-// Returns an input's factory. NotFound lists the registered names. Thread-safe.
+// Returns the factory registered under `name`. If there is none, returns NotFound, which lists the registered names.
+// Thread-safe.
 absl::StatusOr<DatasetFactory> FindDataset(absl::string_view name);
 
 // Returns the registered names, sorted. Thread-safe.

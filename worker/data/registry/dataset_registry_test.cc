@@ -23,7 +23,7 @@ ExampleSpec OneFloat() {
   return spec;
 }
 
-// Example i is the number first + i, of class i % 2.
+// A dataset in which example i is the number first + i, of class i % 2.
 class CountingDataset : public Dataset {
  public:
   CountingDataset(float first, int64_t size, const ExampleSpec& spec = OneFloat())

@@ -11,8 +11,9 @@ namespace lockstep {
 // y[i] = f(x[i]); y may be x.
 void Activate(const ActivationFunction& f, int64_t size, const float* x, float* y);
 
-// Applies bias and f to the elements in `tile` of row-major matrices with `stride`: sum(r, c) += bias[c], unless `bias`
-// is null, and y(r, c) = f(sum(r, c)). y may be `sum`, which then holds only f.
+// Applies bias and f to the elements in `tile` of row-major matrices with row stride `stride`: sum(r, c) += bias[c],
+// unless `bias` is null, and y(r, c) = f(sum(r, c)). y may be the same as `sum`, which then holds only the results of
+// f.
 void AddBiasAndActivate(const ActivationFunction& f, const Tile& tile, int64_t stride, const float* bias, float* sum,
                         float* y);
 

@@ -9,9 +9,9 @@
 
 namespace lockstep {
 
-// The backward pass of y = f(x + bias) on row-major [rows, columns], in one pass over the memory: dx = dy f' (see
-// ActivationGradient) and, unless `sums` is null, sums[c] = the sum of column c of dx. Sums the rows of each fixed-size
-// block, then adds the blocks in order. dx may be dy.
+// The backward pass of y = f(x + bias) for row-major [rows, columns] matrices, in one pass over memory: dx = dy f' (see
+// ActivationGradient) and, unless `sums` is null, sums[c] = the sum of column c of dx. The rows of each fixed-size
+// block are summed first, and then the blocks are added in order. dx may be dy.
 class BiasGradient {
  public:
   void Compute(ComputeContext* compute, const ActivationFunction& f, int64_t rows, int64_t columns, const float* value,

@@ -7,7 +7,8 @@
 namespace lockstep {
 namespace {
 
-// So few rows that the second pass reads them from the cache. The results' bits depend on it.
+// Small enough that the second pass reads the rows from the cache. Changing it changes the low-order bits of the
+// results.
 constexpr int64_t kBlockRows = 256;
 
 }  // namespace

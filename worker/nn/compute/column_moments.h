@@ -8,9 +8,10 @@
 
 namespace lockstep {
 
-// Computes the mean and the biased variance, sum((x - mean)^2) / rows, of each column of a row-major [rows, columns]
-// matrix. For each block of 256 rows it computes the sum and then the sum of squared distances from the block's mean;
-// the blocks are merged in order (Chan, Golub and LeVeque 1979). Keeps scratch memory between calls. Not thread-safe.
+// Calculator of the mean and the biased variance, sum((x - mean)^2) / rows, of each column of a row-major [rows,
+// columns] matrix. For each block of 256 rows, it computes the sum and then the sum of squared distances from the
+// block's mean; the blocks are merged in order (Chan, Golub and LeVeque 1979). Keeps scratch memory between calls. Not
+// thread-safe.
 class ColumnMoments {
  public:
   // Overwrites mean and variance [columns]. `rows` must be at least 1.

@@ -12,9 +12,9 @@
 namespace lockstep {
 
 // The threads that compute one model. The caller's thread is one of them; the others wait between loops. Any thread may
-// compute any block, so a loop must be cut into blocks at places that do not depend on the number of threads, and each
-// block must write to its own memory. Then the results' bits do not depend on the threads either. Not thread-safe: one
-// loop at a time.
+// compute any block, so a loop must be divided into blocks in a way that does not depend on the number of threads, and
+// each block must write to its own memory. Then the results are the same, to the last bit, for any number of threads.
+// Not thread-safe: one loop at a time.
 class ComputeContext {
  public:
   // `threads` includes the caller's; less than 1 counts as 1.

@@ -5,16 +5,17 @@
 namespace lockstep {
 namespace {
 
-// Number of groups of images. Each group has memory for one padded image. Threads beyond this number stay idle.
+// Maximum number of groups into which a batch's images are divided. Each group has memory for one padded image and is
+// computed by one thread, so further threads stay idle.
 constexpr int64_t kGroups = 16;
 
 int64_t MostTaps(const SlidingWindow& w) { return (w.size + w.stride - 1) / w.stride; }
 
-// Returns the number of zeros before the first output, which the first input positions read.
+// Returns the number of rows or columns of zeros before the first output, which are read for the first input positions.
 int64_t Before(const SlidingWindow& w) { return MostTaps(w) - 1; }
 
-// Returns the number of zeros after the last output. The last input position reads output (input - 1 + padding) /
-// stride.
+// Returns the number of rows or columns of zeros after the last output. The last input position reads output (input - 1
+// + padding) / stride.
 int64_t After(const SlidingWindow& w) {
   return std::max<int64_t>(0, (w.input - 1 + w.padding) / w.stride - (w.output - 1));
 }
@@ -48,7 +49,7 @@ ConvInputGradient::DimensionPhase ConvInputGradient::MakeDimensionPhase(const Sl
   DimensionPhase result;
   result.phase = phase;
   result.taps = (window.size - phase + window.stride - 1) / window.stride;
-  // The smallest q >= padding in this phase; input position i is q = i + padding.
+  // Computes the smallest q >= padding in this phase, where q = i + padding for input position i.
   const int64_t steps = std::max<int64_t>(0, (window.padding - phase + window.stride - 1) / window.stride);
   result.first_input = phase + steps * window.stride - window.padding;
   result.inputs = (window.input - result.first_input + window.stride - 1) / window.stride;
@@ -97,7 +98,7 @@ void ConvInputGradient::ComputeImage(const float* padded_gradient, float* input_
   const SlidingWindow& y = geometry_.y;
   const SlidingWindow& x = geometry_.x;
   if (y.stride > y.size || x.stride > x.size) {
-    // No output reads some of the positions.
+    // Some input positions are not read by any output, so their gradients are 0.
     std::fill_n(input_gradient, y.input * x.input * geometry_.channels, 0.0f);
   }
   for (const Phase& phase : phases_) ComputePhase(phase, padded_gradient, input_gradient);

@@ -12,10 +12,10 @@
 
 namespace lockstep {
 
-// The gradient of a convolution with respect to its input. Input positions fall into stride x stride phases. The same
-// kernel elements, at adjacent outputs, read all positions of a phase. The gradient of each phase is therefore a
-// convolution of the padded output gradient, with stride 1, by these elements in reverse order. Keeps scratch memory
-// between batches. Not thread-safe.
+// The gradient of a convolution with respect to its input. The input positions are divided into stride x stride phases.
+// All positions of a phase are read by the same kernel elements, at adjacent outputs. The gradient of each phase is
+// therefore a convolution, with stride 1, of the padded output gradient with these elements in reverse order. Keeps
+// scratch memory between batches. Not thread-safe.
 class ConvInputGradient {
  public:
   ConvInputGradient(const WindowGeometry& geometry, int64_t filters);
@@ -29,10 +29,10 @@ class ConvInputGradient {
   // The positions q with q % stride = `phase`, counted from the first padding position.
   struct DimensionPhase {
     int64_t phase = 0;
-    // Number of kernel elements phase, phase + stride, ...
+    // Number of kernel elements in the phase: phase, phase + stride, ...
     int64_t taps = 0;
-    // Input positions: first_input, first_input + stride, ... The first reads outputs from padded position
-    // first_output.
+    // The input positions are first_input, first_input + stride, ... The first one reads outputs from padded position
+    // first_output on.
     int64_t first_input = 0;
     int64_t inputs = 0;
     int64_t first_output = 0;
@@ -41,7 +41,7 @@ class ConvInputGradient {
     DimensionPhase y;
     DimensionPhase x;
     TileElements patch;
-    // Offset of the phase's panels.
+    // Offset of the phase's panels in panels_.
     int64_t panels = 0;
     int64_t patch_size() const { return patch.runs * patch.length; }
   };

@@ -9,9 +9,9 @@
 
 namespace lockstep {
 
-// Computes c := a b in tiles on all threads of `compute`, with the same bits as Multiply (kernels/products/gemm.h).
-// Calls finish(tile) after each tile, while it is in the cache, so that the caller can add the bias and apply the
-// activation.
+// Computes c := a b in tiles on all threads of `compute`, with results identical to those of Multiply
+// (kernels/products/gemm.h). Calls finish(tile) after each tile, while the tile is still in the cache, so that the
+// caller can add the bias and apply the activation.
 void ParallelMultiply(ComputeContext* compute, const Matrix& a, const Matrix& b, float* c, int64_t c_stride,
                       absl::FunctionRef<void(const Tile& tile)> finish);
 void ParallelMultiply(ComputeContext* compute, const Matrix& a, const Matrix& b, float* c, int64_t c_stride);

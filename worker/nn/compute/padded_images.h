@@ -7,9 +7,9 @@
 
 namespace lockstep {
 
-// Images [height, width, channels] with a border of zeros, so that windows that reach over the edge need no special
-// case. The border is written once and kept between batches. Not thread-safe, but different images may be copied by
-// different threads.
+// Images [height, width, channels] with a border of zeros, so that windows that extend over the edge need no special
+// case. The border is written once and kept between batches. Not thread-safe, except that different images may be
+// copied on different threads.
 class PaddedImages {
  public:
   struct Border {
@@ -21,10 +21,10 @@ class PaddedImages {
 
   PaddedImages(int64_t height, int64_t width, int64_t channels, const Border& border);
 
-  // Returns false if there is no border and the images can be used in place.
+  // Returns true if there is a border. Otherwise, the images can be used in place.
   bool needed() const { return padded_height_ != height_ || padded_width_ != width_; }
 
-  // Allocates memory for `count` images. Growing loses the contents.
+  // Allocates memory for `count` images. The contents are lost if the memory grows.
   void Reserve(int64_t count);
 
   // Copies `source` to image `index`.

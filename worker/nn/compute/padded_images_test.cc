@@ -13,7 +13,7 @@ constexpr int64_t kWidth = 4;
 constexpr int64_t kChannels = 2;
 constexpr PaddedImages::Border kBorder{1, 2, 3, 4};
 
-// Expects every element of image `index`, including the border.
+// Checks every element of image `index`, including the border.
 void ExpectPadded(const PaddedImages& images, int64_t index, const std::vector<float>& source) {
   const float* p = images.image(index);
   for (int64_t y = -kBorder.top; y < kHeight + kBorder.bottom; ++y) {

@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-// Memory that is kept from step to step. It is aligned to kTensorAlignment, grows for larger batches and never shrinks.
-// Growing loses the contents. Movable. Not thread-safe.
+// Memory that is kept between steps. It is aligned to kTensorAlignment, grows for larger batches and never shrinks. The
+// contents are lost when it grows. Movable. Not thread-safe.
 template <typename T>
 class Workspace {
  public:

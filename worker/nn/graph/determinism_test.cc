@@ -1,4 +1,4 @@
-// The bits of a result depend only on the arguments.
+// Tests that results depend only on the arguments, to the last bit.
 #include <memory>
 #include <set>
 #include <string>
@@ -96,7 +96,7 @@ std::string Results(Model* model, const Sample& sample, int64_t batch_size) {
   return absl::StrCat(sink.Bytes(), prediction->bytes());
 }
 
-// A new layer must be added to a sample.
+// If this test fails because of a new kind of layer, add the layer to a sample.
 TEST(DeterminismTest, SamplesHaveEachKindOfLayer) {
   std::set<std::string> kinds;
   for (const Sample& sample : Samples()) AddLayerKinds(ConfigOf(sample), &kinds);
@@ -118,7 +118,8 @@ TEST(DeterminismTest, ThreadsDoNotChangeTheBits) {
   }
 }
 
-// Also covers how the layers use kernels: each thread's share of a product, and what is packed, how and when.
+// Also covers how the layers use the kernels: which part of a product each thread computes, and what is packed, how and
+// when.
 TEST(DeterminismTest, InstructionSetsDoNotChangeTheBits) {
   for (const Sample& sample : Samples()) {
     for (const int64_t size : sample.batches) {
@@ -145,7 +146,7 @@ TEST(DeterminismTest, OtherSizesBeforeDoNotChangeTheBits) {
 TEST(DeterminismTest, AddressesDoNotChangeTheBits) {
   for (const Sample& sample : Samples()) {
     const std::string expected = Results(MakeModel(sample, 1).get(), sample, sample.batches.back());
-    // Holes of odd sizes move all later allocations.
+    // Leaves gaps of odd sizes in the heap, which shift all later allocations.
     std::vector<std::unique_ptr<char[]>> moved;
     for (int i = 1; i <= 4; ++i) {
       moved.push_back(std::make_unique<char[]>(i * 4099));

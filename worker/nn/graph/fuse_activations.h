@@ -6,8 +6,8 @@
 namespace lockstep {
 
 // Returns an equivalent, faster model: if an activation layer is the only reader of a dense, convolution or batch norm
-// layer without activation, that layer computes the activation, and the activation layer's kind becomes NONE. The
-// results have the same bits. Invalid configurations stay invalid.
+// layer without an activation, that layer computes the activation, and the activation layer's kind becomes NONE. The
+// results are identical, to the last bit. Invalid configurations stay invalid.
 config::v1::ModelConfig FuseActivations(const config::v1::ModelConfig& config);
 
 }  // namespace lockstep

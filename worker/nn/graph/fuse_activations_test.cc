@@ -49,7 +49,7 @@ TEST(FuseActivationsTest, DoesNotChangeTheBits) {
   for (const char* layer : {"dense { units: 9 }", "batch_norm {}"}) {
     for (const char* kind : {"RELU", "LEAKY_RELU", "TANH", "SIGMOID", "GELU"}) {
       std::vector<std::string> bytes;
-      // The second reader, on which nothing depends, prevents fusing.
+      // The second reader, whose output is not used, prevents fusing.
       for (const char* reader : {"", "layer { name: 'r' input: 'y' activation { kind: TANH } }"}) {
         const config::v1::ModelConfig config =
             Parse(absl::StrCat("layer { name: 'x' dense { units: 9 } } layer { name: 'y' ", layer, " }",

@@ -87,14 +87,14 @@ absl::Status CheckExamples(const ExampleSpec& examples) {
   return absl::OkStatus();
 }
 
-// Adds layers and losses one at a time.
+// A builder to which layers and losses are added one at a time.
 class GraphBuilder {
  public:
   explicit GraphBuilder(const ExampleSpec& examples) : examples_(examples) { index_[kInputName] = kFeatures; }
 
   absl::Status AddLayer(const config::v1::Layer& layer);
   absl::Status AddLoss(const config::v1::Loss& loss);
-  // Marks the nodes on which the losses and the prediction depend.
+  // Marks the nodes on which the losses and the prediction depend, and returns the graph.
   absl::StatusOr<Graph> Finish();
 
  private:

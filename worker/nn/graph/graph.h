@@ -22,7 +22,7 @@ inline constexpr char kInputName[] = "input";
 struct GraphNode {
   std::string name;
   std::unique_ptr<LayerOp> op;
-  // Indices of nodes; kFeatures is the batch.
+  // Indices of the input nodes; kFeatures means the batch's features.
   std::vector<int> inputs;
   // The node whose memory holds the output: this node, or the node that it is a view of.
   int storage = 0;
@@ -32,7 +32,7 @@ struct GraphNode {
   // True if a loss, or the prediction, depends on the node.
   bool in_loss = false;
   bool in_prediction = false;
-  // True if the node is in a loss and it or a node before it has trainable variables.
+  // True if a loss depends on the node and the node or one of its predecessors has trainable variables.
   bool needs_gradient = false;
 };
 

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Number of elements of a gradient sum computed together.
+// Number of elements that are processed together when gradients are added.
 constexpr int64_t kBlock = 16384;
 
 Shape BatchShape(int64_t size, const Shape& example) {
@@ -40,7 +40,7 @@ std::vector<Model::Part> PartsOf(const config::v1::ModelConfig& config, const Ex
 
 }  // namespace
 
-// Passes the layers' gradients to the sink after adding the regularizers' part.
+// A writer that adds the regularizers' part to the layers' gradients and passes them to the sink.
 class GraphModel::Gradients : public GradientWriter {
  public:
   Gradients(const Pass& pass, const Regularization& regularization, GradientSink* sink)
@@ -209,7 +209,7 @@ void GraphModel::BackwardNode(const Pass& pass, const Batch& batch, int index, G
     inputs.push_back(ValueOf(input, batch));
     const bool wanted = input != kFeatures && graph_.nodes[input].needs_gradient;
     if (wanted && i == 0 && node.op->gradient_in_place()) {
-      // The first contribution to the input's gradient overwrites this node's gradient.
+      // If this is the first contribution to the input's gradient, it overwrites this node's gradient.
       int& input_gradient = memory_[graph_.nodes[input].storage].gradient;
       in_place = input_gradient == kNoGradient;
       if (in_place) input_gradient = gradient;

@@ -16,14 +16,15 @@
 
 namespace lockstep {
 
-// Creates the model of `config`, built in or registered, for examples like `examples`.
+// Creates the model that `config` describes, built-in or registered, for examples as described by `examples`.
+//
 // Errors: InvalidArgument names the layer and the values that disagree; NotFound names an unknown registered model.
 absl::StatusOr<std::unique_ptr<Model>> CreateModel(const config::v1::ModelConfig& config, const ExampleSpec& examples,
                                                    const ModelOptions& options = {});
 
-// A model made of the built-in layers. The values and gradients of all layers are in memory that is kept between
-// batches and grows to fit the largest batch, so a step allocates nothing. The bits of a result depend only on the
-// arguments: see gemm.h and ComputeContext.
+// A model composed of the built-in layers. The values and gradients of all layers are in memory that is kept between
+// batches and grows to fit the largest batch, so a step does not allocate memory. Results depend only on the arguments,
+// to the last bit: see gemm.h and ComputeContext.
 class GraphModel : public Model {
  public:
   static absl::StatusOr<std::unique_ptr<GraphModel>> Create(const config::v1::ModelConfig& config,
@@ -31,7 +32,7 @@ class GraphModel : public Model {
                                                             const ModelOptions& options = {});
 
   const v1::ModelSpec& spec() const override { return graph_.spec; }
-  // Returns each layer, the losses, the regularizers, and the spec of an example.
+  // Returns one part for each layer, one for the losses, one for the regularizers, and one for the spec of an example.
   std::vector<Part> Fingerprint() const override { return fingerprint_; }
   // Returns the layers and their shapes, for a summary.
   const Graph& graph() const { return graph_; }
@@ -45,10 +46,10 @@ class GraphModel : public Model {
  private:
   class Gradients;
 
-  // The results of a node. Views have none.
+  // Memory for a node's output and the location of its gradient. Not used for views.
   struct NodeMemory {
     Workspace<float> value;
-    // Index in gradients_ of the node's gradient in this pass; kNoGradient until something is written to it.
+    // Index in gradients_ of the node's gradient in this pass; kNoGradient until the first contribution is written.
     int gradient = kNoGradient;
   };
   static constexpr int kNoGradient = -1;
@@ -62,18 +63,19 @@ class GraphModel : public Model {
   absl::Status Forward(const Pass& pass, const Batch& batch, std::initializer_list<bool GraphNode::*> wanted);
   // Returns a copy of the last node's output.
   Tensor Prediction(const Batch& batch);
-  // Returns the sum of losses and regularizers. Also writes the gradients of the losses' nodes if `with_gradients` is
-  // true.
+  // Returns the sum of the losses and the regularizers. If `with_gradients` is true, also writes the gradients of the
+  // losses with respect to their nodes' outputs.
   float ComputeLoss(const Pass& pass, const Batch& batch, bool with_gradients);
   void BackwardNode(const Pass& pass, const Batch& batch, int index, Gradients* gradients);
   float* GradientOf(int node) { return gradients_[memory_[graph_.nodes[node].storage].gradient].data(); }
   // Frees all gradients of the last pass.
   void FreeGradients();
-  // Returns the index of a buffer in gradients_ with memory for `size` elements: the most recently freed one, if any.
+  // Returns the index in gradients_ of a buffer with memory for `size` elements: the most recently freed buffer or, if
+  // none is free, a new one.
   int TakeGradient(int64_t size);
-  // Returns the buffer for a reader's contribution to the gradient of `node`. The first reader writes to the node's
-  // memory. Later readers write to extra_[input], where `input` is the index of `node` among the reader's inputs, and
-  // AddContribution adds their contributions.
+  // Returns the buffer to which a reader of `node` writes its contribution to the node's gradient. For the first
+  // reader, this is the memory of the gradient itself. For later readers, it is extra_[input], where `input` is the
+  // index of `node` among the reader's inputs, and AddContribution adds it to the gradient.
   float* ContributionBuffer(const Pass& pass, int node, size_t input);
   void AddContribution(const Pass& pass, int node, const float* contribution);
 
@@ -86,11 +88,11 @@ class GraphModel : public Model {
   const std::vector<Part> fingerprint_;
   ComputeContext compute_;
   std::vector<NodeMemory> memory_;
-  // A gradient is in use from its first contribution until the node's backward pass. Then another gradient may take its
-  // memory.
+  // A gradient buffer is in use from its first contribution until the node's backward pass has ended. Then it may be
+  // reused for another gradient.
   std::vector<Workspace<float>> gradients_;
   std::vector<int> free_gradients_;
-  // [inputs of the node whose gradient is computed]
+  // Indexed by the inputs of the node whose backward pass is running.
   std::vector<Workspace<float>> extra_;
 };
 

@@ -36,7 +36,7 @@ std::unique_ptr<Model> Create(const std::string& text, const ExampleSpec& exampl
   return *std::move(model);
 }
 
-// Checks the gradients of a model with two dense layers around `layer`.
+// Checks the gradients of a model in which `layer` is between two dense layers.
 absl::Status CheckLayer(const std::string& layer) {
   const ExampleSpec examples = Vectors(6, 3);
   const auto model = Create("layer { name: 'first' dense { units: 11 } } layer { name: 'tested' " + layer +
@@ -110,7 +110,7 @@ TEST(GraphModelTest, Conv2dHasTheGradientOfItsLoss) {
       }
     }
   }
-  // Rows longer than a tile.
+  // Tests rows that are longer than a tile.
   EXPECT_EQ(CheckImageLayer("conv2d { filters: 2 kernel: 2 }", {2, 200, 1}), absl::OkStatus());
   EXPECT_EQ(CheckImageLayer("conv2d { filters: 2 kernel: 3 strides: 2 }", {3, 410, 1}), absl::OkStatus());
   EXPECT_EQ(CheckImageLayer("conv2d { filters: 3 kernel: 3 activation: GELU no_bias: true }"), absl::OkStatus());
@@ -118,7 +118,7 @@ TEST(GraphModelTest, Conv2dHasTheGradientOfItsLoss) {
 }
 
 TEST(GraphModelTest, PoolsHaveTheGradientOfTheirLoss) {
-  // The step is so small that few windows change their largest element.
+  // The step is so small that the largest element changes in only a few windows.
   GradientCheckOptions options;
   options.step = 2e-4f;
   options.noise = 3e-3f;
@@ -209,7 +209,7 @@ TEST(GraphModelTest, StopsWhenTheLossIsNotWanted) {
   EXPECT_TRUE(sink.order().empty());
 }
 
-// Applies one slot's reports the way the server does.
+// Applies the updates that one slot reports in the same way as the server.
 void ApplyMovingAverages(const v1::ModelSpec& spec, const RecordingSink& sink, TestVariables* variables) {
   for (int i = 0; i < spec.update_ops_size(); ++i) {
     const v1::UpdateOpSpec& op = spec.update_ops(i);

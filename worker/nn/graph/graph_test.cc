@@ -38,7 +38,7 @@ absl::Status Try(const std::string& text, const ExampleSpec& examples) {
 struct BadModel {
   std::string config;
   ExampleSpec examples;
-  // Parts of the error message.
+  // Substrings that the error message must contain.
   std::vector<std::string> names;
 };
 

@@ -1,4 +1,4 @@
-// Compares the layers and losses with TensorFlow's numbers, written by tests/golden/nn_golden.py.
+// Compares the layers and losses with TensorFlow's results, which tests/golden/nn_golden.py wrote.
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -16,9 +16,9 @@ namespace lockstep {
 namespace {
 
 constexpr char kGoldenFile[] = "tests/golden/nn_golden.txt";
-// Largest allowed difference, in units of max(1, the tensor's largest number).
+// Largest allowed difference, as a multiple of max(1, the tensor's largest number).
 constexpr float kTolerance = 3e-6f;
-// Layer kinds without golden numbers, and the reasons.
+// Kinds of layers that have no golden numbers, and the reasons.
 const std::map<std::string, std::string> kNoNumbers = {{"dropout", "TensorFlow draws other random numbers"}};
 
 struct GoldenCase {
@@ -139,7 +139,7 @@ TEST(NnGoldenTest, LayersAndLossesMatchTensorFlow) {
   }
 }
 
-// A new layer or activation needs a case in nn_golden.py.
+// If this test fails because of a new layer or activation, add a case to nn_golden.py.
 TEST(NnGoldenTest, CasesHaveEachLayerAndActivation) {
   std::set<std::string> kinds, activations;
   for (const GoldenCase& golden : ReadCases()) {

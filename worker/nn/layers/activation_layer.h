@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-// y = f(x), elementwise. Returns InvalidArgument for a slope outside [0, 1], or for a slope with a function other than
-// LEAKY_RELU.
+// Creates the layer y = f(x), elementwise. Returns InvalidArgument for a slope outside [0, 1], or if a slope is set for
+// a function other than LEAKY_RELU.
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeActivationLayer(LayerBuilder* builder);
 
 }  // namespace lockstep

@@ -8,7 +8,8 @@
 
 namespace lockstep {
 
-// Makes the sum of two or more inputs, added from first to last. Returns InvalidArgument naming two shapes that differ.
+// Creates a layer that returns the sum of two or more inputs, added in order. Returns InvalidArgument if two shapes
+// differ; the message names both.
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeAdd(LayerBuilder* builder);
 
 }  // namespace lockstep

@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-// Joins two or more inputs along their last dimension, in order: [..., c1] and [..., c2] make [..., c1 + c2].
-// InvalidArgument names two shapes that differ elsewhere.
+// Creates a layer that concatenates two or more inputs along their last dimension, in order: [..., c1] and [..., c2]
+// become [..., c1 + c2]. Returns InvalidArgument if two shapes differ in another dimension; the message names both.
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeConcat(LayerBuilder* builder);
 
 }  // namespace lockstep

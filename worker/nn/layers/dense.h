@@ -8,8 +8,9 @@
 
 namespace lockstep {
 
-// y = f(x W + b): x [batch, in], "<layer>/kernel" W [in, units], "<layer>/bias" b [units].
-// Returns InvalidArgument for inputs of rank 2 and more, and for units < 1.
+// Creates the layer y = f(x W + b): x [batch, in], "<layer>/kernel" W [in, units], "<layer>/bias" b [units].
+//
+// Returns InvalidArgument for inputs of rank 2 or higher, and for units < 1.
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeDense(LayerBuilder* builder);
 
 }  // namespace lockstep

@@ -56,7 +56,7 @@ class DropoutOp : public LayerOp {
   const int64_t size_;
   // Compares the 24-bit uniform numbers with `rate`, as integers.
   const DropoutRule rule_;
-  // Has a bit for each element of the batch.
+  // A bit for each element of the batch, which is set if the element is kept.
   Workspace<uint8_t> kept_;
 };
 

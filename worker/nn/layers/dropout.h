@@ -8,9 +8,10 @@
 
 namespace lockstep {
 
-// Dropout (Srivastava et al. 2014), scaled in training and the identity in evaluation. Element i of the batch, in
-// row-major order, is kept and multiplied by 1 / (1 - rate) if the uniform number of block i / 4, lane i % 4 of
-// Philox::ForSlot(seed, "<layer name>", step, slot) is at least `rate`.
+// Creates a dropout layer (Srivastava et al. 2014), which scales in training and is the identity in evaluation. Element
+// i of the batch, in row-major order, is kept and multiplied by 1 / (1 - rate) if the uniform random number in block i
+// / 4, lane i % 4 of Philox::ForSlot(seed, "<layer name>", step, slot) is at least `rate`.
+//
 // Returns InvalidArgument for a rate outside [0, 1).
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeDropout(LayerBuilder* builder);
 

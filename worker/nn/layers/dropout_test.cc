@@ -27,7 +27,7 @@ std::string Config(float rate) {
   return text.str();
 }
 
-// Returns the uniform number of element `i`.
+// Returns the uniform random number that decides whether element `i` is kept.
 float Uniform(const SlotKey& key, int64_t i) {
   return Philox::ToUniform(Philox::ForSlot(key.seed, "x", key.step, key.slot).At(i / 4)[i % 4]);
 }
@@ -62,7 +62,7 @@ TEST(DropoutTest, MoreThan4096ElementsAreSeveralBlocks) {
 TEST(DropoutTest, ARateOfZeroKeepsEverything) { ExpectMask(2, 50, 0); }
 
 TEST(DropoutTest, TheRateIsComparedExactly) {
-  // A rate equal to element 5's number keeps the element; the next float above drops it.
+  // A rate equal to the random number of element 5 keeps the element; the next greater float drops it.
   const float rate = Uniform(kKey, 5);
   ExpectMask(1, 9, rate);
   ExpectMask(1, 9, std::nextafter(rate, 1.0f));

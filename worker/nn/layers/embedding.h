@@ -8,9 +8,11 @@
 
 namespace lockstep {
 
-// Returns row ids[b, l] of "<layer>/embeddings" [vocabulary, dimension] for each id: [batch, length, dimension], or
-// [batch, dimension] for features with one id per example. The gradient is dense.
-// Returns InvalidArgument for features of higher rank, for sizes < 1, and in Forward for ids outside [0, vocabulary).
+// Creates a layer that returns row ids[b, l] of "<layer>/embeddings" [vocabulary, dimension] for each id: [batch,
+// length, dimension], or [batch, dimension] for features with one id per example. The gradient is dense.
+//
+// Returns InvalidArgument for features of higher rank and for sizes < 1. Forward returns InvalidArgument for ids
+// outside [0, vocabulary).
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeEmbedding(LayerBuilder* builder);
 
 }  // namespace lockstep

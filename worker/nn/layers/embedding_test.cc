@@ -17,7 +17,7 @@ std::string Config(int64_t vocabulary, int64_t dimension) {
   return absl::StrCat("name: 'x' embedding { vocabulary: ", vocabulary, " dimension: ", dimension, " }");
 }
 
-// Looks up `ids` [batch, length], and sums the gradient's rows in the order of the ids.
+// Checks the embeddings of `ids` [batch, length], and the gradient, whose rows are summed in the order of the ids.
 void ExpectLookup(int64_t length, int64_t vocabulary, int64_t dimension, const std::vector<int32_t>& ids,
                   int threads = 1) {
   const int64_t count = static_cast<int64_t>(ids.size());

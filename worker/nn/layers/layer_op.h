@@ -19,13 +19,13 @@
 
 namespace lockstep {
 
-// Receives the gradients of a layer's variables.
+// A receiver of the gradients of a layer's variables.
 class GradientWriter {
  public:
   virtual ~GradientWriter() = default;
   // Returns the uninitialized buffer of trainable variable `variable`. The caller must write all of its elements.
   virtual float* Buffer(int variable) = 0;
-  // Announces that Buffer(variable) is complete, which starts its transport. Call it as soon as that is true.
+  // Announces that Buffer(variable) is complete, so that sending it can begin. Should be called as early as possible.
   virtual void Final(int variable) = 0;
 };
 
@@ -45,10 +45,10 @@ struct Pass {
   const int32_t* ids = nullptr;
 };
 
-// The arithmetic of a layer. It owns no weights, only the data that Backward needs from Forward (in training) and
-// scratch memory that grows with the batch. Values and gradients are row-major [batch, example shape...], aligned to
-// kTensorAlignment and owned by the caller. Errors in a batch (ids out of range) come from Forward, errors in the
-// configuration from the factory.
+// The computation of a layer. A LayerOp does not own the weights, only the data that Backward needs from Forward (in
+// training) and scratch memory that grows with the batch. Values and gradients are row-major [batch, example shape...],
+// aligned to kTensorAlignment and owned by the caller. Forward reports errors in a batch (ids out of range); the
+// factory reports errors in the configuration.
 class LayerOp {
  public:
   explicit LayerOp(Shape output_shape) : output_shape_(std::move(output_shape)) {}
@@ -71,7 +71,8 @@ class LayerOp {
   // called.
   virtual bool is_view() const { return false; }
 
-  // Returns true if Backward accepts output_gradient as input_gradients[0], which avoids touching more memory.
+  // Returns true if output_gradient and input_gradients[0] may be the same memory in Backward, which reduces memory
+  // traffic.
   virtual bool gradient_in_place() const { return false; }
 
   // Reports the values of the layer's update ops. Called after Forward in training.
@@ -84,7 +85,8 @@ class LayerOp {
   const Shape output_shape_;
 };
 
-// Holds the configuration and the input shapes from which a factory makes a layer's op. Declares the layer's variables.
+// The configuration and the input shapes from which a factory creates a layer's op. Also declares the layer's
+// variables.
 class LayerBuilder {
  public:
   // spec and input_shapes must outlive the builder.
@@ -92,7 +94,7 @@ class LayerBuilder {
 
   // The configuration with defaults (ApplyLayerDefaults).
   const config::v1::Layer& config() const { return config_; }
-  // The model to which the layer's variables belong, for builders of a layer's parts.
+  // The model to which the layer's variables belong, for use by builders of parts of the layer.
   v1::ModelSpec* spec() const { return spec_; }
   // The shape of one example of each input.
   absl::Span<const Shape> input_shapes() const { return input_shapes_; }
@@ -102,13 +104,14 @@ class LayerBuilder {
   // kMaxElements elements.
   absl::StatusOr<Shape> OutputShape(absl::Span<const int64_t> dims) const;
 
-  // Declares "<layer>/<name>". Returns its index in ModelSpec.variables, or InvalidArgument as OutputShape does.
+  // Declares variable "<layer>/<name>". Returns its index in ModelSpec.variables, or InvalidArgument in the same cases
+  // as OutputShape.
   absl::StatusOr<int> AddVariable(absl::string_view name, std::initializer_list<int64_t> dims,
                                   const v1::Initializer& initializer, bool trainable = true);
   // Declares a moving average of non-trainable variable `variable`; returns its index in ModelSpec.update_ops.
   int AddMovingAverage(int variable, float decay, bool zero_debias = false);
 
-  // Returns InvalidArgument for a number that is not an activation.
+  // Returns InvalidArgument if the number does not denote an activation.
   absl::Status CheckActivation(config::v1::Activation activation) const;
 
   // Returns InvalidArgument "layer '<name>': <parts>".

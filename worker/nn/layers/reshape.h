@@ -8,11 +8,11 @@
 
 namespace lockstep {
 
-// Reshapes [batch, ...] to [batch, shape...] in the same memory. One dimension of the shape may be -1 and is then
-// inferred. Returns InvalidArgument if the elements of an example do not fit the shape.
+// Creates a layer that reshapes [batch, ...] to [batch, shape...] in the same memory. One dimension of the shape may be
+// -1 and is then inferred. Returns InvalidArgument if the number of elements in an example does not match the shape.
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeReshape(LayerBuilder* builder);
 
-// Reshapes [batch, ...] to [batch, elements of an example] in the same memory.
+// Creates a layer that reshapes [batch, ...] to [batch, elements of an example] in the same memory.
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeFlatten(LayerBuilder* builder);
 
 }  // namespace lockstep

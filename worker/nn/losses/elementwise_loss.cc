@@ -32,7 +32,7 @@ absl::Status Error(const std::string& input, const std::string& text) {
 absl::Status CheckShapes(const std::string& input, const Shape& output_shape, const ExampleSpec& examples) {
   const int64_t outputs = output_shape.num_elements();
   if (examples.labels_dtype == v1::DT_INT32) {
-    // A split may lack the highest classes.
+    // There may be more outputs than classes, since a split may lack the highest classes.
     if (outputs >= examples.classes || (outputs == 1 && examples.classes == 2)) return absl::OkStatus();
     return Error(input, absl::StrCat("the layer has ", outputs, " outputs, but the data has ", examples.classes,
                                      " classes: the greatest label is ", examples.classes - 1,

@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-// Creates any kind of loss except softmax cross-entropy; see LossOp. Returns InvalidArgument if there are fewer outputs
-// than classes (1 suffices for two classes), or if the targets have a different shape.
+// Creates a loss of any kind except softmax cross-entropy; see LossOp. Returns InvalidArgument if there are fewer
+// outputs than classes (one output suffices for two classes), or if the targets have a different shape.
 absl::StatusOr<std::unique_ptr<LossOp>> MakeElementwiseLoss(const config::v1::Loss& config, const std::string& input,
                                                             const Shape& output_shape, const ExampleSpec& examples);
 

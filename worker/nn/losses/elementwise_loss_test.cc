@@ -55,8 +55,8 @@ ExampleSpec Targets(const Shape& shape) {
   return spec;
 }
 
-// Compares the loss and its gradient with the formula, for outputs and targets [batch, outputs]. The batch has `labels`
-// instead of the targets.
+// Compares the loss and its gradient with the formula for `targets` [batch, outputs]. The batch itself contains
+// `labels`, which are equivalent to the targets.
 void ExpectLoss(const Kind& kind, const ExampleSpec& spec, int64_t size, int64_t outputs, const Tensor& labels,
                 const std::vector<float>& targets) {
   const auto loss = Make(kind.config + " weight: 2", Shape{outputs}, spec);
@@ -111,7 +111,7 @@ TEST(ElementwiseLossTest, WithOneOutputTheClassIsTheTarget) {
   }
 }
 
-// Returns the gradients of an example with these outputs and targets.
+// Returns the gradient of the loss of one example with these outputs and targets.
 std::vector<float> Slopes(const std::string& config, const std::vector<float>& x, const std::vector<float>& t) {
   const int64_t outputs = static_cast<int64_t>(x.size());
   const auto loss = Make(config, Shape{outputs}, Targets({outputs}));

@@ -14,8 +14,8 @@
 
 namespace lockstep {
 
-// Creates the loss of layer `input`, whose example shape is `output_shape`. Returns InvalidArgument if the outputs and
-// the labels do not match.
+// Creates the loss that reads layer `input`, whose output for one example has shape `output_shape`. Returns
+// InvalidArgument if the outputs and the labels do not match.
 absl::StatusOr<std::unique_ptr<LossOp>> CreateLoss(const config::v1::Loss& config, const std::string& input,
                                                    const Shape& output_shape, const ExampleSpec& examples);
 

@@ -35,7 +35,7 @@ double LossOp::Compute(ComputeContext* compute, const Batch& batch, const float*
   });
   double sum = 0;
   for (int64_t i = 0; i < size; ++i) {
-    // An example of weight 0 adds nothing, whatever its outputs are.
+    // An example with weight 0 adds nothing, even if its loss is not finite.
     if (weights == nullptr) {
       sum += losses[i];
     } else if (weights[i] != 0) {

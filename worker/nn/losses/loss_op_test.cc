@@ -9,7 +9,8 @@
 namespace lockstep {
 namespace {
 
-// l_i = the sum of the outputs of example i, with the derivative 1 + j for output j. The targets are not used.
+// A fake loss: l_i is the sum of the outputs of example i, and the reported derivative is 1 + j for output j. The
+// targets are not used.
 class SumLoss : public LossOp {
  public:
   SumLoss(float weight, int64_t outputs) : LossOp(weight, outputs, /*class_labels=*/true) {}

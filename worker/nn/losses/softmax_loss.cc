@@ -12,12 +12,13 @@ class SoftmaxLoss : public LossOp {
       : LossOp(weight, classes, class_labels), smoothing_(smoothing) {}
 
  private:
-  // The label is a class. Every class has the target smoothing / classes; the label's class has 1 - smoothing more.
+  // Computes the loss for a class label. Every class has the target smoothing / classes; the label's class has an
+  // additional 1 - smoothing.
   float ClassRow(const float* x, int32_t label, float scale, float* dx) const override {
     return SoftmaxLossOfLabel({outputs(), x, scale, dx}, smoothing_, label);
   }
 
-  // The label is a vector of targets; their sum need not be 1.
+  // Computes the loss for a vector of targets, whose sum need not be 1.
   float TargetRow(const float* x, const float* targets, float scale, float* dx) const override {
     return SoftmaxLossOfTargets({outputs(), x, scale, dx}, smoothing_, targets);
   }

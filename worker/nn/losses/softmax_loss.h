@@ -12,8 +12,8 @@
 
 namespace lockstep {
 
-// Creates a LossOp. Returns InvalidArgument if there are fewer outputs than classes, or if the targets have a different
-// length.
+// Creates a softmax cross-entropy loss. Returns InvalidArgument if there are fewer outputs than classes, or if the
+// targets have a different length.
 absl::StatusOr<std::unique_ptr<LossOp>> MakeSoftmaxLoss(const config::v1::Loss& config, const std::string& input,
                                                         const Shape& output_shape, const ExampleSpec& examples);
 

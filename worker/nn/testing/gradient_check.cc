@@ -18,7 +18,7 @@ Shape ShapeOf(const v1::VariableSpec& variable) {
   return *std::move(shape);
 }
 
-// Records the loss and declines the gradients.
+// A sink that records the loss and declines the gradients.
 class LossSink : public GradientSink {
  public:
   bool OnLoss(float loss) override {
@@ -40,7 +40,7 @@ double Length(absl::Span<const float> x) {
   return std::sqrt(sum);
 }
 
-// Measures the derivative of the loss along a unit vector of one variable.
+// Estimates the derivative of the loss along a unit vector of one variable by a central difference.
 class Difference {
  public:
   Difference(Model* model, TestVariables* variables, const Batch& batch, const GradientCheckOptions& options)

@@ -15,8 +15,8 @@ namespace lockstep {
 // A model's variables in memory, with values that a test chooses.
 class TestVariables {
  public:
-  // Sets trainable variables to normal numbers from `seed` around 0 with standard deviation `stddev` (gamma: around 1),
-  // moving means around 0 and moving variances around 1.
+  // Sets variables to random numbers from `seed`: normally distributed around 0 with standard deviation `stddev`,
+  // except that gammas and moving variances are between 0.8 and 1.2.
   TestVariables(const v1::ModelSpec& spec, uint64_t seed, float stddev = 0.5f);
 
   VariableValues values() const { return pointers_; }
@@ -31,7 +31,7 @@ class TestVariables {
   std::vector<const float*> pointers_;
 };
 
-// Records everything that a model reports for one slot, and checks the order of the calls.
+// A sink that records everything that a model reports for one slot and checks the order of the calls.
 class RecordingSink : public GradientSink {
  public:
   explicit RecordingSink(const v1::ModelSpec& spec);
@@ -49,7 +49,7 @@ class RecordingSink : public GradientSink {
   absl::Span<const float> gradient(int variable) const { return gradients_[variable].flat<float>(); }
   // Returns the variables in the order of the OnGradient calls.
   const std::vector<int>& order() const { return order_; }
-  // Describes breaches of GradientSink's contract and omitted calls; empty if there are none.
+  // Describes violations of GradientSink's contract and missing calls. Returns an empty string if there are none.
   std::string Violations() const;
   // Returns the loss, the updates and the gradients as bytes.
   std::string Bytes() const;
@@ -67,11 +67,11 @@ class RecordingSink : public GradientSink {
 };
 
 struct GradientCheckOptions {
-  // Distance from the point on both sides of the central difference.
+  // Step size of the central difference, in each direction.
   float step = 2e-3f;
-  // Largest allowed |analytic - numerical|, in units of the norm of the variable's gradient ...
+  // Largest allowed |analytic - numerical|, as a multiple of the norm of the variable's gradient ...
   float tolerance = 1e-2f;
-  // ... plus this, for the rounding of the loss.
+  // ... plus this constant, which allows for the rounding of the loss.
   float noise = 2e-4f;
   // Numbers of directions, and of single elements, to try for each variable.
   int directions = 3;
@@ -80,12 +80,13 @@ struct GradientCheckOptions {
 };
 
 // Compares the gradient of each trainable variable with central differences of the training loss, along random unit
-// directions turned towards the gradient and along single elements. If they differ, returns Internal with the variable
+// directions biased toward the gradient and along single elements. If they differ, returns Internal with the variable
 // and the two numbers.
 absl::Status CheckGradients(Model* model, TestVariables* variables, const Batch& batch,
                             const GradientCheckOptions& options = {});
 
-// Returns a batch of normal features and random classes, or targets in [0, 1), from `seed`.
+// Returns a batch with normally distributed features and with random classes, or random targets in [0, 1). All are
+// drawn from `seed`.
 Batch RandomBatch(const ExampleSpec& examples, int64_t size, uint64_t seed);
 
 }  // namespace lockstep

@@ -10,9 +10,8 @@
 
 namespace lockstep {
 
-// Names of the cases of Layer.kind, such as "conv2d", and of the values of Activation, such as "RELU": all names that
-// the proto has, and those that models use. A test compares the two sets, so that it fails for a kind that it does not
-// cover.
+// Names of the cases of Layer.kind, such as "conv2d", and of the values of Activation, such as "RELU": both all names
+// in the proto and those that a set of models uses. A test compares the two, so that it fails if a kind is not covered.
 
 inline const google::protobuf::OneofDescriptor* LayerKindOneof() {
   return config::v1::Layer::descriptor()->FindOneofByName("kind");

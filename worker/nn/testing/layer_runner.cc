@@ -21,7 +21,7 @@ absl::StatusOr<std::unique_ptr<LayerOp>> Make(LayerFactory factory, const std::s
 
 }  // namespace
 
-// Records the layer's gradients and how often each was announced.
+// A writer that records the layer's gradients and how often each was announced.
 class LayerRunner::Gradients : public GradientWriter {
  public:
   explicit Gradients(LayerRunner* runner) : runner_(*runner) {}

@@ -30,7 +30,7 @@ class LayerRunner {
     // The batch's features if they are ids.
     std::vector<int32_t> ids;
   };
-  // The memory to which Backward writes the gradients of the inputs.
+  // The arrays into which Backward writes the gradients of the inputs.
   enum class InputGradients { kSeparate, kInPlace, kNone };
 
   // LayerStatus of these arguments must be OK. The layer must be called 'x'.
@@ -80,9 +80,10 @@ class LayerRunner {
 // The arguments are the values of the layer's only input, then the values of the variables.
 using LayerReference = std::vector<double>(const std::vector<std::vector<double>>& arguments);
 
-// Runs the layer forward and backward in training. Describes where the output, or the gradient of the input or of one
-// of the trainable `variables`, differs by more than `tolerance` (FirstDifference) from `reference`, whose derivatives
-// are numeric, and the runner's violations. Returns an empty string if all agree.
+// Runs the layer forward and backward in training mode. Describes where the output, the gradient of the input, or the
+// gradient of one of the trainable `variables` differs by more than `tolerance` (FirstDifference) from that of
+// `reference`, whose derivatives are computed numerically. Also describes the runner's violations. Returns an empty
+// string if there is nothing to describe.
 std::string CompareWithReference(LayerRunner* runner, const std::vector<std::string>& variables,
                                  absl::FunctionRef<LayerReference> reference, double tolerance);
 

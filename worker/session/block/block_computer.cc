@@ -56,7 +56,7 @@ absl::Status BlockComputer::SetTransforms(const config::v1::OptimizerConfig& opt
 
 BlockComputer::Result BlockComputer::Compute(const StepChannel::Assignment& assignment, StepChannel* channel,
                                              const BlockAdditions& additions) {
-  // A model may load a library that changes the mode in any slot.
+  // A model may load a library that changes the floating-point mode in any slot.
   absl::Status mode = CheckFloatingPointMode();
   if (!mode.ok()) return {std::move(mode), /*own=*/true};
   const v1::Token& token = assignment.token;
@@ -105,7 +105,8 @@ BlockComputer::Result BlockComputer::ComputeSlot(const StepChannel::Assignment& 
     TraceSpan span("compute");
     status = workload_.model->ComputeGradients(assignment.values, *batch, key, transforms_.get());
   }
-  // The channel's error takes precedence: either the broken stream made the model stop, or the block will be retried.
+  // The channel's error takes precedence, because it explains the model's status (a broken stream makes the model stop)
+  // or leads to a retry of the block.
   if (!gradients_->status().ok()) return {gradients_->status()};
   if (!status.ok()) return {status, /*own=*/!absl::IsCancelled(status)};
   slots_.fetch_add(1, std::memory_order_relaxed);

@@ -19,14 +19,14 @@
 
 namespace lockstep {
 
-// Prefetches the three batches that most likely follow (token.step(), slot), assuming that the worker gets the same
-// block in the next step. If the token names a stream, prefetches the stream's next batches. Does nothing for an extra
-// token, whose batches would displace the regular ones. With three batches, one is ready while two are prepared at once
-// (PrefetchedBatches).
+// Prefetches the three batches that are most likely needed after (token.step(), slot), assuming that the worker gets
+// the same block in the next step. If the token names a stream, prefetches the stream's next batches. Does nothing for
+// an extra token, whose batches would displace the regular ones. Three batches suffice to have one ready while two are
+// prepared together (PrefetchedBatches).
 void PrefetchFollowing(const v1::Token& token, int64_t slot, BatchSource* batches);
 
-// Computes the blocks of one configuration with one workload. Sends each gradient to a Step stream as soon as it is
-// final. For use by one thread. Any thread may access the atomics passed to Create.
+// A computer of blocks for one configuration and workload, which sends each gradient to a Step stream as soon as the
+// gradient is final. Use it from one thread. Any thread may access the atomics passed to Create.
 class BlockComputer {
  public:
   struct Result {
@@ -35,16 +35,18 @@ class BlockComputer {
     bool own = false;
   };
 
-  // Abandons a block soon after *wanted becomes false, unless sending has begun. Increments *slots for each computed
-  // slot. Both must outlive this object. Returns InvalidArgument if the configuration does not fit the model.
+  // Creates a computer that abandons a block soon after *wanted becomes false, unless sending has begun, and that
+  // increments *slots for each computed slot. Both must outlive the computer. Returns InvalidArgument if the
+  // configuration does not fit the model.
   static absl::StatusOr<std::unique_ptr<BlockComputer>> Create(const config::v1::RunSpec& config, Workload workload,
                                                                const std::atomic<bool>* wanted,
                                                                std::atomic<int64_t>* slots);
 
-  // Computes the block and sends its contribution, except for the end, which StepChannel::AwaitToken sends. Returns
-  // Cancelled if the block was abandoned.
-  // If the input has no batch for one of the slots, that is not an error: the contribution says so
-  // (StepChannel::SendEndOfInput).
+  // Computes the block and sends its contribution, except for the final part, which StepChannel::AwaitToken sends.
+  // Returns Cancelled if the block was abandoned.
+  //
+  // It is not an error if the input has no batch for one of the slots: the contribution then reports the end of the
+  // input (StepChannel::SendEndOfInput).
   Result Compute(const StepChannel::Assignment& assignment, StepChannel* channel, const BlockAdditions& additions = {});
   // Returns the mean loss over the slots of the last block.
   double mean_loss() const;

@@ -77,7 +77,7 @@ TEST_F(BlockComputerTest, AnInputThatEndsIsSaidInPlaceOfTheContribution) {
   EXPECT_EQ(client_.calls().gradients, 0);
 }
 
-// Finds its input by the slot's key. Its input ends at `end`.
+// A model that determines its input from the slot's key. The input ends at step `end`.
 class KeyedModel : public TinyModel {
  public:
   explicit KeyedModel(int64_t end) : TinyModel(nullptr, nullptr), end_(end) {}
@@ -129,7 +129,7 @@ TEST_F(BlockComputerTest, RefusesAConfigurationThatDoesNotFitTheModel) {
   EXPECT_THAT(std::string(computer.status().message()), HasSubstr("no_such_variable"));
 }
 
-// Records which batches are read.
+// A batch source that records which batches are read.
 class NotedBatches : public EmptyBatches {
  public:
   explicit NotedBatches(std::vector<std::pair<int64_t, int64_t>>* read) : EmptyBatches(0), read_(*read) {}

@@ -85,7 +85,7 @@ absl::Status BlockGradients::OnMetric(const std::string& name, float value) {
 }
 
 absl::Status BlockGradients::Append(const v1::Summary& summary, std::string* field) {
-  // Concatenated serialized messages are one message with the values of both.
+  // Two serialized messages, concatenated, form one message with the values of both.
   const v1::SlotReport& report = reports_.back();
   const auto together =
       static_cast<int64_t>(report.summary().size() + report.metrics().size() + summary.ByteSizeLong());
@@ -147,8 +147,8 @@ void BlockGradients::CompressAndSend(int variable, bool last) {
 }
 
 void BlockGradients::SumAndSend(int variable, bool last) {
-  // Joins sums as a binary counter carries: equal halves join. After the last slot, everything joins, from right to
-  // left.
+  // Adds partial sums in the way that a binary counter carries: two sums over the same number of slots are combined.
+  // After the last slot, all remaining sums are combined, from right to left.
   const int64_t elements = layout_.variables()[variable].elements;
   RoundTo(type_, elements, GradientBuffer(variable));
   int64_t rest = index();

@@ -19,12 +19,12 @@
 
 namespace lockstep {
 
-// Collects the gradients that a model computes for the slots of one block, one slot at a time. Multiplies a slot's
-// gradients by its weight and sums them along the tree over slot numbers. Rounds each gradient and each sum to the
-// run's gradient type. Sends each variable's sum to the chief as soon as the last slot's gradient is final. With top-k
-// compression, sends each slot's differences from its estimate then, without summing. If the token asks for digests,
-// computes them from the slot's weighted gradients before any rounding. Reusable for later blocks. For use by one
-// thread.
+// A sink that collects the gradients that a model computes for the slots of one block, one slot at a time. It
+// multiplies a slot's gradients by the slot's weight and sums them along the tree over slot numbers, and rounds each
+// gradient and each sum to the run's gradient type. Each variable's sum is sent to the chief as soon as the last slot's
+// gradient is final. With top-k compression, each slot's differences from its estimate are sent at that time instead,
+// without summing. If the token asks for digests, they are computed from the slot's weighted gradients before any
+// rounding. May be reused for later blocks. Use it from one thread.
 class BlockGradients : public GradientSink {
  public:
   // `layout` and `wanted` must outlive this object. OnLoss returns false if *wanted is false. `nans` applies to
@@ -32,8 +32,8 @@ class BlockGradients : public GradientSink {
   BlockGradients(const ParameterLayout* layout, const std::atomic<bool>* wanted, const Compression& compression = {},
                  NaNs nans = NaNs::kAlike);
 
-  // Begins a block that is sent to `channel`, which must outlive the block. StepChannel::Assignment explains
-  // `estimates`.
+  // Begins a block whose contribution is sent to `channel`, which must outlive the block. See StepChannel::Assignment
+  // for `estimates`.
   void BeginBlock(StepChannel* channel, const v1::Token& token, absl::Span<float* const> estimates = {});
   void BeginSlot(int64_t slot);
 
@@ -86,8 +86,8 @@ class BlockGradients : public GradientSink {
   bool reports_sent_ = false;
   std::vector<uint64_t> digests_;  // by variable, when the token asks for them
   absl::Status status_;
-  // Partial sums that wait for their right sibling, one for each one-bit of index(). The lowest is in the channel's
-  // buffer, and the others are here as flat arrays.
+  // Partial sums that are waiting for their right sibling, one for each one-bit in index(). The last one is in the
+  // channel's buffer, and the others are here, as flat arrays.
   std::vector<AlignedBuffer> partial_;
 };
 

@@ -193,7 +193,8 @@ TEST(BlockGradientsTest, TopKSendsTheLargestDifferences) {
       sink.OnGradient(0);
     }
     EXPECT_EQ(channel.sends, 0);
-    // Slot 2: 1 and 4, then 0 and 2, then nothing is left. Slot 3: differences 0 -4 1 -1 4.
+    // Slot 2 sends elements 1 and 4 first, then 0 and 2, and then nothing is left. The differences of slot 3 are 0 -4 1
+    // -1 4.
     const std::vector<size_t> counts = {2, 2, 0};
     EXPECT_EQ(channel.differences[2].size(), counts[step] * kDifferenceBytes);
     EXPECT_EQ(channel.differences[3].size(), counts[step] * kDifferenceBytes);
@@ -251,7 +252,7 @@ uint64_t DigestOfGradientWith(uint32_t bits) {
   return channel.digests.at(0);
 }
 
-// Processors produce NaNs of different signs.
+// Different processors produce NaNs with different signs.
 TEST(BlockGradientsTest, DigestsEveryNaNAlike) {
   const uint64_t digest = DigestOfGradientWith(0x7fc00000);
   EXPECT_EQ(DigestOfGradientWith(0xffc00000), digest);

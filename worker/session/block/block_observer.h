@@ -5,21 +5,21 @@
 
 namespace lockstep {
 
-// A program's additions to the report of a block's first slot.
+// Data that a program adds to the report of a block's first slot.
 struct BlockAdditions {
   // True if the run must end when the block's step is committed.
   bool stop = false;
 };
 
-// Observes a worker's blocks and decides what happens to them. The thread of TrainingWorker::Run calls all methods
-// except OnRunOver.
+// An observer of a worker's blocks, which also decides what happens to them. All methods except OnRunOver are called on
+// the thread of TrainingWorker::Run.
 class BlockObserver {
  public:
   virtual ~BlockObserver() = default;
 
-  // Called when a session with a stream opens: the first one, or one after the previous session was lost. `goes_on` is
-  // true if the previous session was with the same incarnation of the chief and the chief itself ended it, for example
-  // because the worker held values of too many steps.
+  // Called when a session with a stream opens: the first session, or one after the previous session was lost. `goes_on`
+  // is true if the previous session was with the same generation of the chief and the chief itself ended it, for
+  // example because the worker held the values of too many steps.
   virtual void OnSession(bool goes_on) = 0;
   enum class Decision {
     kCompute,
@@ -37,7 +37,7 @@ class BlockObserver {
   virtual void AfterBlock(const v1::Token& token, double mean_loss) = 0;
   // Called if the block was aborted or could not be sent.
   virtual void OnBlockLost() {}
-  // Receives the result of the last block passed to AfterBlock.
+  // Called with the chief's result for the last block that was passed to AfterBlock.
   virtual void OnResult(v1::ContributionResult result) = 0;
   // Called from any thread when the chief reports that the run is over. The block in progress is no longer wanted.
   virtual void OnRunOver() = 0;

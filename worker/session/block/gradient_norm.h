@@ -8,13 +8,13 @@ namespace lockstep {
 // Returns the sum of squares, computed in double precision in an order that depends only on the size.
 double SumOfSquares(absl::Span<const float> values);
 
-// Returns the factor, at most 1, that scales a vector of this norm down to `limit`. Returns NaN if the norm is not
-// finite, like TensorFlow.
+// Returns the factor, at most 1, that scales a vector of this norm down to `limit`. Like TensorFlow, returns NaN if the
+// norm is not finite.
 float ClippingFactor(double norm, float limit);
 
 void Scale(float factor, absl::Span<float> values);
 
-// Scales `values` down to an L2 norm of at most `limit`. Vectors that are short enough keep their bits.
+// Scales `values` down to an L2 norm of at most `limit`. Vectors that are within the limit are not changed.
 void ClipByNorm(float limit, absl::Span<float> values);
 
 }  // namespace lockstep

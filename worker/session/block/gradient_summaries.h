@@ -14,11 +14,11 @@
 
 namespace lockstep {
 
-// Passes gradients on to `sink`, and reports those of slot 0 every `every_steps` steps. For each trainable variable, it
-// reports a histogram "<variable>/gradient" and the L2 norm "<variable>/gradient_norm". Nothing changes a gradient
-// after it, so it reports the gradients that are applied. A report must precede the first gradient, so this class holds
-// the gradients of a reported slot until the last one is final. It passes all others on immediately. For use by one
-// thread.
+// A sink that passes gradients on to `sink` and reports those of slot 0 every `every_steps` steps: for each trainable
+// variable, a histogram "<variable>/gradient" and the L2 norm "<variable>/gradient_norm". No later stage changes a
+// gradient, so the reported gradients are those that are applied. A report must precede the first gradient, so this
+// class holds the gradients of a reported slot until the last one is final. It passes all others on immediately. Use it
+// from one thread.
 class GradientSummaries : public ForwardingSink {
  public:
   // Reports steps that are multiples of `every_steps`, or none if it is 0. `model` and `sink` must outlive this object.

@@ -113,7 +113,7 @@ TEST_F(GradientSummariesTest, ANonFiniteGradientHasNoHistogram) {
                                          "gradient 0"));
 }
 
-// MaxSummaryBytes is the limit on the wire.
+// MaxSummaryBytes is the limit that applies on the wire.
 TEST(GradientSummariesSizeTest, TheLargestSummaryFitsIntoAReport) {
   for (const int64_t elements : {1, 2, 100, 775, 20000}) {
     const v1::ModelSpec model = ModelOf(std::vector<int64_t>(30, elements));

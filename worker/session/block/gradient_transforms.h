@@ -14,10 +14,10 @@
 
 namespace lockstep {
 
-// Applies optimizer.multipliers and optimizer.clip to the gradients of a slot on their way from the model to `sink`:
-// multiplies, then clips by value, by norm and by global norm. Passes each gradient on as soon as it is final, but with
-// a global norm passes all of them on together after the last one. If a norm is not finite, every gradient that it
-// scales becomes NaN. For use by one thread.
+// A sink that applies optimizer.multipliers and optimizer.clip to the gradients of a slot on their way from the model
+// to `sink`: it multiplies, then clips by value, by norm and by global norm. Each gradient is passed on as soon as it
+// is final; with a global norm, however, all of them are passed on together after the last one. If a norm is not
+// finite, every gradient that it scales becomes NaN. Use it from one thread.
 class GradientTransforms : public ForwardingSink {
  public:
   // `sink` must outlive this object. Returns InvalidArgument for a multiplier that matches no trainable variable.
@@ -43,7 +43,7 @@ class GradientTransforms : public ForwardingSink {
   // Indexed by variable. Untrained variables have no gradients.
   std::vector<Variable> variables_;
   size_t trainable_ = 0;
-  // Variables whose gradients are final while the global norm is not known yet.
+  // Variables whose gradients are final but are held until the global norm is known.
   std::vector<int> held_;
 };
 

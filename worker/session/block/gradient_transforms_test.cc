@@ -85,7 +85,8 @@ TEST(GradientTransformsTest, ClipAllByTheirGlobalNorm) {
 }
 
 TEST(GradientTransformsTest, ClipsByValueThenNormThenGlobalNorm) {
-  // (12, -16) and (0, 12, 0); by value (10, -10), (0, 10, 0); by norm (5, -5), (0, 5 sqrt 2, 0); global norm 10.
+  // After multiplying: (12, -16) and (0, 12, 0). After clipping by value: (10, -10) and (0, 10, 0). After clipping by
+  // norm: (5, -5) and (0, 5 sqrt 2, 0), with a global norm of 10.
   const float root = std::sqrt(50.0f);
   ExpectTransformed(
       "multipliers { variables: 'a' factor: 4 } clip { by_value: 10 by_norm: 7.0710678 by_global_norm: 5 }",
@@ -101,7 +102,7 @@ TEST(GradientTransformsTest, HoldGradientsBackForTheGlobalNormAlone) {
     EXPECT_TRUE((*transforms)->OnLoss(1));
     (*transforms)->OnGradient(2);
     EXPECT_EQ(sink.order.size(), global ? 0 : 1);
-    // The slot was abandoned. The next one starts from scratch.
+    // Abandons the slot, so that the next one starts from scratch.
     EXPECT_FALSE((*transforms)->OnLoss(100));
     EXPECT_TRUE((*transforms)->OnLoss(1));
     (*transforms)->OnGradient(0);

@@ -14,7 +14,7 @@
 
 namespace lockstep {
 
-// Provides empty batches for the steps before `end`.
+// A source of empty batches for the steps before `end`.
 class EmptyBatches : public BatchSource {
  public:
   explicit EmptyBatches(int64_t end) : end_(end) {}

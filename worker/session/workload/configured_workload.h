@@ -14,7 +14,7 @@ namespace lockstep {
 struct WorkloadOptions {
   // Must outlive the workload.
   FileSystem* fs = FileSystem::Real();
-  // If 0, the configuration's cluster.compute_threads applies.
+  // Number of threads that compute the model. If 0, the configuration's cluster.compute_threads applies.
   int compute_threads = 0;
   // Directory for the indexes of CSV, libsvm and TFRecord files. If empty, they are rebuilt at every start.
   std::string index_directory;

@@ -9,10 +9,10 @@
 
 namespace lockstep {
 
-// Returns digests of everything that a worker's gradients depend on besides the variables, their values and the data,
-// for OpenSessionRequest.model_part: the model's own parts, its name and parameters if it is a registered one, the
-// image decoder's version if the split "train" has images, and the worker's part of the configuration (how batches are
-// built, random numbers, multipliers, clips, compression).
+// Returns digests of everything, besides the variables, their values and the data, that a worker's gradients depend on,
+// for OpenSessionRequest.model_part: the model's own parts, its name and parameters if it is a registered model, the
+// image decoder's version if the split "train" has images, and those parts of the configuration that concern the worker
+// (how batches are built, random numbers, multipliers, clips, compression).
 std::vector<v1::NamedDigest> ModelParts(const config::v1::RunSpec& config, const Model& model);
 
 }  // namespace lockstep

@@ -34,7 +34,7 @@ std::vector<v1::NamedDigest> Parts(const std::string& override = "") {
   return ModelParts(config, *LoadWorkload(config, options).value().model);
 }
 
-// Returns the names of the parts that change with an override.
+// Returns the names of the parts whose digests an override of the configuration changes.
 std::string Differing(const std::string& override) {
   const std::vector<v1::NamedDigest> parts = Parts(), other = Parts(override);
   EXPECT_EQ(parts.size(), other.size());

@@ -19,12 +19,12 @@ namespace lockstep {
 
 // A worker's input and model, made from the run's configuration.
 struct Workload {
-  // Null if the model finds its input by the slot's key. The model then gets empty batches. When its input ends,
-  // ComputeGradients must return OutOfRange before OnLoss.
+  // Null if the model finds its input by the slot's key. In this case, the model gets empty batches, and when its input
+  // ends, ComputeGradients must return OutOfRange before calling OnLoss.
   std::unique_ptr<BatchSource> batches;
   std::unique_ptr<Model> model;
-  // Identifies the batches' data, so that the chief can compare it with the run's. Absent if the batches are not read
-  // from anywhere.
+  // Identifies the batches' data, so that the chief can compare it with the run's data. Absent if the batches are not
+  // read from any data.
   absl::optional<v1::DataDigest> data;
   // The framework that computes, if the model does not use Lockstep's own arithmetic. All workers of a run must use the
   // same one.

@@ -12,7 +12,7 @@ namespace lockstep {
 // Returns the bytes of an IDX file of unsigned bytes, for tests.
 std::string EncodeIdx(absl::Span<const uint32_t> dims, absl::string_view elements);
 
-// Returns one gzip member, for tests.
+// Returns the contents compressed as one gzip member, for tests.
 std::string Gzip(absl::string_view contents);
 
 }  // namespace lockstep

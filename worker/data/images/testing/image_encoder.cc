@@ -21,7 +21,7 @@ void Append(png_structp png, png_bytep data, size_t size) {
   static_cast<std::string*>(png_get_io_ptr(png))->append(reinterpret_cast<const char*>(data), size);
 }
 
-// Returns the stored samples of row `y`.
+// Returns row `y` as it is stored in the file.
 std::vector<uint8_t> PngRow(const ByteImage& image, const PngEncoding& encoding, int64_t y) {
   std::vector<uint8_t> row;
   const auto add = [&](uint8_t byte) {

@@ -12,12 +12,12 @@ namespace lockstep {
 ByteImage TestImage(int64_t height, int64_t width, int64_t channels, int seed = 0);
 
 struct PngEncoding {
-  // 8 or 16. With 16 bits, each byte of the image is the upper half, and the lower half is 0x7f.
+  // 8 or 16. With 16 bits, the upper byte of each sample is the image's byte, and the lower byte is 0x7f.
   int bit_depth = 8;
   bool interlaced = false;
   // Adds an alpha channel.
   bool alpha = false;
-  // Writes indices into a palette of at most 256 colours.
+  // Writes indices into a palette of at most 256 colors.
   bool palette = false;
 };
 std::string EncodePng(const ByteImage& image, const PngEncoding& encoding = {});
@@ -25,7 +25,7 @@ std::string EncodePng(const ByteImage& image, const PngEncoding& encoding = {});
 struct JpegEncoding {
   int quality = 90;
   bool progressive = false;
-  // The colours are C, M and Y; K is 255 - 100, which Adobe's inverted CMYK stores as 155.
+  // The colors are stored as C, M and Y. K is 255 - 100, which Adobe's inverted CMYK stores as 155.
   bool cmyk = false;
 };
 std::string EncodeJpeg(const ByteImage& image, const JpegEncoding& encoding = {});

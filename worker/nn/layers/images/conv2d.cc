@@ -15,7 +15,7 @@ namespace lockstep {
 namespace {
 
 constexpr int kNoBias = -1;
-// Limits the number of phases of the gradient, which is stride x stride.
+// Limits the number of phases of the input gradient, which is stride x stride (see ConvInputGradient).
 constexpr int64_t kMaxStride = 64;
 
 PaddedImages::Border InputBorder(const WindowGeometry& geometry) {
@@ -98,7 +98,7 @@ class Conv2dOp : public LayerOp {
     return padded_.needed() ? padded_.image(i) : input + i * input_size();
   }
 
-  // Copies the bias, or zeros if there is none.
+  // Copies the bias to bias_, or sets bias_ to zeros if there is none.
   void CopyBias(const float* bias) {
     float* copy = bias_.Get(filters_);
     if (bias != nullptr) {

@@ -16,7 +16,7 @@ namespace {
 constexpr int kNoBias = -1;
 
 struct DepthwiseOptions {
-  // Has the input's channels. The output has `multiplier` times as many.
+  // The geometry for the input's channels. The output has `multiplier` times as many channels.
   WindowGeometry geometry;
   int64_t multiplier = 1;
   ActivationFunction activation;
@@ -24,7 +24,7 @@ struct DepthwiseOptions {
   int bias = kNoBias;
 };
 
-// Copies each number in `from` `times` times in a row.
+// Copies each number in `from` to `times` consecutive places in `to`.
 void Repeat(int64_t size, int64_t times, const float* from, float* to) {
   for (int64_t i = 0; i < size; ++i) to = std::fill_n(to, times, from[i]);
 }
@@ -42,8 +42,8 @@ class DepthwiseConv2dOp : public LayerOp {
  public:
   DepthwiseConv2dOp(Shape output_shape, const DepthwiseOptions& options)
       : LayerOp(std::move(output_shape)), options_(options), geometry_(options_.geometry) {
-    // With a multiplier, the layer is a plain one over the repeated input, which has `multiplier` times as many
-    // channels.
+    // A layer with a multiplier is computed as one without, on an input in which each channel is repeated `multiplier`
+    // times.
     geometry_.channels *= options_.multiplier;
   }
 
@@ -91,7 +91,7 @@ class DepthwiseConv2dOp : public LayerOp {
 
   void InputGradients(const Pass& pass, const float* output_gradient, float* input_gradient) {
     const float* const kernel = pass.values[options_.kernel];
-    // The repeated input is no longer needed.
+    // The repeated input is no longer needed, so its memory is reused.
     float* const repeated = repeats() ? repeated_.data() : nullptr;
     pass.compute->ParallelFor(pass.batch, [&](int64_t i) {
       float* const gradient = input_gradient + i * input_size();

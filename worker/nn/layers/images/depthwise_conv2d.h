@@ -8,10 +8,10 @@
 
 namespace lockstep {
 
-// y[i, j, c m + q] = f(b[c m + q] + sum over ky, kx of x[i s + ky - p, j s + kx - p, c] W[ky, kx, c, q]): each channel
-// c has its own m = `multiplier` kernels (tf.nn.depthwise_conv2d). "<layer>/kernel" W [kernel height, kernel width,
-// channels, m], "<layer>/bias" b [channels m]. window.h defines the padding. Returns InvalidArgument for inputs that
-// are not images, and for numbers out of range.
+// Creates the layer y[i, j, c m + q] = f(b[c m + q] + sum over ky, kx of x[i s + ky - p, j s + kx - p, c] W[ky, kx, c,
+// q]): each channel c has its own m = `multiplier` kernels (tf.nn.depthwise_conv2d). "<layer>/kernel" W [kernel height,
+// kernel width, channels, m], "<layer>/bias" b [channels m]. window.h defines the padding. Returns InvalidArgument for
+// inputs that are not images, and for numbers out of range.
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeDepthwiseConv2d(LayerBuilder* builder);
 
 }  // namespace lockstep

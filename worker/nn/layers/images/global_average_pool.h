@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-// Reduces [batch, ..., d] to [batch, d] by averaging over the dimensions in the middle. Returns InvalidArgument if
-// there are none.
+// Creates a layer that reduces [batch, ..., d] to [batch, d] by averaging over the dimensions in the middle. Returns
+// InvalidArgument if there are none.
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeGlobalAveragePool(LayerBuilder* builder);
 
 }  // namespace lockstep

@@ -49,7 +49,7 @@ class MaxPoolOp : public PoolOp {
   }
 
  private:
-  // For each output, the winning position's index within its window.
+  // For each output, the index of the maximum within its window.
   Workspace<int32_t> winners_;
 };
 

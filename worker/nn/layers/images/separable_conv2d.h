@@ -8,10 +8,10 @@
 
 namespace lockstep {
 
-// A depthwise convolution without bias or activation, then a 1 x 1 convolution with both (slim.separable_conv2d).
-// Variables "<layer>/depthwise/kernel" [kernel height, kernel width, channels, multiplier], "<layer>/pointwise/kernel"
-// [1, 1, channels multiplier, filters] and "<layer>/pointwise/bias" [filters]. Returns InvalidArgument in the same
-// cases as the two layers.
+// Creates a depthwise convolution without bias or activation, followed by a 1 x 1 convolution with both
+// (slim.separable_conv2d). The variables are "<layer>/depthwise/kernel" [kernel height, kernel width, channels,
+// multiplier], "<layer>/pointwise/kernel" [1, 1, channels multiplier, filters] and "<layer>/pointwise/bias" [filters].
+// Returns InvalidArgument in the same cases as the two layers.
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeSeparableConv2d(LayerBuilder* builder);
 
 }  // namespace lockstep

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// Number of rows summed together. The results' bits depend on it.
+// Number of rows summed together. Changing it changes the low-order bits of the results.
 constexpr int64_t kBlockRows = 256;
 constexpr int kAbsent = -1;
 
@@ -103,7 +103,7 @@ class BatchNormOp : public LayerOp {
   const BatchNormOptions options_;
   const int64_t rows_per_example_;
   ColumnMoments moments_;
-  // [channels], from the last pass.
+  // The following have shape [channels] and are from the last pass.
   Workspace<float> mean_;
   Workspace<float> variance_;
   Workspace<float> inverse_;

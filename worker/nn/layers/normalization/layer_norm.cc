@@ -56,7 +56,8 @@ class LayerNormOp : public LayerOp {
  private:
   RowMoments Moments(int64_t row) const { return {means_.data() + row, inverses_.data() + row}; }
 
-  // dgamma = sum over rows of dy xhat, dbeta = sum of dy: first within blocks of rows, then over the blocks in order.
+  // Computes dgamma, the sum over the rows of dy xhat, and dbeta, the sum of dy. Sums are computed first within blocks
+  // of rows, then over the blocks in order.
   void VariableGradients(ComputeContext* compute, int64_t rows, const float* x, const float* dy,
                          GradientWriter* gradients) {
     const int64_t blocks = (rows + kBlockRows - 1) / kBlockRows;

@@ -8,10 +8,10 @@
 
 namespace lockstep {
 
-// Layer normalisation (Ba, Kiros and Hinton 2016) over the last dimension:
+// Creates a layer normalization layer (Ba, Kiros and Hinton 2016) over the last dimension:
 //   y = gamma (x - mean) / sqrt(variance + epsilon) + beta, with the biased variance.
-// "<layer>/gamma", "<layer>/beta" [last dimension]. Returns InvalidArgument for a scalar input, and for epsilon out of
-// range.
+// The variables are "<layer>/gamma" and "<layer>/beta" [last dimension]. Returns InvalidArgument for a scalar input,
+// and for epsilon out of range.
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeLayerNorm(LayerBuilder* builder);
 
 }  // namespace lockstep

@@ -51,7 +51,7 @@ class LocalResponseNormOp : public LayerOp {
   const int64_t columns_;
   const int64_t rows_per_example_;
   const LocalResponse function_;
-  // The sums that the last batch was divided by.
+  // The sums s[i] of the last batch (see kernels/nn/local_response.h).
   Workspace<float> scales_;
 };
 
@@ -69,7 +69,7 @@ absl::StatusOr<std::unique_ptr<LayerOp>> MakeLocalResponseNorm(LayerBuilder* bui
   if (!(f.alpha >= 0) || std::isinf(f.alpha)) return builder->Error("alpha is ", f.alpha, ", but must not be negative");
   if (!std::isfinite(f.beta)) return builder->Error("beta is ", f.beta, ", but must be finite");
   LocalResponse bounded = f;
-  // A larger radius has the same neighbours.
+  // A larger radius would cover the same neighbors.
   bounded.radius = std::min(f.radius, input.dim(input.rank() - 1));
   return std::make_unique<LocalResponseNormOp>(input, bounded);
 }

@@ -8,9 +8,9 @@
 
 namespace lockstep {
 
-// Local response normalization over the last dimension (kernels/nn/local_response.h has the formula), like
-// tf.nn.local_response_normalization. It has no variables. Returns InvalidArgument for an input without dimensions, and
-// for numbers out of range.
+// Creates a local response normalization layer over the last dimension (kernels/nn/local_response.h has the formula),
+// equivalent to tf.nn.local_response_normalization. It has no variables. Returns InvalidArgument for an input without
+// dimensions, and for numbers out of range.
 absl::StatusOr<std::unique_ptr<LayerOp>> MakeLocalResponseNorm(LayerBuilder* builder);
 
 }  // namespace lockstep
