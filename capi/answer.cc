@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-// The calling thread's texts. Uses a deque, so that adding a text does not move the others.
+// Texts that were returned to the calling thread. A deque, so that adding a text does not move the others.
 struct Texts {
   std::string error;
   std::deque<std::string> kept;
@@ -25,7 +25,7 @@ Texts& ThreadTexts() {
 }  // namespace
 
 int Answer(absl::FunctionRef<absl::Status()> body) {
-  // Keeps the previous call's texts until this call returns, because they may be its arguments.
+  // Keeps the previous call's texts alive until this call returns, because they may be its arguments.
   const std::deque<std::string> before = std::exchange(ThreadTexts().kept, {});
   const absl::Status status = CatchExceptions([&] { return body(); });
   if (!status.ok()) ThreadTexts().error = std::string(status.message());

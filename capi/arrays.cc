@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// Number of rows summed together. The results' bits depend on it.
+// Number of rows summed together. Changing it changes the low-order bits of the results.
 constexpr int64_t kBlockRows = 256;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Tests the C interface as a program uses it: workers in this process, and wrong arguments.
+// Tests the C interface the way a program uses it, with workers in this process, and with wrong arguments.
 #include <cstdlib>
 #include <limits>
 #include <memory>
@@ -86,7 +86,7 @@ lockstep_slot FirstSlot(lockstep_id worker) {
   return FirstSlot(worker);
 }
 
-// Returns the code that ended the worker.
+// Computes slots until the worker ends, and returns the code that ended it.
 int Work(lockstep_id worker) {
   lockstep_slot slot = {};
   slot.size = sizeof(slot);
@@ -97,7 +97,7 @@ int Work(lockstep_id worker) {
   }
 }
 
-// Trains with some workers in this process, and returns the digest.
+// Trains with `workers` workers in this process, and returns the digest of the last checkpoint.
 std::string Train(const std::string& name, int workers) {
   const std::string logdir = Logdir(name);
   const auto chief = NewChief(logdir);
@@ -122,7 +122,7 @@ TEST(CApiTest, OneAndTwoWorkersTrainToTheSameBits) {
   EXPECT_EQ(Train("two", 2), one);
 
   lockstep_id tensors = 0;
-  // The text that one call returns is an argument of the next call.
+  // The text that one call returns is passed as an argument to the next call.
   const char* checkpoint = "";
   ASSERT_EQ(lockstep_digest(Logdir("one").c_str(), nullptr, &checkpoint), LOCKSTEP_OK) << lockstep_error();
   ASSERT_EQ(lockstep_load(checkpoint, &tensors), LOCKSTEP_OK) << lockstep_error();
@@ -158,7 +158,7 @@ TEST(CApiTest, SlotsCountByTheirWeights) {
   lockstep_slot slot = {};
   slot.size = sizeof(slot);
   int code = LOCKSTEP_OK;
-  // Slot i has the gradient i and the weight i.
+  // Slot i has gradient i and weight i.
   while ((code = lockstep_worker_next(worker, -1, &slot)) == LOCKSTEP_OK) {
     const auto index = static_cast<float>(slot.index);
     ASSERT_EQ(lockstep_slot_loss(worker, 1), LOCKSTEP_OK) << lockstep_error();
@@ -241,7 +241,7 @@ TEST(CApiTest, FreeEndsAWaitInAnotherThread) {
   });
   EXPECT_EQ(lockstep_worker_free(worker), LOCKSTEP_OK);
   waiter.join();
-  // The worker may already have been freed when the thread calls.
+  // The worker may already have been freed by the time the thread makes its call.
   EXPECT_TRUE(code == LOCKSTEP_CANCELLED || code == LOCKSTEP_INVALID_ARGUMENT) << code;
 }
 
@@ -373,7 +373,7 @@ TEST(CApiTest, WrongCertificatesChangeNothing) {
   EXPECT_EQ(lockstep_use_tls("/no/such/folder"), LOCKSTEP_INVALID_ARGUMENT);
   EXPECT_THAT(std::string(lockstep_error()), HasSubstr("/no/such/folder/ca.crt"));
   EXPECT_EQ(lockstep_use_tls("\xff"), LOCKSTEP_INVALID_ARGUMENT);
-  // Connections in plain text still succeed.
+  // Plaintext connections still succeed.
   const auto chief = NewChief("");
   const lockstep_id worker = NewWorker(chief->address());
   FirstSlot(worker);

@@ -37,7 +37,7 @@ absl::Status OnlyTrains() { return absl::UnimplementedError("the program's model
 
 }  // namespace
 
-// Represents the program's model. Hands each slot to the exchange.
+// A model that hands each slot to the exchange, for the program to compute.
 class ForeignWorker::ForeignModel : public Model {
  public:
   // `worker` must outlive this object.
@@ -113,7 +113,7 @@ absl::StatusOr<std::unique_ptr<ForeignWorker>> ForeignWorker::Create(Options opt
 
 void ForeignWorker::End() {
   if (thread_ == nullptr) return;
-  // The first call lets a contribution that has begun finish. The second aborts it too.
+  // The first call lets a contribution that is in progress finish. The second call aborts it.
   worker_->RequestStop();
   exchange_.Cancel();
   worker_->RequestStop();
@@ -140,7 +140,7 @@ absl::StatusOr<Workload> ForeignWorker::MakeWorkload(const config::v1::RunSpec& 
     // Checks only the first configuration, since a program may change the run's settings later.
     if (!config_ && options_.run) {
       config::v1::RunSpec theirs = WeightsConfig(config), own = WeightsConfig(*options_.run);
-      // A program without a warm start accepts the run's.
+      // If the program configures no warm start, it accepts the run's.
       if (own.checkpoint().warm_start().empty()) {
         theirs.clear_checkpoint();
         own.clear_checkpoint();

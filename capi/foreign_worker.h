@@ -40,7 +40,7 @@ class ForeignWorker : private BlockObserver {
     v1::ModelSpec model;
     v1::Framework framework;
     std::vector<Model::Part> parts;
-    // If present, slots have the indices of their batches.
+    // If present, each slot lists the indices of the examples in its batch.
     absl::optional<v1::DataDigest> data;
     absl::optional<absl::Duration> chief_wait;
     // The values that a new run starts from, by variable, with their variables' shapes.
@@ -51,14 +51,15 @@ class ForeignWorker : private BlockObserver {
   static absl::StatusOr<std::unique_ptr<ForeignWorker>> Create(Options options);
   ~ForeignWorker() override { End(); }
 
-  // Stops the worker, abandons an open slot and joins the thread. Only one thread may call it, before the destructor.
+  // Stops the worker, abandons an open slot and joins the thread. Must be called by only one thread, and before the
+  // destructor.
   void End();
 
-  // Returns the exchange. Its Take returns the errors from TrainingWorker::Run when the worker ends.
+  // Returns the exchange. After the worker has ended, its Take returns any error from TrainingWorker::Run.
   SlotExchange* slots() { return &exchange_; }
   bool wanted() const { return worker_->wanted(); }
 
-  // Leaves the run. If the program holds a slot, it stays open.
+  // Leaves the run. A slot that the program holds stays open.
   void RequestStop();
   // Calls TrainingWorker::RequestFinish.
   absl::Status RequestFinish(const std::string& reason) { return worker_->RequestFinish(reason); }
@@ -71,10 +72,10 @@ class ForeignWorker : private BlockObserver {
   };
   // Returns errors from Spec.
   absl::StatusOr<InitialDigests> initial_digests() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns the run's configuration, or FailedPrecondition before the first slot was offered.
+  // Returns the run's configuration, or FailedPrecondition if no slot has been offered yet.
   absl::StatusOr<config::v1::RunSpec> Spec() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Both return errors from Spec. Indices also returns FailedPrecondition without data, and errors from
-  // ExampleOrder::Indices.
+  // Both functions return errors from Spec. Indices also returns FailedPrecondition if Options::data is absent, and
+  // errors from ExampleOrder::Indices.
   absl::StatusOr<std::vector<int64_t>> Indices(int64_t step, int64_t slot) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<uint64_t> Seed(int64_t step, int64_t slot) ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -84,7 +85,7 @@ class ForeignWorker : private BlockObserver {
   ForeignWorker(Options options, ParameterLayout layout);
   absl::StatusOr<Workload> MakeWorkload(const config::v1::RunSpec& config) ABSL_LOCKS_EXCLUDED(mutex_);
 
-  // Implements BlockObserver. A slot outside a block is the canary's.
+  // Implement BlockObserver. A slot that is computed outside a block is the canary's.
   void OnSession(bool goes_on) override { fresh_ = true; }
   Decision BeforeBlock(const v1::Token& token, BlockAdditions* additions) override;
   bool AwaitDemand() override { return false; }
@@ -99,14 +100,14 @@ class ForeignWorker : private BlockObserver {
   SlotExchange exchange_;
   std::unique_ptr<ChiefClient> client_;
   std::unique_ptr<TrainingWorker> worker_;
-  // Used by the worker's thread.
+  // Used only by the worker's thread.
   bool in_block_ = false;
   bool fresh_ = false;  // no slot of the session was computed yet
 
   Mutex mutex_;
   absl::optional<config::v1::RunSpec> config_ ABSL_GUARDED_BY(mutex_);
   absl::optional<ExampleOrder> order_ ABSL_GUARDED_BY(mutex_);
-  // The last member, so that it ends before the members that it uses.
+  // Declared last, so that the thread ends before the members that it uses are destroyed.
   std::unique_ptr<Thread> thread_;
 };
 

@@ -20,7 +20,7 @@ namespace lockstep {
 template <typename T>
 class HandleTable {
  public:
-  // `kind` is used in messages, e.g. "worker".
+  // `kind` is what messages call an object, e.g. "worker".
   explicit HandleTable(std::string kind) : kind_(std::move(kind)) {}
 
   int64_t Add(std::shared_ptr<T> object) ABSL_LOCKS_EXCLUDED(mutex_) {

@@ -16,7 +16,7 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kMostWindow = 1 << 20;
-// Limits the number of phases of the gradient, which is stride x stride.
+// Limits the number of phases in which the gradient is computed, stride x stride.
 constexpr int64_t kMostStride = 64;
 
 absl::Status RequireNumber(const char* name, int64_t value, int64_t least, int64_t most) {
@@ -25,7 +25,7 @@ absl::Status RequireNumber(const char* name, int64_t value, int64_t least, int64
       absl::StrCat("images.", name, " is ", value, ", must be in [", least, ", ", most, "]"));
 }
 
-// Images and their windows, already checked.
+// Images and their windows, already validated.
 struct Images {
   int64_t count;
   WindowGeometry geometry;
@@ -80,7 +80,7 @@ absl::StatusOr<Images> Read(const lockstep_images* images) {
   return read;
 }
 
-// Like Read, but for pooling: every window must have a position inside the image.
+// Like Read, but for pooling: every window must contain at least one pixel of the image.
 absl::StatusOr<Images> ReadForPooling(const lockstep_images* images) {
   ASSIGN_OR_RETURN(const Images read, Read(images));
   RETURN_IF_ERROR(RequireNumber("top", images->top, 0, images->window_height - 1));

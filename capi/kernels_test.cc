@@ -1,5 +1,5 @@
-// Tests the errors of the functions in kernels.h, their values in cases that are exact, and their bits on each target.
-// tests/python tests their agreement with PyTorch.
+// Tests the errors of the functions in kernels.h, their values in cases whose results are exact, and their bits on each
+// target. tests/python tests that they agree with PyTorch.
 #include "lockstep/capi/kernels.h"
 
 #include <cmath>
@@ -34,7 +34,7 @@ lockstep_images ImagesOf(int64_t count, int64_t height, int64_t width, int64_t c
   return images;
 }
 
-// Returns numbers in [-1, 1) without a pattern.
+// Returns pseudorandom numbers in [-1, 1).
 Floats Numbers(size_t size, uint32_t seed) {
   Floats numbers(size);
   for (float& number : numbers) {

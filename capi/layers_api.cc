@@ -1,4 +1,4 @@
-// The layers of kernels.h, except for images.
+// The layers of kernels.h other than those for images.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -25,7 +25,7 @@
 namespace lockstep {
 namespace {
 
-// Numbers of rows and elements computed together. The bits of sums depend on them.
+// Numbers of rows or elements computed together. Changing them changes the low-order bits of sums.
 constexpr int64_t kNormRows = 256;
 constexpr int64_t kLayerNormRows = 64;
 constexpr int64_t kDropped = 4096;
@@ -50,7 +50,8 @@ absl::StatusOr<ActivationKernel> ReadActivation(int activation, float slope) {
   }
 }
 
-// Reads the activation of a batch normalization. Its gradient must also be computable from its input.
+// Reads the activation of a batch normalization. Only activations whose gradient can also be computed from their input
+// are allowed.
 absl::StatusOr<ActivationKernel> ReadNormActivation(int activation) {
   if (activation == 0) return ActivationKernel{};
   if (activation == LOCKSTEP_RELU || activation == LOCKSTEP_RELU6) return ReadActivation(activation, 0);
@@ -74,7 +75,7 @@ void SoftmaxOfRow(int64_t columns, const float* x, float* y) {
   ExpOf(columns, y, y);
   double sum = 0;
   for (int64_t c = 0; c < columns; ++c) {
-    // The exponential of -infinity is a subnormal number here.
+    // ExpOf returns a subnormal number instead of 0 for -infinity.
     if (y[c] < std::numeric_limits<float>::min()) y[c] = 0;
     sum += y[c];
   }
@@ -82,7 +83,7 @@ void SoftmaxOfRow(int64_t columns, const float* x, float* y) {
   for (int64_t c = 0; c < columns; ++c) y[c] /= divisor;
 }
 
-// The numbers that normalize each channel.
+// The parameters that normalize each channel.
 struct Channels {
   Channels(int64_t columns, float epsilon, const float* mean, const float* variance, const float* gamma,
            const float* beta)
@@ -106,7 +107,7 @@ void SumNormProducts(const ActivationKernel& f, int64_t rows, int64_t columns, c
   std::vector<float> block(2 * columns);
   for (int64_t begin = 0; begin < rows; begin += kNormRows) {
     const int64_t at = begin * columns;
-    // This mode only reads dy.
+    // The cast is safe, because this mode only reads dy.
     SumNormGradients(f, NormGradientMode::kFromInput, std::min(kNormRows, rows - begin), columns, channels.numbers(),
                      x + at, nullptr, const_cast<float*>(dy) + at, block.data(), block.data() + columns);
     for (int64_t c = 0; c < columns; ++c) {
@@ -136,7 +137,7 @@ void SumRowNormProducts(int64_t rows, int64_t columns, const RowMoments& moments
   }
 }
 
-// Returns `values`, or `columns` times `otherwise` in `memory` if it is null.
+// Returns `values` or, if it is null, `columns` copies of `otherwise`, which are stored in `memory`.
 const float* OrConstant(const float* values, int64_t columns, float otherwise, std::vector<float>* memory) {
   if (values != nullptr) return values;
   memory->assign(columns, otherwise);

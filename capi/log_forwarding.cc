@@ -36,7 +36,7 @@ std::unique_ptr<ForwardingSink> sink ABSL_GUARDED_BY(mutex);
 void ForwardLog(LogFunction function, void* context) {
   InitializeLibrary();
   MutexLock lock(&mutex);
-  // RemoveLogSink waits for a call in progress.
+  // RemoveLogSink waits until a call in progress has returned.
   if (sink != nullptr) google::RemoveLogSink(sink.get());
   sink = function == nullptr ? nullptr : std::make_unique<ForwardingSink>(function, context);
   if (sink != nullptr) google::AddLogSink(sink.get());
@@ -49,7 +49,8 @@ void InitializeLibrary() {
     FLAGS_logtostderr = false;
     FLAGS_stderrthreshold = google::GLOG_WARNING;
     for (int severity = 0; severity < google::NUM_SEVERITIES; ++severity) google::SetLogDestination(severity, "");
-    // Debian's Abseil checks for deadlocks at every lock in gRPC. Our code uses different mutexes.
+    // Debian's build of Abseil runs deadlock detection on every lock that gRPC takes. Our own code does not use
+    // Abseil's mutexes.
     absl::SetMutexDeadlockDetectionMode(absl::OnDeadlockCycle::kIgnore);
     return true;
   }();

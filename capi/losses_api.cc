@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// Number of elements whose loss is computed together. The bits of the sum depend on it.
+// Number of elements whose loss is computed together. Changing it changes the low-order bits of the sum.
 constexpr int64_t kBlockElements = 4096;
 
 absl::StatusOr<ElementwiseLossKernel> ReadLoss(int kind, float delta) {
@@ -77,7 +77,7 @@ int lockstep_softmax_loss(int64_t rows, int64_t columns, const float* x, const i
       sum += row_loss;
       if (reduction == LOCKSTEP_EACH) loss[i] = row_loss;
     }
-    // If no row counts, the mean is 0 times infinity, which is NaN.
+    // If no row contributes, the mean is 0 times infinity, which is NaN.
     if (reduction != LOCKSTEP_EACH) *loss = static_cast<float>(sum * scale);
     return absl::OkStatus();
   });
@@ -96,7 +96,7 @@ int lockstep_elementwise_loss(int loss_kind, float delta, int64_t size, const fl
     double sum = 0;
     for (int64_t begin = 0; begin < size; begin += block) {
       const int64_t count = std::min(block, size - begin);
-      // The kernel computes the mean of a block.
+      // The kernel returns the mean over the block, so this is the block's weight in the result.
       const double share = static_cast<double>(count) / divisor;
       const float block_loss = ElementwiseLossOfTargets(
           kernel, {count, x + begin, static_cast<float>(share), dx == nullptr ? nullptr : dx + begin}, targets + begin);

@@ -30,7 +30,7 @@
 namespace lockstep {
 namespace {
 
-// Variables and their dimensions in the form of the C interface.
+// Variables and their dimensions in the form that the C interface uses.
 struct Tensors {
   explicit Tensors(VariablesAtStep read) : content(std::move(read)) {
     for (const VariablesAtStep::Variable& variable : content.variables) {
@@ -81,7 +81,7 @@ absl::StatusOr<std::string> NewestCheckpoint(const char* path) {
   return found;
 }
 
-// Returns the step in the name of a run's checkpoint, or -1.
+// Returns the step in the name of a run's checkpoint, or -1 if there is none.
 int64_t StepOf(const std::string& prefix) {
   int64_t step = -1;
   const size_t dash = prefix.rfind('-');
@@ -94,7 +94,7 @@ absl::StatusOr<VariablesAtStep> ReadTensors(const std::string& prefix) {
   read.step = StepOf(prefix);
   for (const std::string& name : reader->names()) {
     auto value = reader->Read(name);
-    // Types without a fixed size do not fit into an array.
+    // Skips tensors whose elements have no fixed size, which an array cannot hold.
     if (absl::IsUnimplemented(value.status())) continue;
     RETURN_IF_ERROR(value.status());
     read.variables.push_back({name, value->dtype(), value->shape(), *std::move(value)});
@@ -107,7 +107,7 @@ std::string JsonOf(const config::v1::RunSpec& run) {
   options.preserve_proto_field_names = true;
   options.always_print_primitive_fields = true;
   std::string json;
-  // Fails only for unknown Any types, of which there are none.
+  // Fails only for an Any message of unknown type, and there is none here.
   (void)google::protobuf::util::MessageToJsonString(run, &json, options);
   return json;
 }

@@ -20,7 +20,7 @@ namespace lockstep {
 // A slot for the program to compute. Its pointers are valid while SlotExchange::Compute runs.
 struct ForeignSlot {
   SlotKey key;
-  // Seeds random number generators. Depends only on the key.
+  // Seed for random number generators. Depends only on the key.
   uint64_t seed = 0;
   bool canary = false;
   absl::Span<const int64_t> indices;
@@ -37,19 +37,20 @@ class SlotExchange {
   // `layout` must outlive this object.
   explicit SlotExchange(const ParameterLayout* layout) : layout_(*layout) {}
 
-  // Offers a slot and blocks until the program is done with it. Returns the program's result; Cancelled after Stop, if
-  // no thread has taken the slot, and after Cancel.
+  // Offers a slot and blocks until the program is done with it. Returns the program's result. Returns Cancelled after
+  // Stop if no thread has taken the slot, and after Cancel unless the program was already done with it.
   absl::Status Compute(const ForeignSlot& slot, GradientSink* sink) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Makes Take return `end`, or OutOfRange if it is OK, from now on.
+  // Makes Take return `end`, or OutOfRange if `end` is OK.
   void Close(absl::Status end) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Withdraws a slot that no thread has taken, and all later ones.
+  // Withdraws the current slot if no thread has taken it, and all later slots.
   void Stop() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Stop, and takes an open slot away from the program.
+  // Like Stop, but also takes an open slot away from the program.
   void Cancel() ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Waits for a slot for at most `timeout`. The slot is then open until Finish or Drop.
-  // Errors: DeadlineExceeded; FailedPrecondition while a slot is open, and if the calling thread's floating-point mode
-  // would produce different bits; the error passed to Close.
+  //
+  // Errors: DeadlineExceeded; Cancelled if Stop has withdrawn the slot; FailedPrecondition while a slot is open, or if
+  // the calling thread's floating-point mode would produce different bits; the error passed to Close.
   absl::StatusOr<ForeignSlot> Take(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Report the results of the open slot: the loss once, then the weight, metrics and update ops, then gradients. Loss
@@ -63,16 +64,16 @@ class SlotExchange {
   absl::Status Ready(size_t variable) ABSL_LOCKS_EXCLUDED(mutex_);
   // Requests that the run end with the slot's step.
   absl::Status RequestFinish() ABSL_LOCKS_EXCLUDED(mutex_);
-  // InvalidArgument, if a result is missing; the slot stays open.
+  // Returns InvalidArgument if a result is missing. The slot then stays open.
   absl::Status Finish() ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Drop() ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
   enum class State { kIdle, kOffered, kOpen, kReturned };
-  // Keeps the slot open, and reserves its sink for the calling thread, during its lifetime.
+  // During its lifetime, keeps the slot open and reserves the slot's sink for the calling thread.
   class Call;
 
-  // Returns the variable if it is trainable and its gradient is not ready.
+  // Returns `variable` as an index, or an error if it is not trainable or its gradient is already complete.
   absl::StatusOr<int> PendingGradient(size_t variable) const;
   absl::Status Require(bool condition, absl::string_view otherwise) const;
   absl::Status Return(absl::Status result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -82,15 +83,15 @@ class SlotExchange {
   Mutex mutex_;
   CondVar changed_;
   State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
-  // True while one of the program's threads calls the sink.
+  // True while one of the program's threads is calling the sink.
   bool in_call_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
   absl::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
   absl::Status result_ ABSL_GUARDED_BY(mutex_);
 
-  // The slot and its results so far. Written by the worker's thread in kIdle, used by the program's threads during a
-  // Call.
+  // The slot and its results so far. The worker's thread writes them in kIdle, and the program's threads use them
+  // during a Call.
   const ForeignSlot* slot_ = nullptr;
   GradientSink* sink_ = nullptr;
   bool loss_given_ = false;

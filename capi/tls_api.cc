@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// The directory that the program has chosen. Thread-safe.
+// The directory of certificates that the program has chosen. Thread-safe.
 class ChosenDirectory {
  public:
   std::string Get() ABSL_LOCKS_EXCLUDED(mutex_) {
@@ -48,7 +48,7 @@ int lockstep_use_tls(const char* directory) {
     if (directory != nullptr) RETURN_IF_ERROR(lockstep::RequireText(directory, "directory"));
     lockstep::InitializeLibrary();
     const std::string chosen = directory == nullptr ? lockstep::TlsDirOfEnvironment() : directory;
-    // An error leaves the choice unchanged.
+    // If this fails, the previous choice stays in effect.
     RETURN_IF_ERROR(lockstep::LoadClientCredentials(lockstep::FileSystem::Real(), chosen, "").status());
     lockstep::Chosen().Set(chosen);
     return absl::OkStatus();

@@ -6,8 +6,8 @@
 
 namespace lockstep {
 
-// Returns the credentials for this process's connections, from the last lockstep_use_tls or from LOCKSTEP_TLS_DIR.
-// InvalidArgument names the file that is wrong. Thread-safe.
+// Returns the credentials for this process's connections, from the last lockstep_use_tls or from LOCKSTEP_TLS_DIR. If a
+// file is wrong, returns InvalidArgument naming the file. Thread-safe.
 absl::StatusOr<Credentials> LibraryCredentials();
 
 }  // namespace lockstep

@@ -96,7 +96,7 @@ absl::StatusOr<ForeignWorker::Options> ReadOptions(const lockstep_worker_options
   return options;
 }
 
-// Runs `body` with a worker's exchange.
+// Runs `body` with the exchange of worker `id`.
 template <typename Body>
 int WithSlots(lockstep_id id, Body body) {
   return Answer([&]() -> absl::Status {

@@ -42,7 +42,7 @@ class HostedChief {
   const std::unique_ptr<ChiefHost> host_;
   Mutex mutex_;
   CondVar changed_;
-  // The result of starting. Absent until then.
+  // The result of starting the chief. Absent until it is known.
   absl::optional<absl::Status> serving_ ABSL_GUARDED_BY(mutex_);
   absl::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
   // Constant after Create.

@@ -14,8 +14,8 @@ inline constexpr char kCheckpointArgumentHelp[] =
     "a logdir, of which the newest valid checkpoint is taken; or a checkpoint, such as runs/mlp/model.ckpt-1000";
 
 // Returns the checkpoint that `path` names: a directory's newest valid one, a prefix, one of a checkpoint's files, or a
-// file of weights. In a directory, checkpoints of any program count; `err` names damaged ones. Errors: InvalidArgument
-// if `path` does not exist; NotFound for a directory without a checkpoint.
+// file of weights. In a directory, accepts checkpoints written by any program, and names damaged ones on `err`. Errors:
+// InvalidArgument if `path` does not exist; NotFound for a directory without a checkpoint.
 absl::StatusOr<std::string> FindCheckpoint(FileSystem* fs, const std::string& path, std::ostream& err);
 
 }  // namespace lockstep

@@ -32,7 +32,7 @@ struct ExportFlags {
   bool optimizer_state = false;
 };
 
-// Chooses --format if it is set, else the extension of --out, else safetensors.
+// Returns the format given by --format if it is set, otherwise by the extension of --out, otherwise safetensors.
 absl::StatusOr<TensorFileFormat> ChooseFormat(const ExportFlags& flags) {
   const absl::optional<TensorFileFormat> of_path = FormatOfPath(flags.out);
   if (flags.format.empty()) return of_path.value_or(TensorFileFormat::kSafetensors);
@@ -61,7 +61,7 @@ absl::StatusOr<std::vector<std::string>> ChooseNames(FileSystem* fs, const Tenso
     ASSIGN_OR_RETURN(const absl::optional<v1::RunRecord> record,
                      ReadRunRecord(fs, std::string(Dirname(checkpoint.prefix()))));
     names = WeightNames(checkpoint, record.has_value() ? &record->model() : nullptr);
-    // All of a run's weights have a type that can be written.
+    // All of a run's weights can be written, so nothing that was left out is a weight.
     if (record.has_value()) left_out.clear();
   }
   for (const std::string& name : left_out) err << kName << ": left out, its type cannot be written: " << name << "\n";

@@ -9,7 +9,7 @@
 
 namespace lockstep {
 
-// `lockstep export DIR|CHECKPOINT` writes a checkpoint's weights to a file that other programs read.
+// `lockstep export DIR|CHECKPOINT` writes a checkpoint's weights to a file that other programs can read.
 int ExportCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
 }  // namespace lockstep

@@ -52,7 +52,7 @@ absl::Status Print(FileSystem* fs, const std::string& prefix, bool digest_only, 
     PrintTable(prefix, rows, FormatOfPath(prefix) != TensorFileFormat::kSafetensors, out);
     return absl::OkStatus();
   }
-  // Reads and thereby verifies the whole checkpoint.
+  // Reads the whole checkpoint, which also verifies it.
   ASSIGN_OR_RETURN(const std::string digest, CheckpointDigest(*reader));
   if (json) {
     PrintJson(prefix, rows, digest, out);

@@ -15,7 +15,7 @@ using Command = int (*)(FileSystem* fs, const std::vector<std::string>& words, s
 
 // Runs a chief and workers as processes on this machine until the last step, then evaluates.
 int RunCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
-// Like RunCommand, but runs in this process without a socket.
+// Like RunCommand, but runs everything in this process, without a socket.
 int LocalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 // Runs a program in several processes, and a chief for the run that the program declares.
 int LaunchCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
@@ -26,7 +26,7 @@ int TaskCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostr
 int StatusCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 // Serves a page about a run until it is stopped.
 int PageCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
-// Writes a running cluster's last steps as a timeline.
+// Writes a running cluster's most recent steps as a timeline.
 int TraceCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 // Reads the variables of a running chief.
 int ReadCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);

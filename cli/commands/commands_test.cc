@@ -139,7 +139,7 @@ TEST_F(CommandsTest, MatchesReorderedColumnsByName) {
     EXPECT_EQ(WriteFileAtomically(fs_, Path(name), text), absl::OkStatus());
     return Path(name);
   };
-  // The class is the sign of x; n is small.
+  // The class is the sign of x. The values of n are small.
   write("train.csv", "x,n,sign\n1,0.1,1\n-1,0.1,0\n2,-0.1,1\n-2,-0.1,0\n");
   const std::string columns = R"(column { name: "n" } column { name: "x" } column { name: "sign" type: LABEL } } })";
   const std::string config = write("order.textproto", absl::StrCat(R"(
@@ -354,7 +354,7 @@ TEST_F(CommandsTest, APageNamesWhatItNeeds) {
   ASSERT_TRUE(WriteFileAtomically(fs_, Path("token"), "short\n").ok());
   EXPECT_THAT(Call(PageCommand, {"--logdir=" + directory_, "--http_token_file=" + Path("token")}).err,
               HasSubstr("has a token of 5 bytes; at least 16 are needed"));
-  // --token_file applies to the chief, as for `status`.
+  // --token_file is the token for the chief, as in `lockstep status`.
   EXPECT_THAT(Call(PageCommand, {"--master=grpc://127.0.0.1:1", "--token_file=" + Path("token")}).err,
               HasSubstr("--token_file needs --tls_dir"));
   const CalledCommand empty = Call(PageCommand, {"--logdir=" + directory_, "--http=127.0.0.1:0"});

@@ -9,7 +9,7 @@ namespace lockstep {
 
 int PrintError(absl::string_view command, absl::string_view message, int exit_code, std::ostream& err) {
   for (absl::string_view line : absl::StrSplit(absl::StripSuffix(message, "\n"), '\n')) {
-    // The line may contain bytes from a file.
+    // The line may contain arbitrary bytes that come from a file.
     err << command << ": " << Printable(line) << "\n";
   }
   return exit_code;

@@ -8,7 +8,7 @@
 
 namespace lockstep {
 
-// Prints "<command>: <line>" for each line of the message, made Printable. Returns `exit_code`.
+// Prints "<command>: <line>" for each line of the message, after escaping the line with Printable. Returns `exit_code`.
 int PrintError(absl::string_view command, absl::string_view message, int exit_code, std::ostream& err);
 
 // Returns the exit code for an error in reading a user's input, e.g. a configuration, data or a checkpoint. It is 2 if

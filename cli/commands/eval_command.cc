@@ -69,7 +69,7 @@ absl::Status EvaluateOnce(FileSystem* fs, const EvalFlags& flags, std::ostream& 
   return WriteFileAtomically(fs, flags.confusion, ClassReportCsv(report));
 }
 
-// Returns once the checkpoint of the last step, or of the step at which the run ended early, has been evaluated.
+// Evaluates checkpoints until it has evaluated that of the last step, or of the step at which the run ended early.
 // Returns Cancelled after a stop signal.
 absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& out) {
   ASSIGN_OR_RETURN(const std::string logdir, flags.run.Directory());
@@ -85,7 +85,7 @@ absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& 
     stop = true;
     stopped.SignalAll();
   };
-  // Limits the time to exit, because printing may block on a pipe that has no reader. Nothing can be lost.
+  // Limits the time to exit, because printing may block on a pipe that has no reader. Nothing is lost by exiting early.
   on_signals.limit = [] { return kEndingLimit; };
   TerminationWatch watch(std::move(on_signals));
   RunWatcher::Options options;
@@ -102,7 +102,8 @@ absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& 
   };
   RunWatcher watcher(options);
   for (;;) {
-    // Reads the record first, because the newest checkpoint of a finished run stays the newest.
+    // Reads the record before looking for a checkpoint, because once a run has finished, its newest checkpoint no
+    // longer changes.
     const bool finished = train::RecordSaysFinished(fs, logdir);
     ASSIGN_OR_RETURN(const bool done, watcher.RunOnce());
     if (done || finished) return absl::OkStatus();

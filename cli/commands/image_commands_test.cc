@@ -22,7 +22,7 @@ class ImageCommandsTest : public ::testing::Test {
  protected:
   std::string Path(const std::string& name) { return JoinPath(directory_, name); }
 
-  // Writes a grey image of this brightness with a little structure.
+  // Writes a gray image of the given brightness with a little structure.
   void Put(const std::string& name, int brightness, bool as_png) {
     ByteImage image = {12, 10, 1, std::vector<uint8_t>(120, static_cast<uint8_t>(brightness))};
     for (int i = 0; i < 120; i += 7) image.pixels[i] += 9;

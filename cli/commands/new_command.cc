@@ -47,7 +47,7 @@ absl::StatusOr<std::string> WriteConfiguration(FileSystem* fs, const std::string
   return path;
 }
 
-// Returns the name of `file` relative to `directory`, where the configuration is.
+// Returns the path of `file` relative to `directory`, which contains the configuration.
 std::string NameIn(const std::string& directory, const std::string& file) {
   const std::filesystem::path path(file);
   if (path.is_absolute()) return file;
@@ -163,7 +163,7 @@ int NewCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostre
   command_line.AddFlag("classes", "N", "the number of classes when there are no --images", &flags.classes);
   if (const auto exit_code = command_line.Parse(words, out, err)) return *exit_code;
   if (flags.directory.empty()) {
-    // Must not be inside the folder of images, whose folders are classes.
+    // The directory must not be inside the folder of images, where every folder is a class.
     flags.directory = !flags.csv.empty()      ? StemOf(flags.csv)
                       : !flags.images.empty() ? absl::StrCat(StemOf(flags.images), "-run")
                                               : flags.net;

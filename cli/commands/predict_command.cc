@@ -23,7 +23,7 @@ struct PredictFlags {
   bool probabilities = false;
 };
 
-// Returns the split that contains the rows of the split with this name, or null if there is none.
+// Returns the split from which the split with this name takes its rows, or null if there is none.
 const config::v1::InputConfig::Split* SourceOfSplit(const config::v1::InputConfig& input, const std::string& name) {
   const auto find = [&input](const std::string& wanted) -> const config::v1::InputConfig::Split* {
     for (const config::v1::InputConfig::Split& split : input.split()) {
@@ -66,8 +66,8 @@ absl::Status SetFile(const std::string& file, config::v1::InputConfig::Split* sp
   return absl::OkStatus();
 }
 
-// Makes the split to predict read `file`. If the split is csv, images or a part of another split, keeps it, so that the
-// training split's columns and classes stay known, and adds a new split whose name it stores in `split_name`.
+// Makes the split to predict read `file`. A split that is csv, images or a part of another split is kept, so that the
+// training split's columns and classes stay known. In that case, adds a new split and stores its name in `split_name`.
 absl::Status ReplaceFile(const std::string& file, std::string* split_name, config::v1::InputConfig* input) {
   const config::v1::InputConfig::Split* const source = SourceOfSplit(*input, *split_name);
   // The evaluator reports the missing split and names the existing ones.
@@ -95,7 +95,8 @@ absl::StatusOr<Predicted> Predict(FileSystem* fs, const PredictFlags& flags, std
   ASSIGN_OR_RETURN(config::v1::RunSpec config, flags.run.LoadConfig(fs));
   std::string split = flags.split.empty() ? EvaluationSplit(config) : flags.split;
   if (!flags.file.empty()) RETURN_IF_ERROR(ReplaceFile(flags.file, &split, config.mutable_input()));
-  // Each row of a text file and each image gets a line, even a damaged one, no matter how training treats damage.
+  // Each row of a text file and each image gets a line of output, even if it is damaged, no matter how training treats
+  // damage.
   const auto* const source = SourceOfSplit(config.input(), split);
   if (source != nullptr && (source->has_csv() || source->has_libsvm() || source->has_images())) {
     config.mutable_input()->set_on_damage(config::v1::InputConfig::SKIP_AND_COUNT);

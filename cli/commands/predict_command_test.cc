@@ -19,7 +19,7 @@ namespace {
 
 using ::testing::StartsWith;
 
-// Each example is a number, 0 or 1, that is also its class.
+// Each example is a number, 0 or 1, which is also its class.
 class PredictCommandTest : public ::testing::Test {
  protected:
   PredictCommandTest() { EXPECT_EQ(fs_->CreateDirectory(directory_), absl::OkStatus()); }
@@ -112,7 +112,7 @@ TEST_F(PredictCommandTest, NpzFilesNeedNoLabels) {
   ExpectPrediction("npz { file: 'train.npz' }", "new.npz");
 }
 
-// The columns need properties of the training split. Its file is removed before new rows are predicted.
+// Reading the columns requires properties of the training split, whose file is removed before new rows are predicted.
 TEST_F(PredictCommandTest, ReadsNewRowsAsTheTrainingRowsWere) {
   std::string rows = "id,x,town,y\n";
   for (int i = 0; i < 40; ++i)

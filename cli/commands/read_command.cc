@@ -39,7 +39,8 @@ struct ReadFlags {
   absl::Duration timeout = absl::Seconds(10);
 };
 
-// Returns the names that contain a match of an expression. InvalidArgument names an expression without a match.
+// Returns the names in which at least one expression has a match. Returns InvalidArgument, naming the expression, if
+// one has no match.
 absl::StatusOr<std::vector<std::string>> FindNames(const VariablesAtStep& names,
                                                    const std::vector<std::string>& expressions) {
   std::vector<std::unique_ptr<RE2>> compiled;
@@ -121,7 +122,7 @@ void Print(const VariablesAtStep& read, const ReadFlags& flags, std::ostream& ou
   if (!flags.out.empty()) out << "wrote " << flags.out << "\n";
 }
 
-// Prints the error of a chief that answers, but without variables, and returns the exit code.
+// Prints the error from a chief that answered without returning variables, and returns the exit code.
 int PrintRefusal(const std::string& master, const absl::Status& status, std::ostream& err) {
   switch (status.code()) {
     case absl::StatusCode::kInvalidArgument:

@@ -73,8 +73,8 @@ RunProgress TerminalProgress() {
   return RunProgress(terminal, size.ws_col > 0 ? size.ws_col : 80);
 }
 
-// Returns a socket on which the chief also listens for its own workers, since steps are shorter over it than over TCP.
-// If null, the workers use the chief's listening address.
+// Returns a socket on which the chief also listens for its own workers, because steps take less time over it than over
+// TCP. If null, the workers use the chief's listening address.
 std::unique_ptr<RunSocket> WorkersSocket(const RunFlags& flags, const std::string& logdir) {
   if (IsUnixAddress(flags.processes.listen)) return nullptr;
   auto socket = RunSocket::Create(RunSocket::UsualPlaces(), logdir);
@@ -83,7 +83,7 @@ std::unique_ptr<RunSocket> WorkersSocket(const RunFlags& flags, const std::strin
   return nullptr;
 }
 
-// `socket` is the chief's address for its own workers. It is empty if they have no separate address.
+// `socket` is the chief's address for its own workers, or empty if they have no separate address.
 absl::StatusOr<Launcher::Options> LauncherOptions(FileSystem* fs, const RunFlags& flags,
                                                   const config::v1::RunSpec& config, const std::string& logdir,
                                                   const std::string& log_directory, const std::string& socket) {
@@ -213,7 +213,7 @@ int RunProcesses(FileSystem* fs, RunFlags flags, const config::v1::RunSpec& conf
   if (!options.ok()) return Failed(kCommand, options.status(), err);
 
   out << (*report)->Beginning(CountText(flags.processes.workers, "worker")) << "\n" << std::flush;
-  // A killed run's chief may still hold the directory.
+  // The chief of a run that was killed may still hold the directory.
   if (RunDirectory::IsHeld(fs, logdir)) {
     out << "waiting for another chief, which is still ending in " << logdir << "\n" << std::flush;
   }

@@ -79,7 +79,7 @@ class RunCommandTest : public ::testing::Test {
     shown_.clear();
     return pid;
   }
-  // Returns false at the end of the output.
+  // Reads more of the output. Returns false at its end.
   bool ReadOutput() {
     char buffer[4096];
     const ssize_t count = read(output_, buffer, sizeof buffer);
@@ -156,7 +156,7 @@ TEST_F(RunCommandTest, TrainsToTheBitsOfOneProcess) {
   EXPECT_THAT(out_.str(), HasSubstr("training with 2 workers, 300 steps of 4 slots"));
   EXPECT_THAT(out_.str(), HasSubstr("finished at step 300 in "));
   EXPECT_THAT(out_.str(), HasSubstr("test: 150 examples: accuracy "));
-  // A worker that starts slowly may find nothing left to do, but one worker has computed the last step.
+  // A worker that starts slowly may find nothing left to do, but one of the workers must have computed the last step.
   EXPECT_THAT(absl::StrCat(ReadAll(Path("run/log/worker-0.log")), ReadAll(Path("run/log/worker-1.log"))),
               HasSubstr("the run is over"));
 
@@ -224,7 +224,7 @@ TEST_F(RunCommandTest, SavesWhenItsTerminalIsClosed) {
   output_ = terminal;
   shown_.clear();
   ASSERT_TRUE(Await("  loss "));
-  // All further output is lost.
+  // All further output of the process is lost.
   close(terminal);
   output_ = -1;
   int status = 0;

@@ -43,8 +43,8 @@ constexpr char kDetails[] =
 
 struct TaskFlags {
   ConfigFlags config;
-  // The values of the task's flags, by name. The flags are declared only for the help. ResolveTaskOf reads the
-  // arguments and the environment.
+  // The values of the task's flags, by name. The flags are declared only for the help text; ResolveTaskOf reads the
+  // arguments and the environment itself.
   std::map<std::string, std::string> resolved;
   int64_t max_restarts = 10;
   ServeSecurity security;
@@ -112,12 +112,12 @@ void Print(const ResolvedTask& task, std::ostream& out) {
   out << std::flush;
 }
 
-// Waits for the end of the run. The role ps does nothing else, because the chief holds all variables.
+// Waits for the end of the run. A task with the role ps does nothing else, because the chief holds all variables.
 int AwaitEnd(const ResolvedTask& task, const ServeSecurity& security) {
   train::StopSignal stop;
   TerminationWatch::Options signals;
   signals.on_stop = [&stop] { stop.Request(); };
-  // Limits the time to exit, because the address file may be on a disk that hangs. Nothing can be lost.
+  // Limits the time to exit, because the address file may be on a disk that hangs. Nothing is lost by exiting early.
   signals.limit = [] { return kEndingLimit; };
   TerminationWatch watch(std::move(signals));
   train::AwaitRunEndOptions options;

@@ -29,7 +29,7 @@ namespace {
 constexpr absl::Duration kOutputPeriod = absl::Milliseconds(100);
 constexpr int kShownLogLines = 20;
 
-// Copies text appended to a log since the last call.
+// Copies the text that was appended to a log since the last call of CopyTo.
 class LogFollower {
  public:
   LogFollower(FileSystem* fs, std::string path) : fs_(fs), path_(std::move(path)) {}
@@ -52,7 +52,8 @@ class LogFollower {
 // Returns the address of a socket in `directory`.
 std::string SocketFor(const std::string& directory) { return absl::StrCat("unix:", JoinPath(directory, "chief.sock")); }
 
-// Returns the address of a socket in a directory that only this user can enter, or loopback if its path is too long.
+// Returns the address of a socket in `directory`, which only this user can enter, or a loopback address if the socket's
+// path is too long.
 std::string SocketIn(const std::string& directory) {
   const std::string address = SocketFor(directory);
   return CheckListenAddresses(address).ok() ? address : "127.0.0.1:0";
@@ -83,8 +84,8 @@ std::string WorkerName(const TaskProcesses& processes, int index) {
   return task.workers < 2 || task.name.empty() ? task.name : absl::StrCat(task.name, ".", index);
 }
 
-// Returns the function that makes each worker's command line. `directory` is where a program declares its run. It is
-// empty if the run is already declared.
+// Returns a function that makes each worker's command line. `directory` is where a program declares its run, or empty
+// if the run is already declared.
 std::function<std::vector<std::string>(int, const std::string&)> WorkerCommand(const TaskProcesses& processes,
                                                                                const std::string& directory) {
   return [processes, directory](int index, const std::string& master) {
@@ -99,7 +100,7 @@ std::function<std::vector<std::string>(int, const std::string&)> WorkerCommand(c
       }
       return command;
     }
-    // env finds the program like a shell.
+    // env searches PATH for the program, as a shell does.
     command = {"/usr/bin/env", directory.empty() ? absl::StrCat("LOCKSTEP_MASTER=", master)
                                                  : absl::StrCat("LOCKSTEP_LAUNCH=", directory)};
     if (!name.empty()) command.push_back(absl::StrCat("LOCKSTEP_NAME=", name));
@@ -141,7 +142,7 @@ absl::Status AddDeclaredChief(FileSystem* fs, const TaskProcesses& processes, co
   chief.address_file = address;
   chief.advertise = Loopback(options->listen);
   if (!processes.task.address_file.empty()) {
-    // This task's programs read the address in `directory`. Other tasks' programs read it in the file.
+    // This task's programs read the address from `directory`; other tasks' programs read it from the address file.
     if (symlink(processes.task.address_file.c_str(), address.c_str()) != 0) {
       return absl::ErrnoToStatus(errno, absl::StrCat("cannot make a link ", address));
     }
@@ -213,11 +214,13 @@ absl::StatusOr<Launcher::Outcome> Supervise(Launcher::Options options, std::ostr
   return *launcher.outcome();
 }
 
-// Returns ": " and the process's last message about its own failure, if it is the last of `lines`.
+// Returns ": " and the message in the last of `lines`, if it is the process's message about its own failure. Otherwise
+// returns an empty string.
 std::string LastWords(absl::string_view lines, absl::string_view process) {
   absl::string_view line = absl::StripSuffix(lines, "\n");
   line = absl::StripLeadingAsciiWhitespace(line.substr(line.rfind('\n') + 1));
-  // An error in a log is "E1127 08:57:58.123456 17 file.cc:1] chief: text". Before the log begins it is "chief: text".
+  // An error in a log looks like "E1127 08:57:58.123456 17 file.cc:1] chief: text". Before logging starts, it looks
+  // like "chief: text".
   if (absl::StartsWith(line, "E")) {
     const size_t end = line.find("] ");
     if (end != absl::string_view::npos) line.remove_prefix(end + 2);
@@ -288,7 +291,7 @@ int ReportOutcome(FileSystem* fs, absl::string_view command, const Launcher::Out
   }
   std::string lines;
   if (!outcome.log_path.empty()) lines = LastLines(fs, outcome.log_path, outcome.log_offset, kShownLogLines);
-  // If the disk is full, the log is empty.
+  // The log may be empty, for example because the disk is full.
   if (!lines.empty()) err << "the last lines of " << outcome.log_path << ":\n" << lines;
   if (!outcome.message.empty()) {
     const std::string process = outcome.message.substr(0, outcome.message.find(' '));

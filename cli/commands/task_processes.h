@@ -29,7 +29,7 @@ struct ProcessFlags {
   ServeSecurity security;
 
   void Declare(const std::string& workers_help, const std::string& listen_help, CommandLine* command_line);
-  // Returns InvalidArgument if a number is too small, or an error of CheckServeSecurity.
+  // Returns InvalidArgument if a number is too small, or an error from CheckServeSecurity.
   absl::Status Check(FileSystem* fs) const;
 };
 
@@ -43,7 +43,7 @@ struct ChiefCommand {
   // Either may be empty.
   std::string port_file;
   std::string address_file;
-  // If absent, the chief takes it from the environment.
+  // The host or socket that the chief advertises. If absent, the chief takes it from the environment.
   absl::optional<std::string> advertise;
   absl::Duration lock_wait;
   bool new_run = false;
@@ -53,22 +53,23 @@ struct ChiefCommand {
   std::vector<std::string> Words(const std::string& listen) const;
 };
 
-// Returns the command line of a built-in worker. The program comes from the environment. By default, it is this
+// Returns the command line of a built-in worker. The environment can name the worker's program. By default, it is this
 // program, which may link models that worker_main lacks.
 std::vector<std::string> WorkerWords();
 
 // Creates a directory below TMPDIR that only this user can access, and returns its path.
 absl::StatusOr<std::string> MakeTemporaryDirectory();
 
-// Time for a chief to exit, in addition to the time for saving. A chief that does not exit ends itself after
-// kEndingLimit, which also takes a moment.
+// Time for a chief to exit, in addition to the time for saving. A chief that hangs ends itself after kEndingLimit, and
+// that takes a moment longer.
 extern const absl::Duration kChiefEnd;
 
 // The processes of one task: a chief, workers of a chief elsewhere, or a chief and workers.
 struct TaskProcesses {
-  // The command that starts them, for messages, e.g. "lockstep task".
+  // The command that starts the processes, for messages, e.g. "lockstep task".
   std::string name;
-  // A chief without `listen` listens on a unix socket, or on loopback if the socket's path would be too long.
+  // If the task's `listen` is empty, a chief listens on a unix socket, or on loopback if the socket's path would be too
+  // long.
   ResolvedTask task;
   // The security settings of the chief.
   ServeSecurity security;
@@ -82,7 +83,7 @@ struct TaskProcesses {
   // Time for a chief to save its last step and exit.
   absl::Duration stop_limit = absl::Seconds(120);
   bool new_run = false;
-  // Compute threads of each built-in worker. 0 means the configured number.
+  // Number of compute threads of each built-in worker. 0 means the configured number.
   int compute_threads = 0;
   // If true, each process writes its output to its own log, in a directory that `out` names, and the first worker's
   // output is also copied to `out`. If false, the processes share this one's stdout and stderr.

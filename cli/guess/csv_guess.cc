@@ -20,7 +20,7 @@ namespace {
 
 using Csv = config::v1::InputConfig::Csv;
 
-// Maximum numbers of classes, of listed categories, and of different texts to hash.
+// Maximum numbers of classes, of classes that are numbers, of listed categories, and of distinct texts to hash.
 constexpr size_t kMaxClasses = 100;
 constexpr size_t kMaxNumericClasses = 20;
 constexpr size_t kMaxListed = 50;
@@ -69,7 +69,7 @@ Contents ContentsOf(const CsvSample& sample, size_t column) {
   if (contents.are_numbers) return contents;
   contents.have_commas = std::all_of(contents.values.begin(), contents.values.end(),
                                      [](const auto& value) { return IsNumber(WithoutCommas(value.first)); });
-  // In a column of words, such a text is a word.
+  // In a column of words, a text such as "NA" is a word and not a missing number.
   for (const auto& row : sample.rows) {
     const std::string& text = row[column];
     if (text.empty() || std::find(std::begin(kMissing), std::end(kMissing), text) == std::end(kMissing)) continue;
@@ -79,7 +79,7 @@ Contents ContentsOf(const CsvSample& sample, size_t column) {
   return contents;
 }
 
-// Returns true if a column of the header line cannot be found by its name.
+// Returns true if another column has the same name in the header line.
 bool IsAmbiguous(const CsvSample& sample, size_t column) {
   const std::string& name = sample.names[column];
   return sample.has_header && !name.empty() && std::count(sample.names.begin(), sample.names.end(), name) > 1;
@@ -111,7 +111,7 @@ absl::StatusOr<size_t> FindLabel(const CsvSample& sample, absl::string_view labe
   return last;
 }
 
-// Returns the values in class order: numbers by size, words bytewise.
+// Returns the values in class order: numbers by value, words in byte order.
 std::vector<std::string> SortedValues(const Contents& contents) {
   std::vector<std::string> values;
   for (const auto& [value, count] : contents.values) values.push_back(value);

@@ -20,7 +20,7 @@ struct ColumnGuess {
 
 struct CsvGuess {
   std::vector<ColumnGuess> columns;
-  // Index of the column to predict, and its number of classes, which is 0 if the column is a number.
+  // Index of the column to predict, and its number of classes, which is 0 for a numeric column.
   size_t label = 0;
   int64_t classes = 0;
 };

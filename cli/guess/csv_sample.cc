@@ -27,7 +27,7 @@ constexpr size_t kFormRows = 100;
 
 using Rows = std::vector<std::vector<std::string>>;
 
-// Returns at most `most` records of `data`, and sets `used` to the number of bytes that they take.
+// Returns at most `most` records from `data`, and sets `used` to the number of bytes that they occupy.
 Rows Split(absl::string_view data, bool at_end, char separator, size_t most, size_t* used) {
   Rows rows;
   absl::string_view rest = data;
@@ -98,7 +98,8 @@ bool HasNumbersBelow(const Rows& rows, size_t width) {
   return false;
 }
 
-// Returns true if the first row is a header line: it has no numbers, and its names are all different or above numbers.
+// Returns true if the first row is a header line: it has no numbers, and either its names are all different, with none
+// empty except possibly the first and the last, or one of its columns has only numbers below it.
 bool HasHeader(const Rows& rows, size_t width) {
   const std::vector<std::string>& first = rows.front();
   if (first.size() != width || std::any_of(first.begin(), first.end(), IsNumber)) return false;

@@ -10,7 +10,7 @@
 
 namespace lockstep {
 
-// A csv file's first rows and its guessed form.
+// The first rows of a csv file, and the file's guessed format.
 struct CsvSample {
   char separator = ',';
   bool has_header = true;
@@ -18,7 +18,7 @@ struct CsvSample {
   std::vector<std::string> names;
   // The fields of each row, in UTF-8 without surrounding blanks. Each row has as many fields as `names`.
   std::vector<std::vector<std::string>> rows;
-  // Number of lines in the sample that have a different number of fields.
+  // Number of lines in the sample whose number of fields is not that of `names`.
   int64_t damaged = 0;
   // True if `rows` contains all rows of the file.
   bool is_whole = true;

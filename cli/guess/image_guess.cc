@@ -26,7 +26,7 @@ constexpr int64_t kLeastSize = 8;
 
 std::string Quoted(absl::string_view text) { return absl::StrCat("\"", absl::Utf8SafeCEscape(text), "\""); }
 
-// Prints a message in one line.
+// Formats a message on one line.
 std::string OneLine(const google::protobuf::Message& message) {
   google::protobuf::TextFormat::Printer printer;
   printer.SetSingleLineMode(true);

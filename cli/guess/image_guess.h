@@ -12,7 +12,7 @@ namespace lockstep {
 
 // A folder's images, and the classes of the training images.
 struct ImageGuess {
-  // The folder that has a subfolder for each class, and a folder with other examples, which is empty if there is none.
+  // The folder with a subfolder for each class, and a folder with other examples, which is empty if there is none.
   std::string train;
   std::string test;
   std::vector<std::string> classes;
@@ -32,8 +32,8 @@ struct ImageConfiguration {
   int64_t images = 0;
   // Height and width to which images are resized.
   int64_t image_size = 64;
-  // A name from slim::nets::NetNames, or empty for a small convolutional network, and the factor for its number of
-  // filters.
+  // A name from slim::nets::NetNames, or empty for a small convolutional network, and the factor by which its number of
+  // filters is multiplied.
   std::string net;
   double width = 1;
 };

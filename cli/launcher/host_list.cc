@@ -14,7 +14,7 @@
 namespace lockstep {
 namespace {
 
-// A bracket of an item and the text before it: "a[1-2]" is {"a", {"1", "2"}}.
+// A bracketed part of an item and the text before it: "a[1-2]" is {"a", {"1", "2"}}.
 struct Dimension {
   std::string prefix;
   std::vector<std::string> numbers;
@@ -45,7 +45,7 @@ bool IsNumber(absl::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) { return absl::ascii_isdigit(c); });
 }
 
-// Appends the numbers of "7" or "08-12".
+// Appends the numbers that "7" or "08-12" stands for.
 absl::Status AppendRange(absl::string_view item, absl::string_view range, std::vector<std::string>* numbers) {
   const std::pair<absl::string_view, absl::string_view> ends = absl::StrSplit(range, absl::MaxSplits('-', 1));
   // Slurm reads "7-" as 7.
@@ -65,8 +65,8 @@ absl::Status AppendRange(absl::string_view item, absl::string_view range, std::v
   return absl::OkStatus();
 }
 
-// Splits an item into its brackets, each with the text before it. An item without brackets yields one dimension without
-// numbers.
+// Splits an item into its bracketed parts, each with the text before it. An item without brackets yields one dimension
+// without numbers.
 absl::StatusOr<std::vector<Dimension>> Dimensions(absl::string_view item) {
   std::vector<Dimension> dimensions;
   absl::string_view rest = item;

@@ -49,7 +49,7 @@ TEST(HostListTest, ErrorsNameTheItemAndTheProblem) {
   EXPECT_THAT(ErrorOf("a[]"), HasSubstr("has \"\" in brackets"));
   EXPECT_THAT(ErrorOf("a[3-1]"), HasSubstr("has the range 3-1, which ends before it begins"));
   EXPECT_THAT(ErrorOf("a[1-2]b"), HasSubstr("has text after its last bracket"));
-  // Slurm 22.05 reads the first as the host "a]" and keeps the second.
+  // Slurm 22.05 accepts both: it reads the first as the host "a]", and leaves the second unchanged.
   EXPECT_THAT(ErrorOf("a[1-2"), HasSubstr("has a [ without a ]"));
   EXPECT_THAT(ErrorOf("a]1"), HasSubstr("has a ] without a ["));
 }

@@ -179,7 +179,7 @@ void Launcher::OnLateChiefEnd(const ProcessExit& exit, const RestartPolicy::Deci
     const int code = exit.exit_code == kExitRetryable ? kExitRetryable : decision.exit_code;
     end_ = {code, text, chief_.log_path, chief_.log_offset};
   } else if (failed_worker_ && decision.action == RestartPolicy::Decision::kFailed) {
-    // The worker failed because the run was ending. The chief's result is the cause.
+    // The worker failed only because the run was already ending, so the chief's failure is reported as the cause.
     Fail(chief_, decision.exit_code, decision.text);
   }
 }
@@ -243,7 +243,7 @@ void Launcher::OnSignal(int signal) {
       options_.say(absl::StrCat(ending_ || chief_.pid == 0 ? "stopping" : "stopping: the chief saves a checkpoint",
                                 "; Ctrl-C once more stops at once"));
       if (!ending_ && HasChief() && chief_.pid == 0 && declared_) {
-        // The chief was killed and waits for its restart, so updates since its last checkpoint are already lost.
+        // The chief was killed and has not been restarted yet, so updates since its last checkpoint are already lost.
         End({kExitRetryable, "chief was not running; the same command resumes from its last checkpoint",
              chief_.log_path, chief_.log_offset});
       } else if (!ending_) {
@@ -265,7 +265,7 @@ void Launcher::RequestSave() {
   if (!HasChief()) return options_.say("the chief saves, a worker has nothing to save; continues");
   if (ending_ || chief_.pid == 0) return options_.say("there is no chief that could save now");
   options_.say("the chief saves a checkpoint, and the run continues");
-  // A chief that does not watch for signals yet ignores this signal, like this process and its new children. Nothing is
+  // A chief that is not yet watching for signals ignores this one, as this process and its new children do. Nothing is
   // lost, since such a chief has nothing to save.
   options_.processes->Signal(chief_.pid, SIGUSR1);
 }

@@ -30,8 +30,8 @@ class Launcher {
     Clock* clock = nullptr;
     ProcessTable* processes = nullptr;
     FileSystem* fs = nullptr;
-    // Returns the chief's command for an address to listen on. The chief writes its port to port_file, and gets the
-    // same port after a restart. Null if the chief is elsewhere, at `master`.
+    // Returns the chief's command for a given address to listen on. The chief writes its port to port_file, and gets
+    // the same port after a restart. Null if the chief is elsewhere, at `master`.
     std::function<std::vector<std::string>(const std::string& listen)> chief_command;
     // Returns the command for worker 0, 1, ..., given the chief's address.
     std::function<std::vector<std::string>(int worker, const std::string& master)> worker_command;
@@ -39,7 +39,8 @@ class Launcher {
     // True if other launchers also have workers. The run then continues after all of this launcher's workers have
     // stopped.
     bool other_workers = false;
-    // If set, the workers start first, with `master`, and the chief starts when this returns true.
+    // If set, the workers start first, with `master` as the chief's address, and the chief starts once this returns
+    // true.
     std::function<bool()> is_declared;
     // The chief's address for workers. With is_declared, it is a file that the chief will write. Empty if this
     // launcher's chief reports its port.
@@ -54,26 +55,26 @@ class Launcher {
     // The logs are chief.log, worker-0.log, ... in this directory, which must exist. If empty, the processes write to
     // this process's stdout and stderr.
     std::string log_directory;
-    // Called with the id of each ended process that the launcher did not start. May be null.
+    // Called with the id of each process that has ended but was not started by the launcher. May be null.
     std::function<void(int pid)> on_other_exit;
-    // Receives messages about the processes, in whole lines without a line feed.
+    // Receives messages about the processes, each a whole number of lines without the final line feed.
     std::function<void(const std::string&)> say;
     // Time for the chief to save its last step and exit after a stop signal. After that, it is killed.
     absl::Duration stop_limit = absl::Seconds(35);
   };
   struct Outcome {
     int exit_code = 0;
-    // Why the run failed or was stopped, in one line. Empty if it has finished.
+    // Why the run failed or was stopped, in one line. Empty if the run finished.
     std::string message;
     // The log of the process that failed. Empty if none failed.
     std::string log_path;
-    // Offset in the log at which the process began to write when it was last started.
+    // Size of the log when the process was last started, which is the offset of its first output.
     uint64_t log_offset = 0;
   };
 
   explicit Launcher(Options options);
 
-  // Starts the chief. The workers follow when it listens. With is_declared, or without a chief, Poll starts the
+  // Starts the chief. Once the chief listens, the workers start. With is_declared, or without a chief, Poll starts the
   // workers. Returns errors about the program or the port file.
   absl::Status Start();
   // Collects ended processes and performs the actions that are due.
@@ -103,7 +104,7 @@ class Launcher {
     uint64_t log_offset = 0;
     // When to start the process, or InfiniteFuture for never.
     absl::Time start_at = absl::InfiniteFuture();
-    // While the run is ending: when to send SIGTERM and when to kill, and whether either signal was sent.
+    // While the run is ending: when to send SIGTERM and when to send SIGKILL, and whether either signal was sent.
     absl::Time terminate_at = absl::InfiniteFuture();
     absl::Time kill_at = absl::InfiniteFuture();
     bool told = false;
@@ -142,10 +143,10 @@ class Launcher {
   std::string listen_;
   std::string master_;
 
-  // False while no worker has declared the run.
+  // False until a worker has declared the run.
   bool declared_;
   bool ending_ = false;
-  // The outcome once all processes have ended, and whether a worker rather than the chief caused it.
+  // The outcome to report once all processes have ended, and whether it was caused by a worker rather than the chief.
   Outcome end_;
   bool failed_worker_ = false;
   StopRequests stop_requests_;

@@ -25,12 +25,12 @@ constexpr int kTorchPort = 29500;
 constexpr int kSlurmPort = 15000;
 constexpr int kSlurmPorts = 10000;
 
-// The variables of one launcher.
+// The environment variables that a launcher sets.
 class Variables {
  public:
   explicit Variables(const EnvironmentMap& environment) : environment_(environment) {}
 
-  // Returns the value; "" if the variable is absent.
+  // Returns the variable's value, or "" if the variable is absent.
   std::string Get(const std::string& name) const {
     const auto found = environment_.find(name);
     return found == environment_.end() ? "" : found->second;
@@ -63,7 +63,7 @@ class Variables {
   const EnvironmentMap& environment_;
 };
 
-// Returns "host:port". An IPv6 host gets brackets.
+// Returns "host:port", with an IPv6 host in brackets.
 std::string HostPort(const std::string& host, int port) {
   const bool bare_ipv6 = host.find(':') != std::string::npos && host[0] != '[';
   return bare_ipv6 ? absl::StrCat("[", host, "]:", port) : absl::StrCat(host, ":", port);
@@ -100,7 +100,8 @@ MaybeTask ReadTfConfig(const Variables& variables) {
   task.role = role->role;
   task.index = role->index;
   task.tasks = NumTasks(config.cluster);
-  // A chief among workers has its own job and does not compute. A first worker that leads also computes.
+  // A chief next to workers has a job of its own and does not compute. A first worker that acts as the chief also
+  // computes.
   task.computes = role->role == Role::kChief && (role->job == "worker" || !config.cluster.NumTasks("worker").ok());
   task.source = absl::StrCat("TF_CONFIG's task ", role->job.empty() ? "" : absl::StrCat(role->job, " "), role->index);
   if (!role->chief_address.empty()) task.chief = SourcedText{role->chief_address, "TF_CONFIG's cluster"};
@@ -151,8 +152,8 @@ MaybeTask ReadKubernetes(const Variables& variables) {
   return {task};
 }
 
-// Returns the chief's address, next to the store of the torch processes. The variables `host` and `port` name the
-// store.
+// Returns the chief's address, which is derived from that of the torch processes' store. The variables `host` and
+// `port` give the store's address.
 absl::StatusOr<SourcedText> TorchChief(const Variables& variables, const std::string& host, const std::string& port) {
   SourcedText chief;
   int number = kTorchPort;
@@ -160,7 +161,7 @@ absl::StatusOr<SourcedText> TorchChief(const Variables& variables, const std::st
     ASSIGN_OR_RETURN(number, variables.Number(port, 65536));
   }
   chief.source = variables.Source({host, port});
-  // torchrun itself listens on the port.
+  // torchrun itself listens on this port, so the chief takes the next one.
   if (variables.Get("TORCHELASTIC_USE_AGENT_STORE") == "True") {
     ++number;
     absl::StrAppend(&chief.source, " + 1, next to torchrun's store");
@@ -196,7 +197,7 @@ MaybeTask ReadMpi(const Variables& variables) {
   if (!variables.Has("OMPI_COMM_WORLD_RANK")) return {absl::nullopt};
   LauncherTask task;
   RETURN_IF_ERROR(ReadRank(variables, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", &task));
-  // Open MPI does not name the host of rank 0.
+  // Open MPI does not name the host of rank 0, so the address is known only if all tasks are on this host.
   if (task.tasks > 1 && variables.Get("OMPI_COMM_WORLD_LOCAL_SIZE") == absl::StrCat(task.tasks)) {
     task.derived_chief =
         SourcedText{HostPort("127.0.0.1", kDefaultPort),

@@ -21,7 +21,7 @@ enum class TaskLauncher { kTfConfig, kSlurm, kKubernetes, kTorch, kMpi };
 
 // All launchers, in order of precedence.
 const std::vector<TaskLauncher>& TaskLaunchers();
-// "tf_config", "slurm", "kubernetes", "torch", "mpi".
+// Returns "tf_config", "slurm", "kubernetes", "torch" or "mpi".
 std::string LauncherName(TaskLauncher launcher);
 
 // A value and the variables that it comes from, such as "SLURM_PROCID=1, SLURM_STEP_NUM_TASKS=4".
@@ -48,12 +48,12 @@ struct LauncherTask {
 
   // The chief's address, "host:port". Absent if unknown.
   absl::optional<SourcedText> chief;
-  // The chief's address if no launcher states one. This launcher names the chief's host or has a naming rule for it,
-  // and the port is a default.
+  // The address to use if no launcher states the chief's address. This launcher names the chief's host or has a naming
+  // rule for it, and the port is a default.
   absl::optional<SourcedText> derived_chief;
   // The host at which other tasks reach this one.
   absl::optional<SourcedText> host;
-  // A name that is unique among the run's tasks. If absent, "worker-<index>" is unique.
+  // A name unique among the run's tasks. If absent, "worker-<index>" is used, which is unique.
   absl::optional<SourcedText> name;
   absl::optional<SourcedText> logdir;
   // The number of worker processes for each task.

@@ -21,7 +21,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
-// Processes that run until the test ends them. Ids count from 1.
+// Processes that run until the test ends them. Their ids start at 1.
 class FakeProcessTable : public ProcessTable {
  public:
   absl::StatusOr<int> Start(const ProcessSpec& spec) override {
@@ -181,7 +181,7 @@ TEST_F(LauncherTest, ReachesAWildcardChiefOverLoopback) {
   EXPECT_EQ(processes_.commands.back(), "/bin/chief chief 0.0.0.0:4000");
 }
 
-// Another run's chief may listen there, and must not get this run's workers.
+// Another run's chief may be listening on the socket, and this run's workers must not connect to it.
 TEST_F(LauncherTest, WorkersStartOnceTheUnixSocketListens) {
   for (const std::string listen : {"unix:/run/chief.sock", "unix-abstract:chief"}) {
     Make(1, listen);

@@ -18,8 +18,8 @@ absl::Status Error(absl::string_view what, const std::string& path, int error) {
   return absl::ErrnoToStatus(error, absl::StrCat("cannot ", what, " ", path));
 }
 
-// Runs in the child between fork and exec, and therefore makes only calls that are safe there. A negative `log` means
-// the supervisor's stdout and stderr. Never returns.
+// Runs in the child between fork and exec, and therefore makes only async-signal-safe calls. A negative `log` means the
+// supervisor's stdout and stderr. Never returns.
 [[noreturn]] void Become(char* const* arguments, int log, pid_t parent, int error_pipe) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);

@@ -12,7 +12,7 @@ namespace lockstep {
 struct ProcessSpec {
   // The program's path, then its arguments.
   std::vector<std::string> command;
-  // The file to which stdout and stderr are appended. If empty, the process uses the supervisor's.
+  // The file to which stdout and stderr are appended. If empty, the process uses the supervisor's stdout and stderr.
   std::string log_path;
 };
 
@@ -35,7 +35,7 @@ class ProcessTable {
  public:
   virtual ~ProcessTable() = default;
 
-  // Returns the new process's id. Errors name the log or the program.
+  // Starts a process and returns its id. Errors name the log or the program.
   virtual absl::StatusOr<int> Start(const ProcessSpec& spec) = 0;
 
   // Sends a signal to a process that NextExit has not returned yet. Does nothing if it has already exited.

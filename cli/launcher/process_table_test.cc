@@ -139,7 +139,7 @@ TEST_F(PosixProcessTableTest, EndsItsChildrenWhenTheSupervisorDies) {
   ASSERT_EQ(kill(supervisor, SIGKILL), 0);
   ASSERT_EQ(waitpid(supervisor, nullptr, 0), supervisor);
   close(pipe_ends[1]);
-  // Waits until the child has exited by itself. Then its id is free, or it is another parent's zombie.
+  // Waits until the child has exited on its own. By then its id is free, or it is a zombie of another parent.
   const std::string stat = absl::StrCat("/proc/", child, "/stat");
   for (;;) {
     const auto text = ReadFile(FileSystem::Real(), stat);

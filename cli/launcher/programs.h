@@ -15,11 +15,11 @@ absl::optional<std::string> Environment(const char* variable);
 // Returns the path of this program.
 std::string ThisProgram();
 
-// Records that this program's main function is LockstepMain, so that the program runs the command that follows its
-// name. Called by LockstepMain.
+// Records that this program's main function is LockstepMain, so that the program runs the command named by its first
+// argument. Called by LockstepMain.
 void NoteCommandLine();
-// Returns true after NoteCommandLine. Other programs that call a command, such as tests, must not be restarted with a
-// command, because they would run from the start.
+// Returns true after NoteCommandLine. Other programs that call a command, such as tests, must not start themselves
+// again with a command as the argument, because they would run their own main function instead.
 bool IsCommandLine();
 
 // Returns the path of the chief's program: LOCKSTEP_CHIEF_BINARY, or else the program in Bazel's output folder or next

@@ -148,7 +148,7 @@ absl::Status Resolver::ChooseLead() {
 }
 
 absl::Status Resolver::CheckAgreement(const LauncherTask& a, const LauncherTask& b) const {
-  // TF_CONFIG counts within a job, so its index and number cannot be compared with another launcher's.
+  // TF_CONFIG counts within a job, so its index and its number of tasks cannot be compared with another launcher's.
   const bool ranks = a.launcher != TaskLauncher::kTfConfig;
   const bool agree = (a.role == Role::kChief) == (b.role == Role::kChief) && (!ranks || a.index == b.index) &&
                      (!ranks || a.tasks == 0 || b.tasks == 0 || a.tasks == b.tasks);
@@ -206,8 +206,8 @@ absl::optional<SourcedText> Resolver::MasterOfLaunchers() const {
     if (launcher.chief) return launcher.chief;
   }
   for (const LauncherTask& launcher : launchers_) {
-    // A launcher that counts a single task, or that gives this task a different role, does not know the chief of the
-    // other tasks.
+    // A launcher that reports only a single task, or that gives this task a different role, does not know the chief of
+    // the other tasks.
     const bool of_others = launcher.tasks == 1 || launcher.role != task_.role;
     if (launcher.derived_chief && !of_others) return launcher.derived_chief;
   }

@@ -11,7 +11,8 @@
 
 namespace lockstep {
 
-// A human-readable line: "chief", "grpc://n1:15042", "first of SLURM_STEP_NODELIST=n[1-2], ...".
+// A name, a value and its source, for people to read: "chief", "grpc://n1:15042", "first of SLURM_STEP_NODELIST=n[1-2],
+// ...".
 struct TaskValue {
   std::string name;
   std::string value;
@@ -24,14 +25,15 @@ struct ResolvedTask {
   // The number of worker processes to run, for a worker and for a chief that also computes. 0 for a chief that does
   // not.
   int workers = 1;
-  // The master string of the chief (common/cluster/master_address.h). Empty for a chief that no other task reaches.
+  // The master string of the chief (common/cluster/master_address.h). Empty for a chief to which no other task
+  // connects.
   std::string master;
   // The address on which a chief listens, the host that it writes to address_file, and the file. The last two may be
   // empty.
   std::string listen;
   std::string advertise;
   std::string address_file;
-  // A worker's name, or the prefix of its names if there are several. Empty if unknown.
+  // A worker's name, or the prefix of the names if there are several workers. Empty if unknown.
   std::string name;
   // Empty if unknown.
   std::string logdir;
@@ -39,8 +41,8 @@ struct ResolvedTask {
   std::vector<TaskValue> values;
 };
 
-// The flags that determine a task, in the order of their help: role, launcher, index, tasks, master, listen, advertise,
-// name, workers, logdir.
+// The flags that determine a task, in the order in which the help lists them: role, launcher, index, tasks, master,
+// listen, advertise, name, workers, logdir.
 const std::vector<std::string>& TaskFlagNames();
 
 // Resolves the task of a process. A value comes from `flags`, which holds only the flags that were given, by name; else

@@ -47,7 +47,7 @@ EnvironmentMap And(EnvironmentMap a, const EnvironmentMap& b) {
   return a;
 }
 
-// "role: chief (why); listen: 0.0.0.0:1 (why)".
+// Returns text such as "role: chief (why); listen: 0.0.0.0:1 (why)".
 std::string TextOf(const std::map<std::string, std::string>& flags, const EnvironmentMap& environment) {
   const auto task = ResolveTaskOf(flags, environment);
   if (!task.ok()) return std::string(task.status().message());

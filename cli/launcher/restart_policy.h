@@ -11,8 +11,9 @@
 
 namespace lockstep {
 
-// Decides whether to restart a run's process when it exits. Every ten minutes (kForgiveAfter) of running time, summed
-// over restarts, one restart is forgiven. Reads no clock and starts nothing. Not thread-safe.
+// Decides whether to restart a run's process when it exits. For every ten minutes (kForgiveAfter) of running time,
+// summed over restarts, one restart is forgiven and no longer counts. Reads no clock and starts nothing. Not
+// thread-safe.
 class RestartPolicy {
  public:
   static constexpr absl::Duration kForgiveAfter = absl::Minutes(10);
@@ -42,7 +43,7 @@ class RestartPolicy {
   void Forgive(absl::Duration lived);
 
   const int64_t max_restarts_;
-  // Number of restarts that are not forgiven yet.
+  // Number of restarts that have not been forgiven.
   int64_t restarts_ = 0;
   // Running time since a restart was last forgiven.
   absl::Duration unforgiven_life_;

@@ -34,9 +34,10 @@ class RunPage {
 
   // Starts the page for a chief, once.
   void Start(const std::string& master);
-  // Returns a human-readable line, only once, when the page serves or has failed.
+  // Returns a human-readable line the first time that it is called after the page is up or has failed. Otherwise
+  // returns nullopt.
   absl::optional<std::string> TakeLine();
-  // Called when the table has returned a process's exit. Ignores processes other than the page's.
+  // Must be called for each exit that the process table returns. Ignores processes other than the page's.
   void OnExit(int pid);
 
  private:

@@ -48,7 +48,7 @@ absl::StatusOr<std::string> MakeIn(const std::string& place, const std::string& 
   const std::string directory = absl::StrCat(place, "/lockstep-", geteuid());
   const std::string path = absl::StrCat(directory, "/", name);
   if (path.size() >= sizeof(sockaddr_un::sun_path)) return Unsafe(directory, "its path is too long");
-  // Commas separate the chief's addresses.
+  // The chief's addresses are separated by commas.
   if (!absl::StartsWith(path, "/") || absl::StrContains(path, ",")) {
     return Unsafe(directory, "its path is relative or has a comma");
   }

@@ -24,7 +24,7 @@ namespace {
 using ::testing::HasSubstr;
 
 constexpr uid_t kNobody = 65534;
-// A child's exit codes, above any errno.
+// A child's exit codes, which are larger than any errno.
 constexpr int kConnected = 200;
 constexpr int kNoOtherUser = 201;
 
@@ -49,7 +49,7 @@ class Listener {
   const int fd_;
 };
 
-// Connects from a process of this user. Returns kConnected or an errno.
+// Connects from a process of the given user. Returns kConnected or an errno.
 int ConnectAs(uid_t user, const std::string& name) {
   const pid_t child = fork();
   if (child == 0) {
@@ -67,7 +67,7 @@ int ConnectAs(uid_t user, const std::string& name) {
 
 class RunSocketTest : public ::testing::Test {
  protected:
-  // Not TEST_TMPDIR, whose path may be too long.
+  // Does not use TEST_TMPDIR, whose path may be too long.
   RunSocketTest() {
     char place[] = "/tmp/run_socket_test.XXXXXX";
     EXPECT_NE(mkdtemp(place), nullptr);

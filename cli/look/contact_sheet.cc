@@ -61,7 +61,7 @@ absl::StatusOr<std::string> ContactSheet(const Shape& shape, absl::Span<const fl
                                          absl::Span<const int64_t> labels, float black, float white) {
   const int64_t height = shape.dim(0), width = shape.dim(1), channels = shape.rank() == 3 ? shape.dim(2) : 1;
   const int64_t side = std::max(height, width);
-  // A pixel becomes `up` x `up` pixels, or represents `down` x `down` pixels.
+  // A pixel of the image is drawn as `up` x `up` pixels, or each drawn pixel represents `down` x `down` of them.
   const int64_t up = std::max<int64_t>(1, kTileSide / side), down = std::max<int64_t>(1, side / kTileSide);
   const int64_t tile_height = (height + down - 1) / down * up, tile_width = (width + down - 1) / down * up;
   const auto count = static_cast<int64_t>(images.size()) / shape.num_elements();

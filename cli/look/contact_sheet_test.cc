@@ -20,7 +20,7 @@ uint8_t At(const ByteImage& image, int64_t y, int64_t x, int64_t c = 0) {
 }
 
 TEST(ContactSheetTest, SmallImagesAreEnlarged) {
-  // Two images of 1 x 2: black and white, white and grey.
+  // Two images of 1 x 2: black and white, white and gray.
   const ByteImage sheet = Draw(Shape{1, 2, 1}, {0, 1, 1, 0.5f}, {}, 1);
   EXPECT_EQ(sheet.height, 48 + 12);
   EXPECT_EQ(sheet.width, 2 * 96 + 18);

@@ -42,7 +42,7 @@ class RangeOfNumbers {
   int64_t count_ = 0;
 };
 
-// Returns number i of a tensor of floats or integers.
+// Returns element i of a tensor of floats or integers.
 double NumberAt(const Tensor& tensor, int64_t i) {
   return tensor.dtype() == v1::DT_FLOAT ? tensor.flat<float>()[i] : tensor.flat<int32_t>()[i];
 }
@@ -76,7 +76,8 @@ std::string LabelText(const Dataset& dataset, const Batch& batch, int64_t i, con
 std::vector<int64_t> SpreadExamples(int64_t size, int64_t count) {
   count = std::min(size, count);
   std::vector<int64_t> examples(count);
-  // Avoids overflow: both factors are below 2^31, or size is divided first.
+  // Avoids overflow, because size is divided before it is multiplied by i, and the factors of the other product are
+  // below 2^31.
   for (int64_t i = 0; i < count; ++i) examples[i] = size / count * i + size % count * i / count;
   return examples;
 }
@@ -148,7 +149,7 @@ absl::StatusOr<std::string> ExampleTable(const Dataset& dataset, const std::vect
   columns.push_back({dataset.spec().classes > 0 ? "label" : "targets"});
   columns.push_back({features > kShownFeatures ? absl::StrCat("first of ", features, " features") : "features"});
   TextTable table(std::move(columns));
-  // Finds the examples' rows. There may be rows without an example between them.
+  // Finds the row of each example. There may be rows without an example in between.
   int64_t row = 0;
   for (const int64_t example : examples) {
     while (dataset.RowAt(row).example != example) ++row;

@@ -18,7 +18,7 @@ struct ValueRange {
   double stddev = 0;
 };
 
-// Summarizes a split's labels or targets, and its features, in the form that a model gets.
+// A summary of a split's labels or targets, and of its features, in the form in which a model gets them.
 struct DataSummary {
   // Number of examples that were read.
   int64_t examples = 0;
@@ -32,17 +32,18 @@ struct DataSummary {
   static constexpr int64_t kMostColumns = 64;
 };
 
-// Returns the numbers of `count` examples of a dataset, spread evenly: 0, size / count, ... Returns all examples if
-// there are no more than `count`.
+// Returns the indices of `count` examples of a dataset, spread evenly: 0, size / count, ... Returns the indices of all
+// examples if there are no more than `count`.
 std::vector<int64_t> SpreadExamples(int64_t size, int64_t count);
 
-// Reads at most `most` examples, spread evenly, a few at a time. Returns errors from Dataset::Read.
+// Summarizes at most `most` examples, which are spread evenly and read a few at a time. Returns errors from
+// Dataset::Read.
 absl::StatusOr<DataSummary> Summarize(const Dataset& dataset, int64_t most);
 
 // Formats label counts and ranges as tables. `names` has the classes' names, or is empty.
 std::string SummaryText(const DataSummary& summary, const std::vector<std::string>& names);
 
-// Returns a table of the examples with these numbers: row, ID, label or targets, and the first features.
+// Returns a table of the examples with these indices: row, ID, label or targets, and the first features.
 absl::StatusOr<std::string> ExampleTable(const Dataset& dataset, const std::vector<int64_t>& examples,
                                          const std::vector<std::string>& names);
 

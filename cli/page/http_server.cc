@@ -195,7 +195,8 @@ struct HttpCallbacks {
 
   static MHD_Result OnRequest(void* cls, MHD_Connection* connection, const char* path, const char* method,
                               const char* /*version*/, const char* /*data*/, size_t* size, void** state) {
-    // The first call comes with the headers. Answering it would end the connection if a body follows.
+    // The first call comes with only the headers. If a body follows, replying in this call ends the connection, so the
+    // body is never read.
     if (*size != 0) return MHD_NO;
     static char seen;
     const bool has_body =
@@ -235,7 +236,7 @@ absl::Status HttpServer::Listen() {
   sockaddr_storage bound;
   socklen_t bound_length = sizeof(bound);
   getsockname(socket_fd, reinterpret_cast<sockaddr*>(&bound), &bound_length);
-  // The port is at the same place in both address types.
+  // The port is at the same offset in both address types.
   port_ = ntohs(reinterpret_cast<sockaddr_in*>(&bound)->sin_port);
   const bool v6 = storage.ss_family == AF_INET6;
   url_ = absl::StrCat("http://", v6 ? "[" : "", address.host, v6 ? "]" : "", ":", port_);

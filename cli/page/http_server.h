@@ -45,7 +45,7 @@ class HttpServer {
   struct Options {
     // "HOST:PORT" with an IP address or "localhost"; port 0 takes any free port.
     std::string address = "127.0.0.1:0";
-    // Names besides IP addresses and "localhost" that requests may use for this host.
+    // Names besides IP addresses and "localhost" by which requests may refer to this host.
     std::set<std::string> names;
     // If not empty, all paths except "/" require "Authorization: Bearer TOKEN".
     std::string token;

@@ -18,7 +18,7 @@ constexpr double kSilentSeconds = 2;
 
 using Labels = std::vector<std::pair<std::string, std::string>>;
 
-// Writes metric families for one text.
+// Writes metric families as text.
 class MetricsWriter {
  public:
   // Begins a family; its samples follow.
@@ -26,7 +26,7 @@ class MetricsWriter {
     name_ = "lockstep_" + name;
     Begin(type, help);
   }
-  // Begins a family whose name other programs also use.
+  // Begins a family that does not get the prefix "lockstep_", because other programs use its name too.
   void CommonFamily(const std::string& name, const char* type, const char* help) {
     name_ = name;
     Begin(type, help);
@@ -150,7 +150,7 @@ void WriteMemory(const v1::RunCounters& counters, MetricsWriter* out) {
                static_cast<double>(counters.contributions_dropped()));
 }
 
-// Sessions with the same name are one worker.
+// The status and times of one worker. Sessions with the same name count as one worker.
 struct WorkerSums {
   v1::WorkerStatus status;
   v1::WorkerTimes times;
@@ -160,7 +160,7 @@ std::map<std::string, WorkerSums> SumWorkers(const v1::WatchRunReply& last) {
   std::map<std::string, WorkerSums> workers;
   std::map<std::string, const v1::WorkerStatus*> by_name;
   for (const v1::WorkerStatus& worker : last.status().worker()) by_name[worker.name()] = &worker;
-  // Like WatchRunReply.worker, has at most 200 entries, which limits the number of series.
+  // The result, like WatchRunReply.worker, has at most 200 entries, which limits the number of series.
   for (const v1::WorkerTimes& times : last.worker()) {
     WorkerSums& sums = workers[times.name()];
     sums.times = times;

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace {
 
-// A larger checkpoint gets no digest, because reading it would disturb the run.
+// Maximum size of a checkpoint whose digest is computed. Reading a larger one would disturb the run.
 constexpr uint64_t kMaxDigestedBytes = 256 << 20;
 
 constexpr char kJsonType[] = "application/json; charset=utf-8";

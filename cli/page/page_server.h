@@ -35,7 +35,7 @@ class PageServer {
     std::string logdir;
     // Its handler is ignored.
     HttpServer::Options http;
-    // If true, uses any other port if the requested port is in use.
+    // If true, uses any free port if the requested one is in use.
     bool any_port = false;
     // Interval between searches for evaluations and digests.
     absl::Duration file_period = absl::Seconds(2);

@@ -19,7 +19,7 @@
 
 namespace lockstep {
 
-// A checkpoint's metrics on a split, as written by `lockstep eval` and `lockstep run`.
+// A metric of a checkpoint on a split, as written by `lockstep eval` and `lockstep run`.
 struct EvaluationPoint {
   int64_t step = 0;
   std::string split;
@@ -31,7 +31,7 @@ struct EvaluationPoint {
 // the chief is absent. Thread-safe.
 class RunView {
  public:
-  // The page shows `master`. `clock` must outlive the view.
+  // The page displays `master`. `clock` must outlive the view.
   RunView(Clock* clock, std::string master);
 
   // Called when a chief answers. Drops points and events, because the chief's first reply contains them.
@@ -42,7 +42,7 @@ class RunView {
   // Called when the address file says that the run is over. No chief answers after that.
   void OnOver(const absl::Status& how) ABSL_LOCKS_EXCLUDED(mutex_);
   void SetEvaluations(std::vector<EvaluationPoint> evaluations) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Sets the digest of a checkpoint's variables. It is empty if not known.
+  // Sets the digest of a checkpoint's variables. An empty digest means that it is not known.
   void SetDigest(std::string checkpoint, std::string digest) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // A page's position in the data. The default requests everything.
@@ -62,7 +62,7 @@ class RunView {
     // The last reply, or nullopt before the first one.
     absl::optional<v1::WatchRunReply> last;
     bool answers = false;
-    // Number of changes of the chief's generation that this view has seen.
+    // Number of times that this view has seen the chief's generation change.
     int64_t restarts = 0;
     absl::Duration absent;  // total
   };
@@ -72,7 +72,7 @@ class RunView {
   std::string logdir() const ABSL_LOCKS_EXCLUDED(mutex_);
 
  private:
-  // Number of answers kept for other pages.
+  // Number of recent results that are kept for other pages with the same cursor.
   static constexpr size_t kKept = 4;
   struct Kept {
     int64_t revision = -1;
@@ -90,10 +90,10 @@ class RunView {
   int64_t revision_ ABSL_GUARDED_BY(mutex_) = 0;
   mutable std::array<Kept, kKept> kept_ ABSL_GUARDED_BY(mutex_);
   mutable size_t next_kept_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Changes when points or events start over.
+  // Incremented when the points or events start again from the beginning.
   int64_t version_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<v1::HistoryPoint> points_ ABSL_GUARDED_BY(mutex_);
-  // Events, numbered by this view.
+  // The newest events, numbered by this view.
   std::deque<v1::EventRecord> events_ ABSL_GUARDED_BY(mutex_);
   int64_t num_events_ ABSL_GUARDED_BY(mutex_) = 0;
   // The last reply, without points, events, contributions and commits.

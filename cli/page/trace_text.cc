@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kChiefRow = 0;
 
-// Writes the list of events in one text.
+// Writes a list of events as text.
 class EventList {
  public:
   void Row(int row, const std::string& name) {

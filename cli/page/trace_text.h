@@ -10,8 +10,8 @@
 
 namespace lockstep {
 
-// A running cluster's steps on the chief's timeline. Call Add for WatchRun's replies with `times`, then Text. Not
-// thread-safe.
+// A running cluster's steps on the chief's timeline. Call Add for each of WatchRun's replies, which must be requested
+// with `times`, and then Text. Not thread-safe.
 class StepTrace {
  public:
   void Add(const v1::WatchRunReply& reply);

@@ -68,7 +68,7 @@ absl::Status ReplaySteps(FileSystem* fs, const ReplayFlags& flags, std::ostream&
         if (step.difference) {
           const std::string what = absl::StrCat("differs from ", *step.checkpoint, " in ", *step.difference);
           out << "  " << what;
-          // Not DataLoss, because damage exits with 2.
+          // Not DataLoss, because that exits with code 2, which means that a file is damaged.
           differs.Update(absl::InternalError(absl::StrCat("step ", step.step, " ", what)));
         }
         out << std::endl;

@@ -62,7 +62,7 @@ TEST_F(ReplayCommandTest, StepsAreCompared) {
                                     "step 6  loss [0-9.]+  the same bits as .*/model.ckpt-6\n"
                                     "computed from .*/model.ckpt-2\n"
                                     "wrote .*/state, digest [0-9a-f]+\n"));
-  // Uses a rate different from the run's.
+  // Uses a learning rate that differs from the run's.
   const std::string differs =
       Replay({"--logdir=" + logdir_, "--steps=2..4", "--set=optimizer.learning_rate.initial=0.2"});
   EXPECT_EQ(exit_code_, kExitFailed) << differs;

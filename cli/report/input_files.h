@@ -7,7 +7,7 @@
 
 namespace lockstep {
 
-// Checks that the data files of all splits exist. NotFound names the split and the missing file.
+// Checks that the data files of all splits exist. Otherwise returns NotFound naming the split and the missing file.
 absl::Status CheckInputFiles(FileSystem* fs, const config::v1::RunSpec& config);
 
 }  // namespace lockstep

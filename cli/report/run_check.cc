@@ -37,7 +37,7 @@ absl::Status CheckLength(const config::v1::RunSpec& config, int64_t examples, co
                    " (", CountText(replicas, "slot"), " of ", batch, "); take a smaller batch_size, or more epochs"));
 }
 
-// Adds to the error the split and the file whose examples do not fit the model.
+// Adds to the error the names of the split and of the file whose examples do not fit the model.
 absl::Status WithExamples(const config::v1::InputConfig& input, int split, const absl::Status& status) {
   const std::vector<std::string> files =
       split < input.split_size() ? InputFilesOf(input.split(split)) : std::vector<std::string>();

@@ -16,7 +16,7 @@
 
 namespace lockstep {
 
-// A configured run's properties, found by opening its data and making its model.
+// A configured run's properties, found by opening its data and creating its model.
 struct RunCheck {
   struct Split {
     std::string name;
@@ -28,17 +28,17 @@ struct RunCheck {
   std::vector<Split> splits;
   // The model for the examples of "train".
   ModelSummary model;
-  // Number of steps before the input of "train" ends, or nullopt if it has no end.
+  // Number of steps until the input of "train" ends, or nullopt if it never ends.
   absl::optional<int64_t> input_steps;
-  // Number of batches before a worker's stream ends, or nullopt if it has no end or all workers read one stream.
+  // Number of batches until a worker's stream ends, or nullopt if it never ends or if all workers read one stream.
   absl::optional<int64_t> stream_batches;
   // The tensors that a warm start loads and those that it does not (see WarmStartPlan). Empty if there is no warm
   // start.
   std::string warm_start;
 };
 
-// Opens every split, makes the model for each split and everything else that training and evaluation need, so that
-// errors appear before anything starts. `config` must be validated and complete. `index_directory` is the field of
+// Opens every split, and creates the model for each split and everything else that training and evaluation need, so
+// that errors appear before anything starts. `config` must be validated and complete. `index_directory` is as in
 // DatasetOptions. Errors begin with the field, e.g. "model.layer[1]: ...": NotFound for a missing file or a name that
 // the program has not registered, InvalidArgument for a mismatch, DataLoss for a damaged file.
 absl::StatusOr<RunCheck> CheckRun(FileSystem* fs, const config::v1::RunSpec& config,

@@ -18,10 +18,10 @@ class RunProgress {
   // `columns` is the terminal's width; one column stays free.
   RunProgress(bool terminal, size_t columns) : terminal_(terminal), columns_(columns) {}
 
-  // Returns an empty string for a finished run. The caller reports the end.
+  // Returns the text that shows the status. It is empty for a finished run, because the caller reports the end.
   std::string Show(const v1::RunStatus& status, absl::Time now);
 
-  // Returns a message on separate lines. The live line returns with the next Show.
+  // Returns the text that prints a message on lines of its own. The next Show brings back the live line.
   std::string Say(absl::string_view message);
 
   // Leaves the live line unchanged and moves the cursor below it.
@@ -30,7 +30,7 @@ class RunProgress {
  private:
   const bool terminal_;
   const size_t columns_;
-  // True if the cursor is in the live line of a terminal.
+  // True if the cursor is on the live line of a terminal.
   bool in_line_ = false;
   // The time, phase and tenth of the last line, if not on a terminal.
   absl::Time line_time_ = absl::InfinitePast();

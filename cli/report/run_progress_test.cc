@@ -51,7 +51,7 @@ TEST(RunProgressTest, WritesALineAtEachTenthAndNewPhase) {
   EXPECT_EQ(progress.Show(AtStep(100), now), "step 100/1000  0 workers\n");
   EXPECT_EQ(progress.Show(AtStep(350), now), "step 350/1000  0 workers\n");
   EXPECT_EQ(progress.Show(AtStep(399), now), "");
-  // A restarted chief returns to its checkpoint.
+  // A restarted chief resumes from its checkpoint, which is at an earlier step.
   EXPECT_EQ(progress.Show(AtStep(200), now), "");
   EXPECT_EQ(progress.Show(AtStep(400), now), "step 400/1000  0 workers\n");
 }

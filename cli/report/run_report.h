@@ -19,7 +19,7 @@ namespace lockstep {
 // Writes the output of `run` and `local` before and after training. Not thread-safe.
 class RunReport {
  public:
-  // Looks for the data files, opens the evaluation split and makes the model, so that their errors appear before
+  // Looks for the data files, opens the evaluation split and creates the model, so that their errors appear before
   // training. If `logdir` is empty, nothing is kept. `fs` must outlive the report. Without an evaluation split, the run
   // is not evaluated, and Finished says so. Returns errors from CheckRun.
   static absl::StatusOr<std::unique_ptr<RunReport>> Create(FileSystem* fs, const config::v1::RunSpec& config,
@@ -28,7 +28,8 @@ class RunReport {
   // Returns true if the logdir's run was already finished at the start.
   bool was_finished() const { return config_.training().steps() > 0 && first_step_ >= config_.training().steps(); }
 
-  // Returns a line that says what is trained, where and from which step. Further lines describe a warm start.
+  // Returns a line that says what is trained, where, and from which step, and further lines about a warm start if there
+  // is one.
   std::string Beginning(const std::string& processes) const;
 
   // The end of a finished run.
@@ -57,7 +58,7 @@ class RunReport {
   std::string warm_start_;               // what it loads; empty without one
   absl::optional<int64_t> input_steps_;  // RunCheck::input_steps
   int64_t first_step_ = 0;               // of the logdir's newest checkpoint when training began, 0 for a new run
-  // Null if there is nothing to evaluate on. Then not_evaluated_ says why.
+  // Null if there is nothing to evaluate on, in which case not_evaluated_ says why.
   std::unique_ptr<RunEvaluator> evaluator_;
   std::string not_evaluated_;
 };

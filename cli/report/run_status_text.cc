@@ -25,7 +25,7 @@ struct Part {
 };
 
 std::string StepText(const v1::RunStatus& status) {
-  // A run without a bound has no total.
+  // A run without a limit has no total number of steps.
   return status.total_steps() > 0 ? absl::StrCat(status.global_step(), "/", status.total_steps())
                                   : absl::StrCat(status.global_step());
 }

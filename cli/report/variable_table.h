@@ -34,7 +34,7 @@ struct VariableRow {
 
 uint64_t TotalBytes(const std::vector<VariableRow>& rows);
 
-// Prints a line of titles and a line for each row, with statistics if the first row has them.
+// Prints a header line and a line for each row, with statistics if the first row has them.
 void PrintVariableTable(const std::vector<VariableRow>& rows, std::ostream& out);
 
 // Prints the rows as a JSON list of objects: {"name", "dtype", "shape", "bytes"}, and with statistics "min", "max",

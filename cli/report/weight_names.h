@@ -9,10 +9,10 @@
 
 namespace lockstep {
 
-// Returns the sorted names of a checkpoint's tensors that are model variables. Omits tensors that only a resumed run
-// needs (optimizer state, its scalars, the global step). If `model` is given and the checkpoint has all of its
-// variables, returns these. Otherwise returns all numeric tensors except global_step, the scalars of TensorFlow's
-// optimizers, and NAME/SLOT if there is a NAME of the same shape.
+// Returns the sorted names of a checkpoint's tensors that are model variables. Omits tensors that are needed only to
+// resume a run (optimizer state, its scalars, the global step). If `model` is given and the checkpoint has all of the
+// model's variables, returns their names. Otherwise returns the names of all numeric tensors except global_step, the
+// scalars of TensorFlow's optimizers, and NAME/SLOT if there is a NAME of the same shape.
 std::vector<std::string> WeightNames(const TensorReader& checkpoint, const v1::ModelSpec* model);
 
 }  // namespace lockstep

@@ -56,8 +56,8 @@ struct Flags {
   Peers peer_paths;
 };
 
-// The groups, in the order in which they are measured. Some fork processes. No group may fork after "stragglers", which
-// starts many threads.
+// The groups, in the order in which they are measured. Some groups fork processes. This must not happen after
+// "stragglers", which starts many threads.
 const std::vector<std::string> kGroups = {"step",      "frozen", "training", "saving",  "start",     "memory",
                                           "chief_cpu", "tls",    "recovery", "kernels", "stragglers"};
 const std::vector<std::string> kPeerGroups = {"peers", "models", "products"};

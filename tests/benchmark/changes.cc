@@ -2,10 +2,12 @@
 // makes a change after each step, and prints the steps per second. To compare changes, alternate runs with the same
 // roles.
 //
-//   ./lockstep exec //tests/benchmark:changes --change=rate --logdir=/tmp/run     all in this process, with two workers
-//   ./lockstep exec //tests/benchmark:changes --change=rate --logdir=/tmp/run --listen=unix:/tmp/chief    the chief
-//   alone
-//   ./lockstep exec //tests/benchmark:changes --master=unix:/tmp/chief                                    a worker
+//   All in this process, with two workers:
+//     ./lockstep exec //tests/benchmark:changes --change=rate --logdir=/tmp/run
+//   The chief alone:
+//     ./lockstep exec //tests/benchmark:changes --change=rate --logdir=/tmp/run --listen=unix:/tmp/chief
+//   A worker:
+//     ./lockstep exec //tests/benchmark:changes --master=unix:/tmp/chief
 #include <iostream>
 #include <memory>
 #include <string>
@@ -32,7 +34,7 @@ constexpr char kRun[] = R"(
 // The first steps are not measured, because workers are still joining.
 constexpr int64_t kWarmUp = 200;
 
-// Makes the change named by --change.
+// The change named by --change.
 class Change {
  public:
   static absl::StatusOr<Change> Create(const std::string& kind) {
@@ -71,7 +73,7 @@ class Rate {
     first_ = step;
     begin_ = end_;
   }
-  // Returns InvalidArgument if nothing was measured.
+  // Prints the steps per second. Returns InvalidArgument if nothing was measured.
   absl::Status Print() const {
     if (first_ < 0 || last_ <= first_) {
       return absl::InvalidArgumentError(absl::StrCat("no step after step ", kWarmUp, " was measured"));

@@ -22,8 +22,8 @@ struct Programs {
   std::string worker;
 };
 
-// Runs a chief and workers as a user starts them: as separate programs, over loopback TCP. The destructor kills them.
-// Not thread-safe.
+// A chief and workers, run the way a user starts them: as separate programs, over loopback TCP. The destructor kills
+// them. Not thread-safe.
 class ClusterProcesses {
  public:
   struct Options {

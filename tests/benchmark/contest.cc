@@ -16,7 +16,7 @@ namespace {
 
 constexpr int kLeastRounds = 5;
 
-// Adds the name of the contestant whose processes failed to the error.
+// Adds the name of the contestant whose processes failed to the error message.
 absl::Status Named(const std::string& name, const absl::Status& status) {
   return status.ok() ? status : absl::Status(status.code(), absl::StrCat(name, ": ", status.message()));
 }

@@ -13,7 +13,7 @@
 namespace lockstep {
 namespace benchmark {
 
-// The measurements per step of a contestant's turn.
+// The measurements of a contestant's turn, per step.
 struct Turn {
   int round = 0;
   double milliseconds = 0;
@@ -35,7 +35,7 @@ class Contest {
   // Starts the processes and calibrates the number of steps in a turn. If `every` is above 1, as for a slow contestant,
   // it takes part only in every `every`-th round.
   absl::Status Enter(const std::string& name, const Exchange& exchange, const ExchangeSpec& spec, int every = 1);
-  // Runs rounds for about this long, and at least five.
+  // Runs rounds for about this many seconds, but at least five rounds.
   absl::Status TakeTurns(double seconds);
 
   // Contestants are numbered in the order of Enter.

@@ -24,7 +24,8 @@ namespace benchmark {
 namespace {
 
 constexpr int kLeastTurns = 5;
-// The bars (minimum ratios), relative to the peak and to the bandwidth of a copy.
+// The bars (required minimum ratios). Products and convolutions are compared with the processor's peak, memory-bound
+// kernels with the bandwidth of a copy.
 constexpr double kAvx2ProductsBar = 0.85;
 constexpr double kAvx512ProductsBar = 0.80;
 constexpr double kConvolutionsBar = 0.6;
@@ -57,7 +58,7 @@ class RandomMatrix {
   AlignedBuffer buffer_;
 };
 
-// Measures work that consists of multiply-adds as a fraction of the peak, turn by turn.
+// A benchmark of work that consists of multiply-adds. In every turn, measures the speed of the work and the peak rate.
 class MultiplyAdds {
  public:
   void Add(std::string name, double multiply_adds, std::function<void()> run) {
@@ -65,7 +66,7 @@ class MultiplyAdds {
     multiply_adds_ += multiply_adds;
   }
 
-  // Returns the processor time of the turn.
+  // Measures the peak and runs every part once. Returns the processor time that this took, in seconds.
   double RunTurn() {
     const double begin = ProcessorSeconds();
     peaks_.push_back(Giga(MeasurePeak()));
@@ -79,7 +80,8 @@ class MultiplyAdds {
     return ProcessorSeconds() - begin;
   }
 
-  // Adds a row for all parts together, with the bar if it is positive.
+  // Adds a row for all parts together, with the bar if it is positive. If `parts` is true, also adds a row for each
+  // part.
   void Report(const std::string& what, double bar, bool parts, benchmark::Report* report) const {
     Row* const row = AddRow(what, kUnit, kAgainst, report);
     Compare(rates_, peaks_, row);
@@ -109,7 +111,7 @@ class MultiplyAdds {
   std::vector<double> peaks_, rates_;
 };
 
-// The matrix products of one step.
+// The matrix products of one step of the MLP.
 class Products {
  public:
   explicit Products(int64_t batch) : step_(batch) {
@@ -146,7 +148,7 @@ class Convolutions {
 
  private:
   void Add(int number, const char* config, const Shape& shape, int64_t batch) {
-    // The first layer needs no gradient of the images.
+    // The first layer does not compute the gradient of its input, the images.
     layers_.push_back(std::make_unique<LayerBench>(MakeConv2d, config, shape, batch, number > 1));
     LayerBench* const layer = layers_.back().get();
     work_.Add(absl::StrCat("forward", number), layer->multiply_adds(), [layer] { layer->Forward(); });
@@ -158,8 +160,8 @@ class Convolutions {
   MultiplyAdds work_;
 };
 
-// Kernels that do little arithmetic per number. Compares the bytes that they read and write per second with those of an
-// array copy. Optimizers write to new arrays, as they do in the chief.
+// Kernels that do little arithmetic per number. Compares the number of bytes that they read and write per second with
+// that of an array copy. Optimizers write to new arrays, as they do in the chief.
 class Streams {
  public:
   Streams() {
@@ -198,7 +200,7 @@ class Streams {
   }
 
  private:
-  // Each array has 16 MB, more than a second-level cache.
+  // Each array has 16 MiB, which is more than a second-level cache holds.
   static constexpr int64_t kRows = 8192;
   static constexpr int64_t kColumns = 512;
   static constexpr int64_t kSize = kRows * kColumns;

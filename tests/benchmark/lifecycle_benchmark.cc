@@ -31,22 +31,22 @@ namespace lockstep {
 namespace benchmark {
 namespace {
 
-// Four times as long as a save usually takes, because saves slow down on a busy machine.
+// Time limit. Four times as long as a save usually takes, because saves slow down on a busy machine.
 constexpr absl::Duration kLimit = absl::Minutes(8);
 constexpr int kImages = 2048;
-// Earlier steps are slow because all processes touch fresh memory.
+// The steps before this one are slow, because all processes touch their memory for the first time.
 constexpr int64_t kFirstUsualStep = 3;
-// The time between two contributions when the peak memory is measured. A contribution takes much less time.
+// Time between two contributions while the peak memory is measured. Much longer than a contribution takes.
 constexpr absl::Duration kStagger = absl::Milliseconds(400);
 constexpr int kContributors = 4;
 // The interval at which a worker's memory is sampled.
 constexpr absl::Duration kMemoryPeriod = absl::Milliseconds(20);
 // The number of bytes that the plain program reads at a time.
 constexpr size_t kBareRead = 8 << 20;
-// The bars (limits of the ratios). The first two are for the steps per second while a checkpoint is written, and for
-// the time to restore one. The next three limit the chief's memory: versions of parameters and optimizer state (one
-// more while saving), contributions, and fixed bytes. The last limits a worker's memory in multiples of the parameters:
-// two arrays, the program, and messages that gRPC has read ahead.
+// The bars (limits of the ratios). The first two apply to the steps per second while a checkpoint is written, and to
+// the time to restore a checkpoint. The next three limit the chief's memory: the versions of parameters and optimizer
+// state (one more while saving), the contributions, and a fixed number of bytes. The last one limits a worker's memory,
+// as a multiple of the parameters: it allows for two arrays, the program, and messages that gRPC has read ahead.
 constexpr double kSavingBar = 0.965;
 constexpr double kRestoreBar = 2.5;
 constexpr double kVersions = 2;
@@ -72,7 +72,7 @@ struct Save {
   absl::Time begin, end;
 };
 
-// The observed commits and saves of a run that saves at its start and then every
+// The observed commits and saves of a run that saves when it starts and then every
 // LifecycleBenchmarkOptions::between_saves.
 struct Timeline {
   std::vector<Commit> commits;
@@ -187,13 +187,13 @@ absl::StatusOr<std::string> DataFileIn(const std::string& logdir) {
 }
 
 struct SavingResult {
-  // Seconds per save, with a waiting caller and during training. Steps per second while a save is written, and until
-  // the next one.
+  // The measured series. `save` and `paced_save` are the seconds per save, with a waiting caller and during training.
+  // `steps` and `usual_steps` are the steps per second while a save is written, and from then until the next save.
   std::vector<double> save, bare_write, restore, bare_read, bare_scan, paced_save, steps, usual_steps;
   double checkpoint_bytes = 0, chief_peak = 0, worker_peak = 0;
 
-  // All series, to pass the numbers to another process. Each of the first `kAwaited` has one number per repetition;
-  // each of the others has one number per save during training.
+  // Gives access to all series by index, to pass their numbers to another process. Each of the first `kAwaited` series
+  // has one number per repetition; each of the others has one number per save during training.
   static constexpr int kSeries = 8, kAwaited = 5;
   std::vector<double>* series(int i) {
     std::vector<double>* const all[] = {&save,      &bare_write, &restore, &bare_read,
@@ -230,7 +230,7 @@ absl::Status RunTraining(const LifecycleBenchmarkOptions& options, SavingResult*
   return absl::OkStatus();
 }
 
-// Runs saves with a waiting caller, alternating with plain writes of the same size.
+// Measures saves for which the caller waits, alternating with plain writes of the same size.
 absl::Status RunAwaitedSaves(const LifecycleBenchmarkOptions& options, SavingResult* result) {
   v1::ModelSpec model;
   v1::VariableSpec* const variable = model.add_variables();

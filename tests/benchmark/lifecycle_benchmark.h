@@ -17,20 +17,20 @@ struct LifecycleBenchmarkOptions {
   // An existing folder; checkpoints are written below it.
   std::string directory;
   int repetitions = 5;
-  // The number of saves, at least two, in a run that saves while it trains, and the time between their starts. That
-  // time must be more than twice as long as a save takes, so that no save is written faster than usual (SavePace). The
-  // first save happens when the run starts.
+  // Number of saves (at least two) in a run that saves while it trains, and the time between their starts. That time
+  // must be more than twice the duration of a save, so that no save is written faster than usual (SavePace). The first
+  // save happens when the run starts.
   int paced_saves = 2;
   absl::Duration between_saves = absl::Seconds(64);
   // Units in each of the two hidden layers of the saved perceptron. With Adam's state, 8736 units make a checkpoint of
   // 1 GB.
   int64_t saved_units = 8736;
-  // The size of the variable whose exchange fills the chief's memory.
+  // Size in bytes of the variable whose exchange is used to measure the chief's peak memory.
   int64_t memory_bytes = 100 << 20;
 };
 
 // Measures the time to save a checkpoint, with a waiting caller and during training, and the steps per second during
-// the save. Also measures the time to restore a checkpoint, and the memory of chief and worker.
+// the save. Also measures the time to restore a checkpoint, and the memory of the chief and the worker.
 absl::Status MeasureSaving(const LifecycleBenchmarkOptions& options, Report* report);
 
 // Measures the time from the start of the chief program to the first applied step.

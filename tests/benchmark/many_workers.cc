@@ -56,7 +56,7 @@ constexpr double kMostCalls = 1.5;
 constexpr size_t kMostStatusBytes = 100;  // per worker
 constexpr absl::Duration kGivenUp = absl::Minutes(2);
 
-// Counts the calls and errors of all workers. Thread-safe.
+// Counters of the calls and errors of all workers. Thread-safe.
 class Tally {
  public:
   void Count(const std::string& what) {
@@ -75,7 +75,7 @@ class Tally {
   std::map<std::string, int> counts_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Counts calls to OpenSession, and forwards all calls to the client.
+// A client that forwards all calls to another client, and counts the calls to OpenSession.
 class CountingClient : public ChiefClient {
  public:
   CountingClient(std::unique_ptr<ChiefClient> client, Tally* tally) : client_(std::move(client)), tally_(tally) {}
@@ -115,8 +115,8 @@ class CountingClient : public ChiefClient {
   Tally* const tally_;
 };
 
-// Runs a worker that joins, receives a token without computing it, and joins again when the chief is gone. The worker's
-// thread ends with the process.
+// Runs a worker that joins, receives a token but computes nothing for it, and joins again when the chief is gone. Never
+// returns; the thread ends with the process.
 void Work(const std::string& address, int index, Tally* tally) {
   CountingClient client(NewGrpcChiefClient(address), tally);
   WorkerSession::Options options;
@@ -181,7 +181,7 @@ class ManyWorkers {
     began_ = absl::Now();
     return absl::OkStatus();
   }
-  // Waits until the chief has a stream from every worker. Returns true if the limits were met.
+  // Waits until the chief has a stream from every worker. Returns true if no limit was exceeded.
   bool AwaitAll(const std::string& what) {
     const auto client = NewGrpcChiefClient(absl::StrCat("127.0.0.1:", port_));
     int joined = 0;
@@ -197,7 +197,7 @@ class ManyWorkers {
     int evicted = 0;
     for (const auto& [message, times] : tally_.Take()) {
       std::cout << "  " << times << " x " << message << "\n";
-      // No chief shuts down here, so a unary call that was cancelled was evicted.
+      // The chief is only ever killed here, never shut down, so a unary call that was canceled must have been evicted.
       const bool is_evicted = absl::StrContains(message, "too many") ||
                               absl::StrContains(message, "the chief shut down during the call") ||
                               message == "CANCELLED";

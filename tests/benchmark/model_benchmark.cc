@@ -24,7 +24,8 @@ ExchangeSpec OneWorker(const ModelBenchmarkOptions& options) {
   return spec;
 }
 
-// Compares contestant `ours` with the fastest of [first, end), i.e. the one that yields the smallest ratio.
+// Compares contestant `ours` with the fastest of the contestants [first, end), i.e. with the one that yields the
+// smallest ratio.
 Row AgainstTheBest(const Contest& contest, int ours, int first, int end, const std::string& group,
                    const std::string& what, double bar) {
   Row best;

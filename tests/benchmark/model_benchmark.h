@@ -14,14 +14,15 @@ namespace benchmark {
 
 struct ModelBenchmarkOptions {
   std::vector<int64_t> batches = {64, 256};
-  // Seconds for each model and batch.
+  // Measuring time, in seconds, for each combination of a model and a batch size.
   double seconds = 8;
   // An existing folder for logs.
   std::string directory;
 };
 
-// Compares forward and backward passes of the models in model_exchange.h, on one thread, with PyTorch's in its faster
-// memory format. Also compares PyTorch with PyTorch using Lockstep's layers (lockstep.torch.portable()).
+// Compares the forward and backward passes of the models in model_exchange.h, on one thread, with those of PyTorch in
+// whichever memory format is faster. Also compares PyTorch's own layers with Lockstep's layers in PyTorch
+// (lockstep.torch.portable()).
 absl::Status MeasureModels(const ModelBenchmarkOptions& options, const Peers& peers, Report* report);
 
 // Compares the matrix products of the perceptron on one thread with oneDNN's sgemm.

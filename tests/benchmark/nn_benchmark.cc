@@ -52,7 +52,7 @@ void BM_LayerForward(::benchmark::State& state, LayerFactory factory, const std:
   ReportRates(state, layer.multiply_adds(), layer.bytes());
 }
 
-// The gradients of variables and input take twice the multiply-adds of the forward pass.
+// Computing the gradients of the variables and of the input takes twice as many multiply-adds as the forward pass.
 void BM_LayerBackward(::benchmark::State& state, LayerFactory factory, const std::string& config, const Shape& shape) {
   LayerBench layer(factory, config, shape, state.range(0));
   layer.Forward();

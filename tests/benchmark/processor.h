@@ -6,11 +6,12 @@
 namespace lockstep {
 namespace benchmark {
 
-// Returns the processor time of this thread in seconds.
+// Returns the processor time that this thread has used, in seconds.
 double ProcessorSeconds();
 
-// Measures the fused multiply-adds per second of one core, counting each lane, in the registers of the current target
-// (kernels/vectors/target.h). This is an upper bound for every kernel. Takes about a millisecond of processor time.
+// Measures how many fused multiply-adds per second one core can do in the registers of the current target
+// (kernels/vectors/target.h), counting each lane. This is an upper bound for every kernel. Takes about a millisecond of
+// processor time.
 double MeasurePeak();
 
 // Returns text such as "2 cores, AMD EPYC, AVX2 of 51 GFLOP/s each": the processor, the kernels' target, and the best

@@ -33,15 +33,17 @@ namespace {
 constexpr absl::Duration kLimit = absl::Minutes(2);
 constexpr int kImages = 2048;
 constexpr int kWorkers = 2;
-// The number of steps before the disturbance. They establish connections and touch memory.
+// Number of steps before the disturbance. During these steps, connections are established and memory is touched for the
+// first time.
 constexpr int64_t kStepsBefore = 50;
 // The interval at which the chief is polled.
 constexpr auto kPeriod = std::chrono::milliseconds(2);
-// The bars (maximum times): after the lease, and after the start of a chief that restores a checkpoint.
+// The bars (maximum times without a step). For a worker, the time is in addition to the lease; for the chief, it is in
+// addition to the time that a chief takes to start and restore a checkpoint.
 constexpr double kWorkerBarSeconds = 0.5;
 constexpr double kChiefBarSeconds = 2;
 
-// Observes when a chief commits steps, by polling its status. Not thread-safe.
+// An observer that polls a chief's status to see when steps are committed. Not thread-safe.
 class CommitWatch {
  public:
   explicit CommitWatch(std::string address) : address_(std::move(address)) {}
@@ -100,7 +102,7 @@ class CommitWatch {
   absl::Duration longest_;
 };
 
-// Runs `lockstep run`. Not thread-safe.
+// A process that executes `lockstep run`. Not thread-safe.
 class SupervisedRun {
  public:
   // Starts the run in an empty logdir, and blocks until the chief listens.
@@ -182,7 +184,7 @@ config::v1::RunSpec RunOf(const RecoveryBenchmarkOptions& options) {
   return config;
 }
 
-// The minimum time to watch after a disturbance; the watch ends with the next commit.
+// Returns the minimum time to watch after a disturbance. Watching then continues until the next commit.
 absl::Duration Watched(const RecoveryBenchmarkOptions& options) { return 2 * options.lease + absl::Seconds(1); }
 
 // Sends SIGKILL or SIGSTOP to one of two workers.
@@ -201,7 +203,8 @@ absl::StatusOr<std::vector<double>> DisturbWorker(const RecoveryBenchmarkOptions
   return std::vector<double>{gap};
 }
 
-// Also measures how long a chief takes to start and to restore such a checkpoint.
+// Kills the chief and returns the longest time without a commit. Also returns how long a chief takes to start and to
+// restore the same kind of checkpoint.
 absl::StatusOr<std::vector<double>> KillChief(const RecoveryBenchmarkOptions& options) {
   ClusterProcesses::Options cluster;
   cluster.programs = options.programs;

@@ -25,8 +25,8 @@ struct RecoveryBenchmarkOptions {
 };
 
 // Measures the longest time without a commit in three cases: one of two workers is killed (kill -9); one of two workers
-// is halted (SIGSTOP, like a lost machine, since no connection breaks); the chief is killed and its supervisor restarts
-// it.
+// is halted (SIGSTOP, which resembles the loss of its machine because no connection breaks); the chief is killed and
+// its supervisor restarts it.
 absl::Status MeasureRecovery(const RecoveryBenchmarkOptions& options, Report* report);
 
 }  // namespace benchmark

@@ -12,7 +12,7 @@ namespace benchmark {
 // Returns the minimum, median and maximum of a non-empty series.
 Spread SpreadOf(std::vector<double> series);
 
-// Fills ours, theirs and ratio from two series of the same length, measured alternately.
+// Fills in `ours`, `theirs` and `ratio` of `row` from two series of the same length that were measured alternately.
 void Compare(const std::vector<double>& ours, const std::vector<double>& theirs, Row* row);
 
 // Returns the report as a text table with one line per row, which also says whether the row meets its bar.

@@ -22,16 +22,17 @@ constexpr int64_t kMlpBytes = 2678824;
 constexpr int64_t kMegabyte = 1000000;
 // The duration of a contestant's turn: long compared with a wake-up, short compared with other activity on the machine.
 constexpr double kTurnSeconds = 0.03;
-// The bars (maximum ratios) compared with raw sockets, with raw sockets at 100 MiB, and with a bare round trip.
+// The bars (maximum ratios), relative to raw sockets, to raw sockets at 100 MiB, and to a bare round trip.
 constexpr double kRawBar = 1.25;
 constexpr double kLargeRawBar = 1.2;
 constexpr double kRoundTripBar = 1.3;
 // TLS costs about 0.5 ns per byte at each end.
 constexpr double kTlsCpuBar = 3.2;
-// Constant variables are sent only once, so they cost nothing in a step. The rest is noise.
+// Constant variables are sent only once, so they should cost nothing in a step. The bar allows for noise.
 constexpr int64_t kFrozenBytes = 100 * kMegabyte;
 constexpr double kFrozenBar = 1.1;
-// Applies to large models. The number of frames per step varies, and a frame's header is 0.1 % of a small model.
+// Applies only to large models, because the number of frames per step varies, and a frame's header is 0.1 % of a small
+// model.
 constexpr double kFrozenBytesBar = 1.001;
 
 void AddVariable(const std::string& name, std::vector<int64_t> shape, v1::ModelSpec* model) {

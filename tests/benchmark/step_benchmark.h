@@ -30,18 +30,19 @@ struct StepBenchmarkOptions {
   std::string directory;
 };
 
-// Compares push and pull of a model whose gradients cost nothing with raw sockets, a plain protobuf stub and, for
-// models below a megabyte, a bare gRPC round trip.
+// Compares Lockstep's push and pull, for a model whose gradients take no time to compute, with raw sockets, a plain
+// protobuf stub and, for models below a megabyte, a bare gRPC round trip.
 absl::Status MeasureSteps(const StepBenchmarkOptions& options, Report* report);
 
-// Compares the exchange over TCP with and without TLS, in time and processor time.
+// Compares the exchange over TCP with and without TLS, in elapsed time and in processor time.
 absl::Status MeasureTls(const StepBenchmarkOptions& options, Report* report);
 
 // Compares the exchange of a model with and without 100 MB of constant variables, such as the frozen body of a network.
 // Measures time, the chief's processor time and, without shared memory, the bytes that the worker receives.
 absl::Status MeasureFrozen(const StepBenchmarkOptions& options, Report* report);
 
-// Measures the chief's processor time per step and worker at `sizes`, for each number of `workers`.
+// Measures the chief's processor time per step and worker, for each of the model sizes in `sizes` and each number of
+// workers in `workers`.
 absl::Status MeasureChiefCpu(const StepBenchmarkOptions& options, Report* report);
 
 }  // namespace benchmark

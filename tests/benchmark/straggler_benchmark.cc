@@ -37,9 +37,9 @@ using config::v1::TrainingConfig;
 constexpr int kWorkers = 8;
 constexpr int kMostBackups = 3;
 constexpr int kWindows = 5;
-// The initial part of the time, which is not measured because workers are still joining.
+// Initial fraction of the time that is not measured, because workers are still joining.
 constexpr double kWarmUp = 0.1;
-// A run that makes no step in this time is stuck.
+// A run that completes no step within this time is considered stuck.
 constexpr absl::Duration kStuck = absl::Seconds(30);
 // The delays have a Pareto distribution, P(delay > x) = (kShortest / x) ^ kShape, cut off at kLongest. The mean delay
 // is 27 ms; the longest of eight delays is 86 ms on average.
@@ -55,7 +55,7 @@ constexpr char kRun[] = R"(
   training { unbounded: true }
 )";
 
-// Returns the n-th delay of a worker. It is the same under each policy.
+// Returns the n-th delay of a worker. The delays are the same under each policy.
 absl::Duration DelayOf(int worker, uint64_t n) {
   const double uniform = Philox::ToUniform(Philox(kSeed, static_cast<uint64_t>(worker)).At(n)[0]);
   return std::min(kLongest, kShortest * std::pow(1 - uniform, -1 / kShape));
@@ -66,7 +66,7 @@ absl::Duration MeanDelay() {
   return kShortest * (1 + (1 - cut) / (kShape - 1));
 }
 
-// Computes like another model, but only after a delay.
+// Wraps another model and delays each computation of gradients.
 class DelayedModel : public ForwardingModel {
  public:
   DelayedModel(std::unique_ptr<Model> model, int worker) : ForwardingModel(std::move(model)), worker_(worker) {}
@@ -99,7 +99,7 @@ struct Commit {
   absl::Time time;
 };
 
-// Waits for the next step.
+// Waits for the next step to be committed.
 absl::StatusOr<Commit> AwaitCommit(const SyncReplicas& sync) {
   const int64_t before = sync.step();
   const absl::Time deadline = absl::Now() + kStuck;

@@ -8,14 +8,15 @@ namespace lockstep {
 namespace benchmark {
 
 struct StragglerBenchmarkOptions {
-  // Seconds for each combination of a policy and a number of backups. There are nine.
+  // Measuring time, in seconds, for each of the nine combinations of a policy and a number of backups.
   double seconds = 10;
 };
 
 // Measures how well each policy copes with workers that are sometimes slow. Runs a chief and eight workers in threads
-// of this process; before it computes, the model sleeps for a random time with a heavy-tailed distribution. With b
-// backups, a step needs 8 - b batches. Reports the batches per second that count, relative to eight workers that never
-// wait, and the time of a step. Sleeping workers need no processor, so the results hardly depend on the machine.
+// of this process; before each computation, the model sleeps for a random time with a heavy-tailed distribution. With b
+// backups, a step needs 8 - b batches. Reports the number of batches per second that contribute to steps, relative to
+// eight workers that never wait, and the time per step. Sleeping workers need no processor, so the results hardly
+// depend on the machine.
 absl::Status MeasureStragglers(const StragglerBenchmarkOptions& options, Report* report);
 
 }  // namespace benchmark

@@ -11,8 +11,8 @@ namespace benchmark {
 namespace {
 
 constexpr double kTurnSeconds = 0.1;
-// With one audited slot every fifty steps, a turn must be long enough for several of them. The number of turns stays
-// the same.
+// A slot is audited every fifty steps, so a turn must be long enough for several audited slots. The number of turns
+// stays the same.
 constexpr double kAuditTurnSeconds = 0.5;
 constexpr int kImages = 8192;
 // The bars (minimum ratios). In one process, training is compared with a bare loop. The examples per second of two
@@ -29,7 +29,8 @@ constexpr double kMlpAsyncBar256 = 0.9;
 // The allowed cost of digests and of audits. With one audited slot in a hundred, one step in fifty takes twice as long.
 constexpr double kDigestsBar = 1.02;
 constexpr double kAuditBar = 0.98 / 1.02;
-// The allowed cost of hooks that do nothing, both hooks that gate each step and hooks that only observe.
+// Minimum ratio of the steps per second with hooks that do nothing to those without hooks. Applies both to hooks that
+// gate each step and to hooks that only observe.
 constexpr double kGateBar = 0.97;
 // Steps per second with hooks that change the learning rate or set a bias after each step, relative to hooks that only
 // gate.
@@ -125,7 +126,7 @@ absl::Status MeasureWorkload(const TrainingBenchmarkOptions& options, const Work
   return absl::OkStatus();
 }
 
-// Measures the cost of digests of all gradients.
+// Measures the cost of computing digests of all gradients.
 absl::Status MeasureDigests(const TrainingBenchmarkOptions& options, const Workload& workload, Report* report) {
   TrainingSpec digested = workload.training;
   digested.digests = true;
@@ -156,7 +157,7 @@ absl::Status MeasureAudit(const TrainingBenchmarkOptions& options, const Workloa
   return absl::OkStatus();
 }
 
-// Compares two workers whose contributions make steps in the order of arrival with two processes that share nothing.
+// Compares two workers whose contributions are applied in order of arrival with two processes that share nothing.
 absl::Status MeasurePolicies(const TrainingBenchmarkOptions& options, const Workload& workload, Report* report) {
   TrainingSpec async = workload.training, first_arrivals = workload.training;
   async.policy = config::v1::TrainingConfig::kAsync;
@@ -166,7 +167,8 @@ absl::Status MeasurePolicies(const TrainingBenchmarkOptions& options, const Work
   RETURN_IF_ERROR(contest.Enter("2 workers, FIRST_ARRIVALS", TrainingExchange(first_arrivals), SpecOf(options, 2)));
   RETURN_IF_ERROR(contest.Enter("2 lone processes", InProcessExchange(workload.training), SpecOf(options, 2)));
   RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
-  // Each step of a contestant has two batches, because ASYNC counts the steps of one worker.
+  // Each step of a contestant covers two batches, one per worker, because under ASYNC each worker counts only its own
+  // contributions.
   const double examples = 2 * static_cast<double>(workload.training.batch);
   for (const int contestant : {0, 1}) {
     Row* const row =

@@ -15,11 +15,11 @@ namespace benchmark {
 struct TrainingBenchmarkOptions {
   // If true, worker processes share memory with the chief, as they do by default.
   bool share_memory = true;
-  // Examples in each worker's part of a step.
+  // Batch sizes: the number of examples that each worker contributes to a step.
   std::vector<int64_t> batches = {64, 256};
   // The numbers of worker processes.
   std::vector<int> workers = {1, 2, 4};
-  // Seconds for each model and batch.
+  // Measuring time, in seconds, for each combination of a model and a batch size.
   double seconds = 8;
   // An existing folder for data and logs.
   std::string directory;
@@ -30,8 +30,8 @@ struct TrainingBenchmarkOptions {
 // under ASYNC and FIRST_ARRIVALS relative to two processes that share nothing.
 absl::Status MeasureTraining(const TrainingBenchmarkOptions& options, Report* report);
 
-// Does the same with two workers relative to PyTorch's DistributedDataParallel and TensorFlow's SyncReplicasOptimizer.
-// The latter is also compared with FIRST_ARRIVALS, which has the same rule.
+// Measures the same models with two workers, relative to PyTorch's DistributedDataParallel and TensorFlow's
+// SyncReplicasOptimizer. The latter is also compared with FIRST_ARRIVALS, which has the same rule.
 absl::Status MeasurePeers(const TrainingBenchmarkOptions& options, const Peers& peers, Report* report);
 
 }  // namespace benchmark

@@ -1,5 +1,6 @@
-// Situations from public bug reports, with data and weights as users have them. Each folder in data/ is one case, with
-// a configuration that `check` and `local` either both accept, or both reject with the same message and exit code.
+// Tests situations from public bug reports, with data and weights like those that users have. Each folder in data/ is
+// one case, with a configuration that `check` and `local` must either both accept, or both reject with the same message
+// and exit code.
 #include <stdlib.h>
 #include <sys/stat.h>
 
@@ -29,7 +30,7 @@ constexpr int kRefused = 2;
 struct Case {
   const char* name;
   int exit_code;
-  // A part of the output of `check`, or of its error message.
+  // Text that the output of `check` must contain or, if the case is refused, that the error message must contain.
   const char* says;
   const char* config = "c.textproto";
 };

@@ -1,4 +1,4 @@
-// The last line that `local` prints says why the run ended.
+// Tests that the last line printed by `local` says why the run ended.
 #include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -29,7 +29,7 @@ using ::testing::HasSubstr;
 using ::testing::MatchesRegex;
 using ::testing::StartsWith;
 
-// Calls a function of the program before it computes the third step.
+// A model that calls `interrupt` before it computes the third step.
 class InterruptedModel : public ForwardingModel {
  public:
   InterruptedModel(std::unique_ptr<Model> model, void (*interrupt)(GradientSink*))

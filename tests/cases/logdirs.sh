@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Situations from public bug reports that concern a run's logdir: names, files that others leave there, steps, and a
-# logdir that somebody deletes.
+# logdir that is deleted.
 # Usage: logdirs.sh LOCKSTEP MOVE_CHECKPOINT.py
 set -uo pipefail
 # shellcheck source=tests/fault/expectations.sh

@@ -1,4 +1,4 @@
-// Data and an index on a read-only mount, and on a missing one. Runs in its own mount namespace.
+// Tests data and an index on a read-only mount, and on a mount that is missing. Runs in its own mount namespace.
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,8 @@ bool WriteTo(const char* path, const std::string& text) {
   return fclose(file) == 0 && written;
 }
 
-// Moves this process to a mount namespace in which it may mount, as root of a user namespace.
+// Moves this process into a new mount namespace, in which it may mount file systems because it is root in a new user
+// namespace.
 bool EnterNamespace() {
   const uid_t user = getuid();
   const gid_t group = getgid();
@@ -51,7 +52,7 @@ class MountsTest : public ::testing::Test {
  protected:
   MountsTest() { EXPECT_EQ(fs_->CreateDirectory(mount_), absl::OkStatus()); }
 
-  // Runs `body` in a child process in which mount_ is a new file system.
+  // Runs `body` in a child process in which a new file system is mounted at mount_.
   void RunWithMount(const std::function<void()>& body) {
     fflush(stdout);
     const pid_t child = fork();

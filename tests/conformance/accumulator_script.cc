@@ -4,11 +4,11 @@
 //   sparse dtype=TYPE reduction=MEAN|SUM shape=SHAPE
 //                          the first line; TYPE is float16, float32 or float64; SHAPE is "?", or dimensions such as
 //                          "2,?"
-//   apply step=K dims=A,B values=C,D,…
-//                          a dense gradient; no dimension and one value for a scalar
-//   apply step=K index_dims=N indices=A,B,… dims=C,D values=E,F,… dense=G,H
-//                          a sparse gradient; "dense" may be absent
-//   take id=NAME n=N       a thread takes
+//   apply step=K dims=A,B values=C,D,...
+//                          applies a dense gradient; a scalar has no dimension and one value
+//   apply step=K index_dims=N indices=A,B,... dims=C,D values=E,F,... dense=G,H
+//                          applies a sparse gradient; "dense" may be absent
+//   take id=NAME n=N       starts a thread that takes the result, which requires N gradients
 //   set step=K             sets the accumulator's step
 //   close                  closes the accumulator
 // The answer has "code", the line's status code, 0 for OK; "count", the number of gradients present; and "taken": for
@@ -169,7 +169,8 @@ class ScriptOf : public Script {
     std::thread thread;
   };
 
-  // Waits until each take has ended or waits in the accumulator. Returns the results of takes that have ended.
+  // Waits until each take either has ended or is waiting in the accumulator. Returns the results of the takes that have
+  // ended.
   std::string Reap() {
     const auto running = [this] {
       int64_t count = 0;

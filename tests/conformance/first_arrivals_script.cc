@@ -75,7 +75,7 @@ std::string Json(const Values& values) {
   return absl::StrCat("[", absl::StrJoin(values, ", ", number), "]");
 }
 
-// A worker whose stream stays in this process. Not thread-safe.
+// A worker whose stream does not leave this process. Not thread-safe.
 class ScriptWorker {
  public:
   ScriptWorker(uint64_t session, const std::string& name, const ParameterLayout& layout, SyncReplicas* sync)
@@ -137,7 +137,7 @@ class ScriptWorker {
     void OnClosed(const absl::Status&, bool) override {}
   };
 
-  // Makes a frame for the token's block, or for no block.
+  // Makes a frame for the block of the worker's token or, if it has no token, for no block.
   StepFrame NewFrame() const {
     StepFrame frame;
     frame.session_id = session_;

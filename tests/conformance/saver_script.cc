@@ -1,7 +1,9 @@
-// Saves according to a script, so that another program can compare what is left: saver_script OPTION=VALUE...
+// Runs Savers according to a script, so that another program can compare the files that remain: saver_script
+// OPTION=VALUE...
+//
 // Options: max_to_keep, every_n_hours, pad, relative, shards, latest_filename. Commands, one per input line:
 //   advance SECONDS            advances the time
-//   save PATH STEP|- VALUE     variables v (a scalar VALUE) and w ([2,3], VALUE + 0, 1, ...); prints the prefix
+//   save PATH STEP|- VALUE     saves variables v (a scalar VALUE) and w ([2,3], VALUE + 0, 1, ...); prints the prefix
 //   new                        creates another Saver
 //   recover DIRECTORY          takes over the history from the state file
 //   set PREFIX...              sets the history, without times

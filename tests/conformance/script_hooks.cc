@@ -21,7 +21,7 @@
 namespace lockstep::train {
 namespace {
 
-// Prints its calls, and at one of them does what the line says.
+// A hook that prints each call to it, and in one of those calls does what the script's line says.
 class RecordingHook : public Hook {
  public:
   RecordingHook(const ScriptLine& line, SimulatedClock* clock) : line_(line), clock_(clock) {}
@@ -88,7 +88,7 @@ class PrintingListener : public CheckpointListener {
   const absl::optional<int64_t> stop_;
 };
 
-// Owns a CheckpointSaverHook and its listener, which has to outlive it.
+// A hook that owns a CheckpointSaverHook and its listener, which must outlive that hook.
 class ListenedSaver : public Hook {
  public:
   static absl::StatusOr<std::unique_ptr<Hook>> Create(const ScriptLine& line, SimulatedClock* clock) {

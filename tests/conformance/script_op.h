@@ -7,8 +7,8 @@
 
 namespace lockstep::train {
 
-// Returns a tiny model on synthetic data, without an end. input_steps=N ends the input after N steps; keep=N keeps N
-// checkpoints.
+// Returns a tiny model with endless synthetic data and no last step. input_steps=N ends the input after N steps; keep=N
+// keeps N checkpoints.
 absl::StatusOr<TrainOp> MakeScriptOp(const ScriptLine& line);
 
 }  // namespace lockstep::train

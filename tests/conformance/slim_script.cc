@@ -154,7 +154,7 @@ class Call {
   }
 
   absl::StatusOr<TrainStepResult> Step(Session& session, const TrainOp& op, TrainStepKwargs& kwargs) {
-    // The summary service writes its first summary before the first step.
+    // Waits until the summary service has written its first summary, which it does before the first step.
     while (options_.summary_op.is_given() && summaries_ == 0) std::this_thread::yield();
     const std::string end = line_.Text("step");
     const bool ends = ++calls_ == line_.Int("at").value_or(0);

@@ -38,7 +38,7 @@ struct Arguments {
   bool is_chief() const { return role == "chief"; }
 };
 
-// The histograms of the gradients of 24 layers exceed 64 KiB.
+// Uses 24 layers, so that the histograms of the gradients exceed 64 KiB.
 absl::StatusOr<TrainOp> MakeOp(int64_t steps) {
   std::string loss = "model { ";
   for (int i = 0; i < 24; ++i) {
@@ -73,7 +73,7 @@ SessionOptions SessionOf(const Arguments& arguments, const TrainOp& op) {
 
 v1::Summary Scalar(const std::string& tag, int64_t value) { return ScalarSummary(tag, static_cast<double>(value)); }
 
-// A worker's loop, which writes its own summaries after each Run. OutOfRange is the end.
+// A worker's loop, which writes its own summaries after each Run. Returns OutOfRange at the end of the run.
 absl::Status WorkerLoop(const std::string& name, const TrainOp& op, Session& session) {
   while (true) {
     ASSIGN_OR_RETURN(const StepResult result, session.Run(op));

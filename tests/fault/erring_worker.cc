@@ -1,6 +1,7 @@
-// A worker with its own model, "perceptron", which computes wrong results as specified by $ERRING_WORKER. "last_bit":
-// in every slot. "activation": by a different formula that its parts do not reveal. A path: in every slot once the file
-// exists.
+// A worker with its own model, "perceptron", which computes wrong results as specified by $ERRING_WORKER:
+//   last_bit      in every slot
+//   activation    with a different formula, which the model's fingerprint does not reveal
+//   a path        in every slot once the file exists
 #include <unistd.h>
 
 #include <cstdlib>

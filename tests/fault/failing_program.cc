@@ -52,7 +52,7 @@ struct Flags {
   std::string loop = "supervisor";
   std::string fail = "none";
   std::string when;
-  // The time that a worker waits for a missing chief; 0 for the default.
+  // Time in seconds for which a worker waits for a missing chief, or 0 for the default.
   int64_t wait_seconds = 0;
 };
 
@@ -85,7 +85,7 @@ class DivergingModel : public ForwardingModel {
   const std::function<bool(int64_t step)> diverges_;
 };
 
-// Fails the next N checkpoints, where N is set by FillFor, like a full disk.
+// A file system that fails the next N checkpoints, like a full disk. FillFor sets N.
 class FullDisk : public ForwardingFileSystem {
  public:
   FullDisk() : ForwardingFileSystem(FileSystem::Real()) {}
@@ -146,7 +146,7 @@ class FailingProgram {
     FailingProgram& program_;
   };
 
-  // A hook that comes after the FailingHook.
+  // A hook that is called after FailingHook.
   class LaterHook : public Hook {
    public:
     explicit LaterHook(FailingProgram* program) : program_(*program) {}
@@ -185,7 +185,7 @@ class FailingProgram {
     return Fails(what) ? absl::DataLossError(absl::StrCat(what, " fails")) : absl::OkStatus();
   }
 
-  // Uses OutOfRange, which ends a loop successfully, but fails a start.
+  // Returns OutOfRange, which would end a loop successfully but must make a start fail.
   absl::Status FailToStartIf(const std::string& what) const {
     return Fails(what) ? absl::OutOfRangeError(absl::StrCat(what, " fails")) : absl::OkStatus();
   }
@@ -226,7 +226,7 @@ class FailingProgram {
     return FailIf("body");
   }
 
-  // Runs a step of a session, or of an object with the same Run.
+  // Runs a step of a session, or of another object that has the same Run function.
   template <typename Running>
   absl::StatusOr<StepResult> RunStep(Running& session) {
     absl::StatusOr<StepResult> result = session.Run(op_);

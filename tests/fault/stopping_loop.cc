@@ -1,5 +1,5 @@
-// The program of tests/fault/stopping_loops.sh. Its own code, or its input, ends the run. The loops compute the same
-// gradients, transformed in different ways that produce the same bits.
+// The program of tests/fault/stopping_loops.sh. The run is ended by the program's own code or by its input. All loops
+// compute the same gradients, but transform them in different ways that produce the same bits.
 #include <any>
 #include <cstdint>
 #include <iostream>
@@ -41,8 +41,8 @@ constexpr char kTotalLoss[] = R"(
 constexpr char kOptimizer[] = "momentum { momentum: 0.9 } learning_rate { initial: 0.05 } clip { by_norm: 0.5 }";
 constexpr absl::Duration kSavePeriod = absl::Milliseconds(20);
 
-// Sets the rate at each step, and negates the bias every hundred steps. Counts the negations in `extra`, and stops at
-// `last_step`.
+// A train step that sets the learning rate, and negates the bias every hundred steps. Counts the negations in `extra`,
+// and stops at `last_step`.
 struct Negating {
   absl::StatusOr<slim::TrainStepResult> operator()(Session& session, const TrainOp& op,
                                                    slim::TrainStepKwargs& kwargs) const {
@@ -77,14 +77,15 @@ struct Negating {
   int64_t last_step;
 };
 
-// Different ways to make the same gradients, except for `trains_bias`.
+// Different ways to compute the gradients. All produce the same gradients, except for `trains_bias`.
 struct OpOptions {
   bool by_functions = false;
   bool summarize = false;
   bool trains_bias = false;
 };
 
-// Trains the kernel, with gradients that are tripled and clipped.
+// Returns an op that trains the kernel, and also the bias if `options.trains_bias`. The kernel's gradient is tripled,
+// and gradients are clipped.
 absl::StatusOr<TrainOp> MakeTrainOp(const Program& program, const OpOptions& options) {
   slim::CreateTrainOpOptions create;
   if (!options.trains_bias) create.variables_to_train = {{"logits/kernel"}};
@@ -120,7 +121,7 @@ absl::Status PrintLoss(const absl::StatusOr<absl::optional<double>>& loss) {
   return absl::OkStatus();
 }
 
-// Returns a hook whose first loss stays the best, so that the run ends at `last_step`.
+// Returns a hook for which no loss is better than the first, so that it ends the run at `last_step`.
 absl::StatusOr<std::unique_ptr<EarlyStoppingHook>> NeverImproves(int64_t last_step) {
   EarlyStoppingOptions options;
   options.patience = last_step - 1;
@@ -194,7 +195,7 @@ absl::Status TrainWithSupervisor(Program* program, int64_t last_step) {
   return PrintLoss(loss);
 }
 
-// Alternates training and evaluation in one process.
+// Alternates between training and evaluation in one process.
 absl::Status TrainAndEvaluate(Program* program, int64_t last_step) {
   ASSIGN_OR_RETURN(const TrainOp train_op, MakeTrainOp(*program, {/*by_functions=*/true}));
   TrainOpEstimatorOptions estimator;

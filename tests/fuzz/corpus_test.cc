@@ -29,7 +29,7 @@ TEST_P(CorpusTest, TakesItsSeeds) {
   }
 }
 
-// Truncates valid inputs at every length, and changes every byte.
+// Truncates valid inputs to every length, and changes each of their bytes.
 TEST_P(CorpusTest, SurvivesDamagedSeeds) {
   for (const std::string& seed : target_.Seeds()) {
     if (seed.size() > 600) continue;

@@ -19,8 +19,7 @@ class FuzzTarget {
  public:
   struct Options {
     const char* name = nullptr;
-    // The limit on the memory (operator new) that `run` may use beyond what it releases: a fixed part, and a part per
-    // input byte.
+    // Limit on the memory (operator new) that `run` may hold at any time: a fixed part, plus a part per input byte.
     uint64_t fixed_bytes = 0;
     uint64_t bytes_per_byte = 0;
     // Returns true if the parser accepted the whole input. Ends the process if a property does not hold.
@@ -49,18 +48,18 @@ class FuzzTarget {
   const Options options_;
 };
 
-// The memory that protobuf briefly reserves for a string with a wrong length, even in a short message. Added to the
-// limit of parsers that parse one message at a time.
+// Memory that protobuf briefly reserves for a string whose encoded length is wrong, even in a short message. Added to
+// the limit of targets that parse one message at a time.
 constexpr uint64_t kProtobufReserve = 50'000'000;
 
-// Splits an input into parts. Beyond the end of the input, returns empty strings and zeros.
+// An input that is split into parts. Past its end, the functions return empty strings and zeros.
 class FuzzInput {
  public:
   explicit FuzzInput(absl::string_view bytes) : rest_(bytes) {}
 
   bool empty() const { return rest_.empty(); }
   uint8_t TakeByte();
-  // Takes a two-byte little-endian length, and that number of bytes.
+  // Reads a two-byte little-endian length, and returns that number of bytes.
   absl::string_view TakeSized();
   absl::string_view rest() const { return rest_; }
 
@@ -68,7 +67,7 @@ class FuzzInput {
   absl::string_view rest_;
 };
 
-// Returns make(byte), which is called on first use and cached for later inputs. Not thread-safe.
+// Returns the result of make(byte), which is called on first use and cached for later inputs. Not thread-safe.
 template <auto make>
 const auto& Kept(uint8_t byte) {
   using Made = decltype(make(byte));

@@ -1,6 +1,6 @@
 // The libFuzzer program, built by ./lockstep fuzz. FUZZ_TARGET names the target. With FUZZ_SEEDS, writes the target's
-// seeds to that folder instead of fuzzing. Without FUZZ_TARGET, prints the names of all targets. Inputs have the
-// target's maximum length, unless -max_len is given.
+// seeds to that folder instead of fuzzing. Without FUZZ_TARGET, prints the names of all targets. Inputs have at most
+// the target's maximum length, unless -max_len is given.
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>

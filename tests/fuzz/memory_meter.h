@@ -5,8 +5,8 @@
 
 namespace lockstep {
 
-// Measures the memory allocated by operator new in all threads, from the meter's construction on. Replaces operator new
-// in a program that links it. Only one may exist at a time.
+// A meter of the memory that operator new allocates in all threads, from the meter's construction on. Replaces operator
+// new in a program that links it. Only one may exist at a time.
 class MemoryMeter {
  public:
   MemoryMeter();

@@ -115,7 +115,7 @@ TEST(GoldenBundleTest, IsWrittenInTheSameBytes) {
   }
 }
 
-// The digest must never change. It could change only with the definition in digest.h.
+// The digest must never change, unless the definition in digest.h does.
 TEST(GoldenBundleTest, HasTheSameDigestForEver) {
   EXPECT_EQ(CheckpointDigest(*Open("bundle/model.ckpt-7")).value(),
             "2a258da4642b0564ef5870464e00e16d24e71a1023c0b686330dda81ee53be1d");

@@ -1,4 +1,4 @@
-// Reads the golden vectors from docs/wire.md, and compares each row with what this tree computes.
+// Reads the golden vectors from docs/wire.md, and compares each row with what the code computes.
 #include <algorithm>
 #include <cstring>
 #include <fstream>

@@ -14,7 +14,7 @@ TestCluster::Options OptionsOf(const config::v1::RunSpec& config) {
   return options;
 }
 
-// Stream 0 has the only slot's batches and random numbers.
+// Under ASYNC, stream 0 has the same batches and random numbers as the only slot of the deterministic run.
 TEST(AsynchronousTest, ALoneWorkerComputesTheSameBits) {
   config::v1::RunSpec config = SmallRunSpec(/*steps=*/20, /*slots=*/1);
   const auto deterministic = TrainAndDigest(OptionsOf(config), /*workers=*/1);
@@ -33,8 +33,8 @@ TEST(AsynchronousTest, EachStreamReadsTheWholeInput) {
   config.mutable_input()->set_epochs(1);
   config.mutable_input()->mutable_split(0)->mutable_synthetic()->set_examples(10 * config.input().batch_size());
   TestCluster::Options options = OptionsOf(config);
-  // No stream ends before both workers have one, because each waits for the other at its second batch. Workers that
-  // join read the first batch, too.
+  // No stream ends before both workers have one, because each waits for the other at its second batch. Waiting at the
+  // first batch would not work, because workers also read it when they join.
   Mutex mutex;
   CondVar arrived;
   int readers = 0;

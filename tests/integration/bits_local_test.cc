@@ -1,5 +1,5 @@
-// The weights depend only on configuration, data and seed. Uses a cluster without sockets, whose threads run only our
-// own code, so that the thread sanitizer sees all data that they share.
+// Tests that the weights depend only on the configuration, the data and the seed. Uses a cluster without sockets, whose
+// threads run only our own code, so that the thread sanitizer sees all data that they share.
 #include <algorithm>
 #include <cstdint>
 #include <string>
@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kSteps = 40;
 constexpr int64_t kSlots = 4;
 
-// The newest step of any worker.
+// The newest step that any worker has reached.
 class Progress {
  public:
   void Reach(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_) {

@@ -1,4 +1,4 @@
-// The weights depend only on configuration, data and seed.
+// Tests that the weights depend only on the configuration, the data and the seed.
 #include <string>
 
 #include "google/protobuf/text_format.h"

@@ -29,7 +29,7 @@ v1::VariableSpec Base() {
   return spec;
 }
 
-// Multiplies gradients by a number.
+// A sink that multiplies gradients by a number.
 class ScaledSink : public ForwardingSink {
  public:
   // `model` and `sink` must outlive this object.
@@ -96,7 +96,8 @@ TEST(ConstantVariablesTest, BitsDoNotDependOnThePath) {
   }
 }
 
-// A worker of a run with the trained variable "w" [2] and the constant "base". All its gradients are 1.
+// A worker that the test controls, in a run with the trained variable "w" [2] and the constant "base". All its
+// gradients are 1.
 class Hand {
  public:
   Hand(TestCluster* cluster, Path path) : client_(cluster->NewClient()) {

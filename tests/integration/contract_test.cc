@@ -1,5 +1,5 @@
-// Workers whose results differ from their run's, over real servers. Each is detected, by name, when it joins or when it
-// is audited. The weights are the same as in a run without it.
+// Tests workers whose results differ from those of their run, over real servers. Each must be detected, and named, when
+// it joins or is audited. The weights must be the same as in a run without it.
 #include <algorithm>
 #include <atomic>
 #include <string>
@@ -53,7 +53,7 @@ class ContractTest : public ::testing::TestWithParam<bool> {
     EXPECT_EQ(cluster.Digest().value(), expected);
     return std::string(status.message());
   }
-  // Returns the status of worker 1, which joins a run that worker 0 has begun and left.
+  // Starts a run with worker 0, kills that worker, and returns the final status of worker 1, which then joins the run.
   absl::Status JoinOfSecond(TestCluster* cluster) {
     EXPECT_TRUE(cluster->StartChief().ok());
     const int first = cluster->StartWorker();

@@ -1,6 +1,6 @@
-// Runs that end before the last step, over real servers: because of a contribution that requests it, the end of the
-// input, or an explicit request. With any number of workers, delays and kills, the run must end at the same step with
-// the same weights, and all processes must succeed.
+// Tests runs that end before the last step, over real servers: because a contribution requests it, because the input
+// ends, or because of an explicit request. With any number of workers, delays and kills, the run must end at the same
+// step with the same weights, and all processes must succeed.
 #include <algorithm>
 #include <atomic>
 #include <functional>
@@ -30,7 +30,7 @@ namespace {
 constexpr int64_t kSteps = 60;
 constexpr int64_t kSlots = 4;
 
-// Requests the end in one slot of one step, and reports a summary for every slot.
+// A model that requests the end in one slot of one step, and reports a summary for every slot.
 class EndingModel : public ForwardingModel {
  public:
   EndingModel(std::unique_ptr<Model> model, int64_t step, int64_t slot)
@@ -51,8 +51,8 @@ class EndingModel : public ForwardingModel {
   const int64_t step_, slot_;
 };
 
-// Produces values that are not finite, each at a different step: the losses of two slots, the gradients of a third, and
-// an update value of a fourth.
+// A model that produces values that are not finite, each at a different step: the losses of two slots, the gradients of
+// a third, and an update value of a fourth.
 class DivergingModel : public ForwardingModel {
  public:
   explicit DivergingModel(std::unique_ptr<Model> model) : ForwardingModel(std::move(model)) {}
@@ -169,8 +169,8 @@ TEST_F(EndsTest, SkippedNonFiniteStepsOnlyCount) {
   };
   options_.config.mutable_training()->set_skip_non_finite(true);
   const std::string digest = ExpectOneEnd(kSteps);
-  // Also tests an undisturbed run in which the worker maps the values. Exactly these four steps are skipped, and each
-  // has the same checkpoint as the previous step.
+  // Also tests an undisturbed run in which the worker maps the values. Exactly these four steps must be skipped, and
+  // the checkpoint of each must be the same as that of the previous step.
   options_.share_memory = true;
   options_.config.mutable_checkpoint()->set_every_steps(1);
   options_.config.mutable_checkpoint()->set_keep(0);

@@ -1,5 +1,5 @@
-// A worker that gets a second token in a step after it has received values of the next step computes with the values of
-// its own step.
+// Tests that a worker that has received values of the next step, and then gets a second token in the current step,
+// computes with the current step's values.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -28,7 +28,7 @@ v1::ModelSpec TwoVariables() {
   return model;
 }
 
-// A worker whose gradients are 1 in every element of each slot.
+// A worker that the test controls. Its gradients are 1 in every element of each slot.
 class Hand {
  public:
   Hand(TestCluster* cluster, const std::string& name) : client_(cluster->NewClient()) {
@@ -64,7 +64,7 @@ class Hand {
     Send(0);
   }
   const v1::Token& token() const { return assignment_.token; }
-  // After n steps, each value is -n.
+  // Expects the values of the token's step. After n steps, each value is -n.
   void ExpectValuesOfTheStep() const {
     for (int variable : {0, 1}) {
       const float* const values = assignment_.values[variable];
@@ -81,7 +81,7 @@ class Hand {
   StepChannel::Assignment assignment_;
 };
 
-// Returns the bytes sent to "a". The status lists workers by name.
+// Returns the number of bytes sent to worker "a", which is the first because the status lists workers in order of name.
 int64_t BytesSentToTheFirst(const TestCluster& cluster) { return cluster.chief()->GetStatus().worker(0).bytes_sent(); }
 
 TEST(HeldStepTest, ASecondTokenFindsItsStepsValues) {

@@ -1,4 +1,4 @@
-// Clients that do not speak the protocol: random bytes, connections and calls. The run must continue unchanged.
+// Tests clients that do not speak the protocol: random bytes, connections and calls. The run must continue unchanged.
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -127,7 +127,8 @@ std::string RandomBytes(std::mt19937* random, size_t n) {
   return bytes;
 }
 
-// Returns how many connections the limit on open files allows, with two descriptors each in this process; at most 1000.
+// Raises the limit on open files as far as possible. Returns how many connections it allows, with two descriptors each
+// in this process, but at most 1000.
 int ManyConnections() {
   rlimit files;
   EXPECT_EQ(getrlimit(RLIMIT_NOFILE, &files), 0);
@@ -170,7 +171,7 @@ TEST(HostileBytesTest, RandomMessagesAreAnswered) {
   std::mt19937 random(1);
   for (int i = 0; i < 200; ++i) {
     const std::string bytes = RandomBytes(&random, random() % 300);
-    // Even if the bytes can be parsed, they do not name a session.
+    // Even if the bytes happen to form a valid message, they do not name an existing session.
     EXPECT_THAT(
         SendRaw(channel, kStep, bytes).error_code(),
         AnyOf(grpc::StatusCode::INVALID_ARGUMENT, grpc::StatusCode::RESOURCE_EXHAUSTED, grpc::StatusCode::ABORTED));
@@ -259,7 +260,7 @@ TEST(HostileBytesTest, CompressedMessagesAreRefused) {
 
 TEST(HostileBytesTest, UnfinishedMessagesGiveWayToOthers) {
   FaultInjectedRun run;
-  // The bytes that begin an HTTP/2 call of Step, and one byte of an 8 MiB message.
+  // The bytes that begin an HTTP/2 connection. Calls of Step follow, each with one byte of an 8 MiB message.
   const std::string begin("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00", 33);
   std::string headers;
   const auto add = [&headers](const std::string& name, const std::string& value) {

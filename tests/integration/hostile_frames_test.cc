@@ -1,5 +1,5 @@
-// Workers that each break one rule of proto/lockstep/v1/chief.proto. The error must name the rule, and the run must
-// continue unchanged.
+// Tests workers that each break one rule of proto/lockstep/v1/chief.proto. The error must name the rule, and the run
+// must continue unchanged.
 #include <functional>
 #include <limits>
 #include <string>
@@ -20,8 +20,8 @@ using Frames = std::vector<v1::StepRequest>;
 constexpr int64_t kMax = std::numeric_limits<int64_t>::max();
 constexpr int64_t kMin = std::numeric_limits<int64_t>::min();
 
-// A contribution's pieces begin with the two pieces of hidden/kernel. A fault must not send all pieces, because that
-// would complete the step.
+// A way to break a rule. The first two pieces of a contribution are those of hidden/kernel. A fault must not send all
+// pieces, because that would complete the step.
 struct Fault {
   std::string name;
   // Returns the frames to send instead of the whole contribution.
@@ -39,7 +39,7 @@ Fault Changed(const std::string& name, std::function<void(v1::StepRequest*)> cha
   return {name, frames, code, text};
 }
 
-// Sends only the reports and the wrong piece.
+// Sends only the reports and one piece, which `change` makes wrong.
 Fault WrongPiece(const std::string& name, std::function<void(v1::TensorPiece*)> change, const std::string& text) {
   const auto frames = [change](v1::StepRequest whole) {
     const v1::TensorPiece piece = whole.gradient(0);
@@ -207,7 +207,7 @@ void ExpectNamed(ProtoOnlyWorker* stranger, const Fault& fault) {
   grpc::ClientContext context;
   const auto stream = stranger->NewStream(&context);
   ASSERT_TRUE(stream->Write(stranger->AskForToken()));
-  // The stuck good worker has every slot, so this worker gets a second copy.
+  // The good worker is stuck and holds every slot, so this worker gets a second copy of the slots.
   v1::Token token;
   ASSERT_TRUE(stranger->ReadToken(stream.get(), &token));
   ASSERT_EQ(token.slot_count(), 4);
@@ -298,7 +298,7 @@ TEST(HostileFramesTest, AHalfContributionCostsALeaseAtMost) {
   half.mutable_gradient()->DeleteSubrange(1, half.gradient_size() - 1);
   rest.clear_report();
   rest.mutable_gradient()->DeleteSubrange(0, 1);
-  // "half" is listed before "worker-0".
+  // The status lists "half" before "worker-0".
   const auto received = [&run] { return run.chief()->GetStatus().worker(0).bytes_received(); };
   ASSERT_EQ(run.chief()->GetStatus().worker(0).name(), "half");
   const int64_t asked = received();

@@ -1,4 +1,5 @@
-// Peers without a session that use raw HTTP/2 frames to make gRPC hold memory. docs/security.md lists the advisories.
+// Tests peers without a session that send raw HTTP/2 frames to make gRPC hold memory. docs/security.md lists the
+// advisories.
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -16,8 +17,8 @@ namespace {
 
 // The maximum memory that a hundred connections may cost the chief.
 constexpr int64_t kMostBytes = 16 << 20;
-// The limit for connections that begin as many calls as possible: 1024, with 16 on each connection. A call takes 6 to
-// 12 KiB.
+// The memory limit for connections that begin as many calls as possible: 1024 calls in total, 16 on each connection.
+// Each call takes 6 to 12 KiB.
 constexpr int64_t kMostBytesOfCalls = 64 << 20;
 
 constexpr uint8_t kSettings = 4, kPing = 6, kContinuation = 9;
@@ -63,7 +64,8 @@ void ExpectRefused(const std::string& flood, int64_t most_bytes = kMostBytes) {
   run.ExpectSameWeights();
 }
 
-// Returns headers that begin in one frame and continue in `frames` others with the same contents, without ever ending.
+// Returns headers that begin in one frame and continue in `frames` more frames, each of which contains `more`, without
+// ever ending.
 std::string Endless(const std::string& beginning, const std::string& more, int frames) {
   std::string flood = Encode(Http2Peer::kHeaders, kNone, 1, beginning);
   for (int i = 0; i < frames; ++i) flood += Encode(kContinuation, kNone, 1, more);
@@ -75,7 +77,7 @@ TEST(Http2FloodsTest, EndlessHeadersEndTheConnection) {
   ExpectRefused(Endless(RequestHeaders(), Header("name", std::string(8000, 'a')), 256));
 }
 
-// The header claims 4 GiB. gRPC keeps the bytes that have arrived.
+// The header claims to be 4 GiB long. gRPC keeps the bytes that have arrived.
 TEST(Http2FloodsTest, AnEndlessHeaderEndsTheConnection) {
   const std::string beginning("\0\4name\x7f\x80\x80\x80\x80\x0f", 12);
   ExpectRefused(Endless(RequestHeaders() + beginning, std::string(16384, 'a'), 64));
@@ -86,7 +88,7 @@ TEST(Http2FloodsTest, AnEndlessNumberEndsTheConnection) {
   ExpectRefused(Endless(RequestHeaders() + std::string("\0\x7f", 2), std::string(16384, '\x80'), 64));
 }
 
-// Sends four thousand bytes, each of which stands for a 4 KB header.
+// Sends four thousand bytes, each of which refers to a 4 KB header.
 TEST(Http2FloodsTest, RepeatedHeadersEndTheConnection) {
   const std::string header = Header(std::string(3900, 'k'), "v", /*indexed=*/true);
   ExpectRefused(Headers(1, RequestHeaders() + header + std::string(4000, '\xbe')));
@@ -121,7 +123,7 @@ TEST(Http2FloodsTest, InvalidHeadersEndTheConnection) {
   ExpectRefused(Headers(1, Header("grpclb_client_stats", "x") + RequestHeaders() + more));
 }
 
-// CVE-2023-32732 and CVE-2024-7246. The peer only loses its own connection, which it shares with no other peer.
+// CVE-2023-32732 and CVE-2024-7246. The peer loses only its own connection, which no other peer shares.
 TEST(Http2FloodsTest, AnInvalidBinaryHeaderEndsNothingElse) {
   FaultInjectedRun run;
   Http2Peer peer(run.address());

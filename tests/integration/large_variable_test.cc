@@ -25,7 +25,7 @@ namespace {
 
 constexpr int64_t kElements = LOCKSTEP_TEST_ELEMENTS;
 constexpr int64_t kBytes = kElements * int64_t{sizeof(float)};
-// The number of elements in a frame, which exceeds 4 MiB, gRPC's default limit.
+// The number of elements in a frame. A frame exceeds gRPC's default limit of 4 MiB.
 constexpr int64_t kFrameElements = 20 * 65536;
 
 // Two copies of a step's values and one gradient.
@@ -40,8 +40,8 @@ int64_t AvailableBytes() {
   return 0;
 }
 
-// A chief, and a client that does not compute: for the elements in frame f, the gradient is f + 1, and so is the
-// decrease of their values in each step.
+// A chief, and a client that does not compute. The client sends f + 1 as the gradient of each element in frame f, so
+// the element's value decreases by f + 1 in each step.
 class LargeRun {
  public:
   LargeRun(const std::string& logdir, int64_t steps) {
@@ -66,8 +66,8 @@ class LargeRun {
         grpc::CreateCustomChannel(server_->address(), grpc::InsecureChannelCredentials(), arguments));
   }
 
-  // Gets the values of step `first`, the chief's step. Then contributes to all steps until the end of the run, unless
-  // `only_look`.
+  // Gets the values of step `first`, which must be the chief's step. Then, unless `only_look`, contributes to all steps
+  // until the end of the run.
   void Train(int64_t first, bool only_look) {
     v1::OpenSessionRequest open;
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(

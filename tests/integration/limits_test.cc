@@ -38,8 +38,8 @@ using ::testing::HasSubstr;
 constexpr grpc::StatusCode kExhausted = grpc::StatusCode::RESOURCE_EXHAUSTED;
 constexpr char kName[] = "stranger";
 constexpr char kStep[] = "/lockstep.v1.ChiefService/Step";
-// The limit of this process on descriptors, so that connections can reach their limit. The process holds both ends'
-// descriptors.
+// The limit on this process's descriptors, low enough that the test can reach the limit on connections. The process
+// holds the descriptors of both ends.
 constexpr rlim_t kDescriptors = 700;
 
 // A run, and a foreign worker with a session.
@@ -359,8 +359,8 @@ void ExceedConnections(Target* target) {
 }
 
 void ExceedGrpcMemory(Target* target) {
-  // Begins unfinished 8 MiB messages in more calls than are allowed without a session. Sends as much of each as the
-  // server reads before it knows the call.
+  // Begins 8 MiB messages, without finishing them, in more calls than are allowed without a session. Sends as much of
+  // each message as the server reads before it knows which call it is.
   std::vector<std::unique_ptr<Http2Peer>> peers;
   for (int i = 0; i < 72; ++i) {
     peers.push_back(std::make_unique<Http2Peer>(target->run()->address()));

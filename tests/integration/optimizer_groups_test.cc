@@ -1,5 +1,5 @@
-// Runs with optimizer groups, a clip of the mean gradient and slot weights, over real servers. The weights must depend
-// neither on the number of workers nor on a killed chief.
+// Tests runs with optimizer groups, clipping of the mean gradient and slot weights, over real servers. The trained
+// weights must depend neither on the number of workers nor on whether the chief is killed.
 #include <memory>
 #include <set>
 #include <string>
@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kSteps = 30;
 constexpr int64_t kSlots = 4;
 
-// Gives each slot a different weight.
+// A model that gives each slot a different weight.
 class WeightedModel : public ForwardingModel {
  public:
   explicit WeightedModel(std::unique_ptr<Model> model) : ForwardingModel(std::move(model)) {}

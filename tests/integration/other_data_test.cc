@@ -1,5 +1,5 @@
-// Workers that read different data than their run, over real servers. They must be refused, by name, and must not
-// affect the run.
+// Tests workers that read different data than their run, over real servers. They must be refused with an error that
+// names them, and must not affect the run.
 #include <string>
 #include <thread>
 

@@ -1,5 +1,5 @@
-// The chief's peak memory when contributions arrive in the worst order: the even slots before all others or, if they
-// are staged, all of them at once with none complete.
+// Tests the chief's peak memory when contributions arrive in the worst order: the even slots before all others or, if
+// contributions are staged, all of them at once with none complete.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -36,10 +36,11 @@ constexpr int64_t kStreams = 8;
 constexpr int64_t kElements = 8 << 20;
 constexpr int64_t kModelBytes = kElements * int64_t{sizeof(float)};
 constexpr int64_t kFrameElements = 65536;
-// Promised by docs/architecture.md, "Memory": two versions of the values, three partial sums or staged contributions,
-// and 64 MiB.
+// The limit that docs/architecture.md promises under "Memory": two versions of the values, three partial sums or staged
+// contributions, and 64 MiB.
 constexpr int64_t kPromisedBytes = (2 + 3) * kModelBytes + (64 << 20);
-// Without the limit on partial sums, there would be two more contributions. How much gRPC reads ahead varies.
+// Allowance for how much gRPC reads ahead, which varies. It is small enough to detect a missing limit on partial sums,
+// with which there would be two more contributions.
 constexpr int64_t kVariation = kModelBytes / 2;
 
 // Serves until a byte arrives at `end`. Runs in its own process, so that the process's memory is the chief's alone.
@@ -108,7 +109,7 @@ class ChiefInAProcess {
   std::string address_;
 };
 
-// A worker that does not compute. Each element of its gradient is its slot plus 1.
+// A worker that does not compute. Each element of its gradient is the number of its slot plus 1.
 class Worker {
  public:
   Worker(const std::string& address, int64_t index) : name_(absl::StrCat("worker-", index)) {
@@ -148,8 +149,8 @@ class Worker {
     CHECK(reply.has_token());
     token_ = reply.token();
   }
-  // Contributes, and reads to the end of the run, on a separate thread. Sends the last piece once `ends`, if given, is
-  // ready. A worker that is assigned a copy of a slot leaves as soon as `over` is ready.
+  // On a separate thread, contributes and then reads until the end of the run. Sends the last piece once `ends`, if
+  // given, is ready. A worker that is assigned a copy of a slot leaves as soon as `over` is ready.
   void Start(std::shared_future<void> over, std::shared_future<void> ends = {}) {
     thread_ = std::thread([this, over, ends] {
       for (int64_t offset = 0; offset < kElements - kFrameElements; offset += kFrameElements) Send(offset);
@@ -252,7 +253,7 @@ void ExpectPeakAsPromised(const ChiefInAProcess& chief) {
 
 class PartialSumsMemoryTest : public ::testing::Test {
  protected:
-  // Both chiefs are forked before the first test uses gRPC.
+  // All chiefs are forked before the first test uses gRPC.
   static void SetUpTestSuite() {
     const std::string slots = absl::StrCat("steps: 1 replicas_to_aggregate: ", kSlots);
     // Each worker contributes once.

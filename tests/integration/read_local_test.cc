@@ -1,5 +1,5 @@
-// Clients that read variables during training, in a cluster without sockets. Each read returns the state of exactly one
-// step, and reads do not change the weights.
+// Tests clients that read variables during training, in a cluster without sockets. Each read must return the state of
+// exactly one step, and reads must not change the weights.
 #include <atomic>
 #include <map>
 #include <string>
@@ -30,7 +30,7 @@ TestCluster::Options LocalCluster(int64_t steps) {
   return options;
 }
 
-// Returns the digest of a checkpoint with the variables that were read.
+// Returns the digest of a checkpoint that consists of the variables that were read.
 std::string DigestOf(const VariablesAtStep& read) {
   MemoryFileSystem fs;
   auto writer = BundleWriter::Create(&fs, "read").value();

@@ -31,7 +31,7 @@ class ReadVariablesTest : public ::testing::Test {
     ASSERT_TRUE(cluster_->Wait().ok());
     cluster_->JoinWorkers();
   }
-  // Runs the command with the cluster's files.
+  // Runs ReadCommand on the cluster, with the cluster's files.
   int Run(std::vector<std::string> words) {
     words.push_back(absl::StrCat("--master=grpc://", cluster_->address()));
     out_.str("");

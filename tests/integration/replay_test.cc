@@ -1,4 +1,5 @@
-// Recomputes steps and slots of recorded runs to the same bits (train/replay), with real chiefs and workers.
+// Tests that replays (train/replay) recompute steps and slots of recorded runs to the same bits. The runs have real
+// chiefs and workers.
 #include <algorithm>
 #include <memory>
 #include <string>
@@ -30,8 +31,8 @@ config::v1::RunSpec RecordedRunSpec(int64_t steps, int64_t slots, int64_t save_e
   return config;
 }
 
-// Makes workers meet at the second batch of their streams, so that they compute at the same time. Also makes them wait
-// at batch `held` until the chief has been killed and restarted.
+// A gate at which workers meet at the second batch of their streams, so that they compute at the same time. They also
+// wait there at batch `held` until the chief has been killed and restarted.
 class Gate {
  public:
   Gate(int workers, int64_t held) : workers_(workers), held_(held) {}
@@ -83,8 +84,8 @@ std::unique_ptr<TestCluster> TrainWithKill(const config::v1::RunSpec& config, in
   return cluster;
 }
 
-// Recomputes the steps after `first`. Returns the digest of the last one, and adds the number of compared checkpoints
-// to `compared`.
+// Recomputes the steps after `first` up to `last`. Returns the digest of the last one, and adds the number of compared
+// checkpoints to `compared`.
 std::string Replay(FileSystem* fs, int64_t first, int64_t last, int* compared) {
   RunReplay::Options options;
   options.fs = fs;
@@ -104,7 +105,8 @@ std::string Replay(FileSystem* fs, int64_t first, int64_t last, int* compared) {
   return CheckpointDigest(*BundleReader::Open(fs, "/replayed").value()).value();
 }
 
-// Excludes the positions of streams, which the logdir's checkpoint also has, but which are not values.
+// Returns the digest of the step's checkpoint without the positions of streams, which are stored in the checkpoint but
+// are not values.
 std::string DigestOfValues(TestCluster* cluster, int64_t step) {
   const std::string prefix = absl::StrCat(TestCluster::kLogdir, "/model.ckpt-", step);
   const auto reader = BundleReader::Open(cluster->fs(), prefix).value();
@@ -126,7 +128,7 @@ TEST(ReplayTest, AsynchronousRunUnderAKill) {
   int compared = 0;
   EXPECT_EQ(Replay(cluster->fs(), 0, 40, &compared), DigestOfValues(cluster.get(), 40));
   EXPECT_EQ(compared, 4);
-  // Contributions span the checkpoint of step 30, so the replay starts from an earlier one.
+  // Some contributions span the checkpoint of step 30, so the replay starts from an earlier one.
   EXPECT_EQ(Replay(cluster->fs(), 39, 40, &compared), DigestOfValues(cluster.get(), 40));
 }
 
@@ -159,7 +161,7 @@ TEST(ReplayTest, OrderThatIsNotOnRecord) {
               HasSubstr("/logdir has no order of arrival for step 4; training.record_order keeps it"));
 }
 
-// The replay sums over the same tree of a step's slots, however gradients and values were sent.
+// The replay sums a step's slots along the same tree as the run, no matter how gradients and values were sent.
 TEST(ReplayTest, DeterministicSteps) {
   for (const char* compression : {"", "gradients: BFLOAT16 values: FLOAT16", "top_k { fraction: 0.1 }"}) {
     config::v1::RunSpec config = RecordedRunSpec(/*steps=*/6, /*slots=*/3, /*save_every=*/2);
@@ -178,8 +180,8 @@ TEST(ReplayTest, DeterministicSteps) {
   }
 }
 
-// With rate 1, the difference between one checkpoint and the next is the mean of the gradients that the workers
-// computed.
+// With learning rate 1, the difference between one checkpoint and the next is the mean of the gradients that the
+// workers computed.
 TEST(ReplayTest, DeterministicSlotsMakeTheStep) {
   config::v1::RunSpec config = RecordedRunSpec(/*steps=*/6, /*slots=*/4, /*save_every=*/1);
   config.mutable_optimizer()->mutable_sgd();
@@ -223,7 +225,7 @@ TEST(ReplayTest, DeterministicSlotsMakeTheStep) {
   for (const char* step : {"3", "4"}) {
     ASSERT_TRUE(cluster.fs()->Remove(absl::StrCat("/logdir/model.ckpt-", step, ".index")).ok());
   }
-  // Includes the steps in between, which have no checkpoint.
+  // The replay includes the steps in between, which have no checkpoint.
   RunReplay::Options replayed;
   replayed.fs = cluster.fs();
   replayed.logdir = TestCluster::kLogdir;

@@ -1,4 +1,4 @@
-// A foreign worker's rings, at a chief that shares memory (docs/wire.md).
+// Tests the rings that a foreign worker offers to a chief that shares memory (docs/wire.md).
 #include <cstdint>
 #include <cstring>
 #include <memory>

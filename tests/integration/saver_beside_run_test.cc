@@ -1,4 +1,4 @@
-// A user's Saver in a run's logdir must not affect the run's checkpoints and bits.
+// Tests that a user's Saver in a run's logdir affects neither the run's checkpoints nor the bits of its weights.
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -27,7 +27,7 @@ class SaverBesideRunTest : public ::testing::Test {
   }
 
   std::string Reference() const { return TrainAndDigest(options_, 1).value_or("none"); }
-  // Makes a worker wait in the middle of the run until Release.
+  // Returns options that make workers wait in the middle of the run until Release.
   TestCluster::Options WithPause() {
     TestCluster::Options options = options_;
     options.before_batch = [this](int64_t step) {
@@ -87,7 +87,7 @@ TEST_F(SaverBesideRunTest, TheRunResumesFromItsOwnAndKeepsThem) {
   const auto part = train::NamedFloats("part", {2}, {1, 2}).value();
   for (int64_t step : {1000, 1001}) ASSERT_TRUE(saver->Save(path, step, {part}).ok());
   EXPECT_EQ(RunsCheckpoints(&cluster), before);
-  // The state file names the Saver's checkpoint.
+  // Makes the state file name the Saver's checkpoint.
   ASSERT_TRUE(WriteCheckpointState(cluster.fs(), TestCluster::kLogdir, path + "-1001", {}).ok());
 
   ASSERT_TRUE(cluster.StartChief().ok());

@@ -1,4 +1,4 @@
-// A chief and workers on one machine exchange tensors through memory that both have mapped.
+// Tests a chief and workers on one machine that exchange tensors through memory that both have mapped.
 #include "lockstep/common/memory/shared_memory.h"
 
 #include <algorithm>
@@ -64,7 +64,7 @@ std::unique_ptr<StepChannel> OpenChannel(ProtoOnlyWorker* stranger, ChiefClient*
   return client->OpenStepChannel(options, stranger->model()).value();
 }
 
-// Sends a contribution without its end. All elements of its gradients are 0.25.
+// Sends a contribution except for its end. All elements of its gradients are 0.25.
 void Contribute(const ParameterLayout& layout, const v1::Token& token, StepChannel* channel) {
   std::vector<v1::SlotReport> reports(static_cast<size_t>(token.slot_count()), ReportOf(layout));
   for (size_t i = 0; i < reports.size(); ++i) reports[i].set_slot(token.first_slot() + static_cast<int64_t>(i));
@@ -77,7 +77,7 @@ void Contribute(const ParameterLayout& layout, const v1::Token& token, StepChann
   }
 }
 
-// The bytes on a worker's Step stream until the worker has its token for step 1.
+// Number of bytes received and sent on a worker's Step stream until the worker has its token for step 1.
 struct Carried {
   int64_t received = 0, sent = 0;
 };
@@ -232,7 +232,7 @@ TEST(SharedMemoryTest, NamesAPieceOutsideTheMemory) {
   }
 }
 
-// While it exists, counts the log lines that contain a given string.
+// A counter of the log lines that contain a given string. Counts as long as it exists.
 class LogCounter : public google::LogSink {
  public:
   explicit LogCounter(std::string text) : text_(std::move(text)) { google::AddLogSink(this); }

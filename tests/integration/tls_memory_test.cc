@@ -1,4 +1,5 @@
-// The chief memory used by floods inside TLS. Sanitizers do not run this test, because it measures memory.
+// Tests how much of the chief's memory floods inside TLS can use. Sanitizers do not run this test, because it measures
+// memory.
 #include <memory>
 #include <utility>
 #include <vector>

@@ -1,5 +1,5 @@
-// A chief with TLS over real sockets: the table of roles, hostile peers, and certificates that change while a worker
-// runs.
+// Tests a chief with TLS over real sockets: the table of roles, hostile peers, and certificates that change while a
+// worker runs.
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -207,7 +207,7 @@ TEST_F(TlsTest, OneAuthorityOfTwoRunsKeepsThemApart) {
 }
 
 TEST_F(TlsTest, ClientsRefuseAFalseChief) {
-  // A worker's kit must not serve a run, but a worker with its own server could try.
+  // Only a chief's kit may serve a run, but the owner of another kit could try to serve one with a modified server.
   TestCluster::Options options;
   options.config = SmallRunSpec(/*steps=*/1, /*slots=*/1);
   kits_.Issue("viewer", PeerRole::kViewer);
@@ -238,7 +238,7 @@ TEST_F(TlsTest, TokensShowTheStatusAlone) {
   EXPECT_TRUE(absl::IsUnauthenticated(Call(Credentials(ca, "some-other-token-01"), kGetStatus)));
   EXPECT_TRUE(absl::IsUnauthenticated(CallOnce(cluster_->address(), Credentials(ca), kGetStatus, "the-new-token-0123")))
       << "without Bearer";
-  // A token in the path does not count.
+  // A token in the path is ignored.
   EXPECT_TRUE(absl::IsUnauthenticated(
       Call(Credentials(ca), absl::StrCat(kGetStatus, "?authorization=Bearer%20the-new-token-0123"))));
 }
@@ -336,7 +336,8 @@ TEST_F(TlsTest, StreamEndsWhileItsWorkerComputes) {
 TEST_F(TlsTest, KitsAreReplacedUnderARunningWorker) {
   Start(/*steps=*/100000000);
   const int worker = cluster_->StartWorker();
-  // First, all processes trust both authorities. Then all get new certificates. Then the old authority is removed.
+  // First, all processes trust both authorities. Then all of them get new certificates. Finally, the old authority is
+  // removed.
   kits_.MakeAuthority("new");
   const std::string old_worker = kits_.Issue("old_worker", PeerRole::kWorker);
   const std::string both = kits_.Read("ca/ca.crt") + kits_.Read("new/ca.crt");

@@ -1,5 +1,5 @@
-// Options for gradients and losses affect the weights. One step of gradient descent with rate 1 changes the weights by
-// exactly the gradient.
+// Tests how options for gradients and losses affect the weights. One step of gradient descent with learning rate 1
+// changes the weights by exactly the gradient.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -144,7 +144,8 @@ TEST(TrainingOptionsTest, ClipAllByTheirGlobalNorm) {
 }
 
 TEST(TrainingOptionsTest, ClipTheGradientOfEachSlot) {
-  // The mean of two slots clipped to 0.05 is not longer than 0.05. Clipping the mean would leave exactly 0.05.
+  // The gradients of the two slots are each clipped to norm 0.05, so their mean has a smaller norm. Clipping the mean
+  // would leave a norm of exactly 0.05.
   const Variables clipped = GradientOf("optimizer { clip { by_global_norm: 0.05 } }");
   double sum = 0;
   for (const auto& [name, values] : clipped) sum += Norm(values) * Norm(values);

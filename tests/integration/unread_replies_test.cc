@@ -1,5 +1,5 @@
-// A chief ends a Step stream after messages that the worker has not read. gRPC returns the status of a call only after
-// all messages before it have been read.
+// Tests Step streams that a chief ends after messages that the worker has not read. gRPC returns the status of a call
+// only after all messages before it have been read.
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -18,7 +18,7 @@
 namespace lockstep {
 namespace {
 
-// Serves one connection. Each call gets three replies and its end at once.
+// Serves one connection. Answers each call with three replies and its end, all at once.
 class Server {
  public:
   Server() : listener_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {

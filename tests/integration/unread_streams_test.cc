@@ -1,5 +1,5 @@
-// Tests workers that do not read the chief's replies and whose streams end one after another. The memory that the chief
-// keeps for them must stay bounded, and the run must continue.
+// Tests workers that do not read the chief's replies, and whose streams end one after another. The memory that the
+// chief keeps for them must stay bounded, and the run must continue.
 #include <memory>
 #include <vector>
 
@@ -14,8 +14,8 @@ namespace {
 constexpr int kStreams = 40;
 // The size of one version of the values, much larger than gRPC's window.
 constexpr int64_t kVersionBytes = 16 << 20;
-// The maximum number of versions. Exceeds what unread streams may keep, training needs and cancelled streams still hold
-// together, but is smaller than kStreams.
+// The maximum number of versions. It is more than the versions that unread streams may keep, training needs and
+// canceled streams still hold, taken together, but less than kStreams.
 constexpr int64_t kMostVersions = 22;
 constexpr char kName[] = "stranger";
 

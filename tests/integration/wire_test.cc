@@ -1,4 +1,4 @@
-// A foreign client, written only from proto/lockstep/v1/chief.proto.
+// Tests a foreign client that was written from proto/lockstep/v1/chief.proto alone.
 #include <unistd.h>
 
 #include <cstring>

@@ -1,6 +1,6 @@
-// Prints a digest of each kernel's results for fixed numbers, one per line. Every processor must print the same.
-// Depends only on the kernels and the standard library, so that it can be compiled separately for another architecture
-// (tools/check_arm.sh).
+// Prints a digest of each kernel's results for fixed inputs, one per line. The output must be the same on every
+// processor. Depends only on the kernels and the standard library, so that it can be compiled separately for another
+// architecture (tools/check_arm.sh).
 #include <algorithm>
 #include <cinttypes>
 #include <cstdint>
@@ -111,7 +111,7 @@ void Products() {
   digest.Print("products");
 }
 
-// A matrix product in parts, as several threads compute it.
+// Computes a matrix product in parts, as several threads do.
 void ProductParts() {
   const int64_t rows = 70, inner = 450, columns = 90;
   const std::vector<float> a = Numbers(rows * inner, 32);
@@ -154,7 +154,7 @@ void Convolutions() {
   gradients.Print("kernel_gradients");
 }
 
-// Panels packed in two parts. Their layout depends on the target, but the results do not.
+// Uses panels packed in two parts. Their layout depends on the target, but the results do not.
 void PackedParts() {
   const int64_t rows = 7, filters = 37, pixels = 23;
   const std::vector<float> kernel = Numbers(rows * filters, 34);
@@ -187,7 +187,7 @@ void Functions() {
   print("sigmoid", SigmoidOf, x);
 }
 
-// Double-precision functions, and powers of floats. Includes the ends of the range and values beyond.
+// Tests double-precision functions and powers of floats, including arguments at the ends of the range and beyond.
 void PortableFunctions() {
   Digest digest;
   std::vector<double> x = {0.0,     -0.0,   1.0,    -1.0,      5e-324,     1e-310,
@@ -334,7 +334,7 @@ void Decoding() {
   for (const ShortFloat type : {ShortFloat::kBfloat16, ShortFloat::kHalf}) {
     DecodeShort(type, 65536, reinterpret_cast<const char*>(numbers.data()), out.data());
     digest.Add(out);
-    // Also tests which ranges of the numbers are finite.
+    // Also tests which blocks contain only finite numbers.
     std::vector<uint32_t> finite;
     for (int64_t begin = 0; begin < 65536; begin += 37) {
       finite.push_back(AllValuesFinite(std::min<int64_t>(37, 65536 - begin), &out[begin]) ? 1 : 0);

@@ -75,7 +75,7 @@ REGISTER_MODEL("least_squares",
                                                        examples.labels_shape.num_elements());
                });
 
-// Keeps the gradients of one pass.
+// A sink that keeps the gradients of one pass.
 class Gradients : public lockstep::GradientSink {
  public:
   explicit Gradients(const v1::ModelSpec& spec) {

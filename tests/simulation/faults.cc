@@ -21,7 +21,7 @@ bool NobodyIsAwaited(const Plan& plan) {
   return !training.has_first_arrivals() && !training.async().has_max_staleness();
 }
 bool NobodyIsAwaitedWithoutLauncher(const Plan& plan) { return NobodyIsAwaited(plan) && WithoutLauncher(plan); }
-// A chief that has lost its directory may still overwrite the address file.
+// Excludes plans with an address file, because a chief that has lost its directory may still overwrite that file.
 bool WithTwoAddresses(const Plan& plan) { return !plan.launcher && !plan.address_file; }
 bool Followed(const Plan& plan) { return plan.rules.followed; }
 bool HooksAssign(const Plan& plan) { return !plan.rules.assign_at.empty() || plan.rules.assign_every > 0; }
@@ -67,7 +67,7 @@ void FreezeWorker(Life* life) {
       life->random()->Chance(0.5) ? life->random()->Between(absl::Seconds(1), absl::Seconds(12)) : DrawTime(life);
   FreezeFor(life, life->AnyWorker(), time);
 }
-// Makes the worker hang, as if in a read of its data; its heartbeats continue.
+// Makes the worker hang, as if while reading its data. Its heartbeats continue.
 void HangWorker(Life* life) {
   Process* const worker = life->AnyWorker();
   if (worker == nullptr) return;
@@ -76,7 +76,8 @@ void HangWorker(Life* life) {
   worker->hangs_until = life->world()->now() + absl::ToInt64Nanoseconds(time);
   life->After(time, [worker] { worker->hangs_until = 0; });
 }
-// Makes the worker send each gradient within a lease, but no heartbeats, as through a proxy that delays short calls.
+// Makes the worker slow: it sends each gradient within a lease, but no heartbeats, as if through a proxy that delays
+// short calls.
 void SlowWorker(Life* life) {
   Process* const worker = life->AnyWorker();
   if (worker == nullptr) return;
@@ -135,7 +136,7 @@ void SetClockBackAndFreeze(Life* life) {
   FreezeWorker(life);
 }
 
-// Makes the disk bad until `undo`.
+// Marks the disk as faulty for the given time, then calls `undo`.
 void BadDisk(Life* life, absl::Duration time, const std::function<void()>& undo) {
   Disk* const disk = life->disk();
   World* const world = life->world();
@@ -280,7 +281,8 @@ void ProgramAssignsAndDies(Life* life) {
     world->AtPoint(Point::kFile, life->random()->Between(1, 40), [world, chief] { world->Kill(chief); });
   }
 }
-// Makes the program restore a checkpoint with variables that its hooks set, and show the hooks the same step again.
+// Kills the program's chief once its hooks have set variables, so that the program restores a checkpoint with those
+// variables and shows the hooks the same step again.
 void ProgramDiesAfterItsHooksAssign(Life* life) { life->KillAfterAssignmentByHook(); }
 void WantSomething(Life* life) {
   std::vector<void (*)(Life*)> actions;
@@ -296,7 +298,8 @@ void LoseWorkers(Life* life) {
     if (kind == 2) FreezeFor(life, worker, life->random()->Between(absl::Seconds(1), absl::Seconds(12)));
   }
 }
-// The change makes the chief abandon the step in progress, because no worker is computing it.
+// Requests a change and then loses the workers. The change makes the chief abandon the step in progress, because no
+// worker is computing it.
 void WantSomethingAndLoseWorkers(Life* life) {
   WantSomething(life);
   life->UnlessCalm(life->random()->Between(absl::Microseconds(1), absl::Milliseconds(3)),
@@ -317,7 +320,7 @@ void ReplaceLockAndWantSomething(Life* life) {
                    [life] { WantSomething(life); });
 }
 
-// Makes a request whose recording has an unknown result.
+// Makes a request while directories cannot be synced, so that it is unknown whether the request was recorded.
 void WantSomethingOfABadDisk(Life* life) {
   WantSomething(life);
   Disk* const disk = life->disk();

@@ -11,15 +11,15 @@ namespace simulation {
 
 class Life;
 
-// A fault that strikes a life's processes. To add one, add a row to the table in faults.cc.
+// A kind of fault that can strike the processes of a life. To add one, add a row to the table in faults.cc.
 struct FaultKind {
   const char* name;
-  // The frequency with which the fault is drawn, relative to others.
+  // Relative frequency with which the fault is drawn.
   int weight;
   // The point at which the fault strikes most often.
   Point often_at;
   bool (*applies)(const Plan& plan);
-  // Called between turns. The effects end by themselves, or with Life::Calm.
+  // Called between turns. The effects end by themselves, or when Life::Calm is called.
   void (*strike)(Life* life);
 };
 

@@ -21,11 +21,11 @@ namespace simulation {
 namespace {
 
 constexpr char kLogdir[] = "/logdir";
-// The maximum time of an unobstructed stop, beyond the computation in progress.
+// Maximum time that a stop may take if nothing obstructs it, in addition to the computation in progress.
 constexpr absl::Duration kStopLimit = absl::Seconds(2);
 // The maximum time for which a chief may write after it has checked that it owns its directory.
 constexpr absl::Duration kLookLimit = absl::Milliseconds(1);
-// The maximum time in which a stream ends, and the time that it waits for a peer that does not read
+// Maximum time that a stream may take to end, and the time that it waits for a peer that does not read
 // (SimulatedChiefServer).
 constexpr absl::Duration kEndLimit = absl::Milliseconds(500);
 constexpr absl::Duration kUnreadLimit = absl::Seconds(1);
@@ -132,7 +132,7 @@ void Judge::OnReply(Process* chief, const std::shared_ptr<Call>& stream, const S
     Fail(absl::StrCat(chief->name(), " gives a token of step ", reply.token->step(), " although the run was to end at ",
                       ledger_.recorded_end()));
   }
-  // A token of a stream may be older than the values sent with it, and may follow a newer token.
+  // In a run of streams, a token may be older than the values sent with it, and may follow a newer token.
   int64_t at = reply.token->step();
   if (streams_ != nullptr) {
     if (!taken_over_) streams_->OnToken(*reply.token);
@@ -299,7 +299,7 @@ void Judge::CheckEnd(const std::string& what) {
     return Fail(absl::StrCat(what, " at step ", step, " of ", due, ", which was not requested"));
   }
   const auto& assignments = ledger_.present().changes().assignments;
-  // Hooks' assignments are a function of the step.
+  // Hooks choose what to assign by the step alone, so they must not make the same assignment twice.
   for (size_t i = 1; i < assignments.size() && !assignment_wanted_; ++i) {
     if (!(assignments[i] == assignments[i - 1])) continue;
     Fail(absl::StrCat(what, ", and hooks have set variables twice after step ", assignments[i].step));
@@ -361,7 +361,8 @@ void Judge::OnRename(const Process* process, absl::string_view names) {
   // The program has started another incarnation of the chief.
   if (absl::EndsWith(names, "/generation")) logdir_lost_.erase(lost);
   if (logdir_lost_.count(process) == 0 || !disk_->WasWellSince(lost->second)) return;
-  // Writing a checkpoint's data takes long, and the chief checks its lock again before it lists the checkpoint.
+  // Only these renames are checked: writing a checkpoint's data takes a long time, and the chief checks its lock again
+  // before it lists the checkpoint.
   if (!absl::EndsWith(names, "/checkpoint") && !absl::EndsWith(names, "/lockstep.textproto")) return;
   const Instant since = std::max(lost->second, process->thawed_at);
   if (absl::Nanoseconds(world_->now() - since) < kLookLimit + Stalls()) return;
@@ -422,10 +423,10 @@ void Judge::CheckKept(const Process* chief, bool healthy) {
   for (auto it = streams_over_.begin(); it != streams_over_.end();) {
     const Connection& connection = *it->call->connection();
     const auto is_over = [](const Call& call) { return call.status || call.server == nullptr; };
-    // Two threads of the chief may take the first frames of two streams in the opposite order.
+    // Two threads of the chief may handle the first frames of two streams in the opposite order.
     const int64_t place = it->successor == nullptr ? 0 : it->successor->place;
     const bool reversed = place > 0 && (it->call->place == 0 || it->call->place > place);
-    // A stream that the chief refused because too many calls came at once does not replace another.
+    // A stream that the chief refused because there were too many calls at once does not replace another.
     const bool refused = it->successor != nullptr && place == 0;
     if (is_over(*it->call) || ((reversed || refused) && is_over(*it->successor)) ||
         connection.ends[Connection::kServer] != chief) {
@@ -439,7 +440,7 @@ void Judge::CheckKept(const Process* chief, bool healthy) {
     }
     ++it;
   }
-  // Each worker with a running lease may keep the version of its stream's batch.
+  // In a run of streams, each worker with a running lease may keep the version for its stream's batch.
   if (!healthy || streams_ != nullptr) {
     keeps_too_many_since_ = kNever;
     return;
@@ -467,7 +468,8 @@ void Judge::OnChiefExit(Process* chief) {
   const std::string what =
       absl::StrCat(chief->name(), " ends with exit code ", exit.code, " (", ended_[chief].ToString(), ")");
   if (exit.killed) {
-    // The chief had notified every worker and recorded that it did, so a later start continues a finished run.
+    // If the chief had notified every worker and recorded this before it was killed, the run is finished, and a later
+    // start continues a finished run.
     ledger_.Learn(/*durable=*/false);
     if (ledger_.finished()) {
       finished_ = true;
@@ -515,7 +517,7 @@ void Judge::OnWorkerExit(Process* worker) {
     const bool fruitless = absl::StrContains(status.message(), "has brought anything");
     Instant heard = worker->heard_at;
     if (fruitless) {
-      // The worker knows that a slot was counted once the next token comes on the same stream.
+      // A worker learns that a slot was counted when the next token arrives on the same stream.
       const std::vector<Instant>& brought = brought_at_[worker];
       const auto unheard = std::lower_bound(brought.begin(), brought.end(), worker->told_at);
       heard = unheard == brought.begin() ? 0 : *std::prev(unheard);
@@ -574,7 +576,7 @@ void Judge::CheckStopped(const Process* process, absl::Duration limit, bool heal
 void Judge::Watch(Process* chief, const std::vector<Process*>& workers) {
   const Instant now = world_->now();
   if (staleness_ != nullptr) {
-    // A frozen chief may have made its decision before it was frozen, and announce it only later.
+    // A frozen chief may have made its decision before it was frozen, and may announce it only afterwards.
     if (taken_over_ || chief == nullptr || chief->longest_freeze > absl::ZeroDuration()) staleness_->Forget();
     CheckStaleness();
   }
@@ -620,7 +622,7 @@ void Judge::CheckSum() {
 }
 
 absl::Duration Judge::ProgressLimit() const {
-  // The limit of slot_queue.h before a slot has been measured.
+  // The limit in slot_queue.h: four leases until a slot has been measured.
   const int leases = measured_ ? 1 : 4;
   return leases * absl::Seconds(plan_.config.cluster().lease_seconds()) + absl::Milliseconds(450) +
          static_cast<double>(plan_.steps - 1) * plan_.rules.hook_time + StepLimit();
@@ -629,7 +631,7 @@ absl::Duration Judge::ProgressLimit() const {
 void Judge::CheckDisk() {
   MemoryFileSystem* const fs = disk_->memory();
   const auto newest = LatestCheckpoint(fs, kLogdir);
-  // A chief that is taken over between its last check of the lock and writing the list of checkpoints may write an
+  // If a chief is taken over between its last check of the lock and writing the list of checkpoints, it may write an
   // outdated list.
   CheckEnd("the run is over");
   if (!taken_over_ && newest.ok() && *newest) {
@@ -662,7 +664,7 @@ void Judge::CheckDisk() {
     const std::string prefix = JoinPath(kLogdir, name);
     if (reported_damaged_.count(prefix) > 0) continue;
     const bool is_listed = std::find(listed.begin(), listed.end(), prefix) != listed.end();
-    // If the power was cut during the checkpoint's deletion, a part of it may have reappeared.
+    // If the power was cut while the checkpoint was being deleted, a part of it may have reappeared.
     if ((power_was_cut_ || taken_over_) && !is_listed) continue;
     if (taken_over_ && streams_ != nullptr) continue;  // it may belong to a life that the ledger did not follow
     const auto reader = BundleReader::Open(fs, prefix);

@@ -24,8 +24,8 @@
 namespace lockstep {
 namespace simulation {
 
-// Watches a life and reports violated invariants. It sees only what a user could see (exits, logs, the disk and
-// messages), and knows which faults struck which process.
+// An observer of a life, which reports violated invariants. It sees only what a user could see (exits, logs, the disk
+// and messages), and knows which faults struck which process.
 class Judge {
  public:
   // All arguments must outlive this object.
@@ -37,7 +37,7 @@ class Judge {
 
   // Returns true if the last step is saved and the chief has reported it.
   bool finished() const { return finished_; }
-  // Called when no more faults follow.
+  // Called when no more faults will strike.
   void OnCalm() { calm_since_ = world_->now(); }
   // Called on a power cut, which may lose any data that was not synced.
   void OnPowerCut() { power_was_cut_ = true; }
@@ -58,7 +58,8 @@ class Judge {
   }
   void OnStartupDelay(const Process* worker, int64_t steps) { startup_delays_[worker] = steps; }
 
-  // Events that the processes show.
+  // The following functions are called on events that the processes produce.
+  //
   // `config` is the chief's configuration.
   void OnServing(Process* chief, int64_t generation, int64_t step, const config::v1::RunSpec& config);
   void OnReply(Process* chief, const std::shared_ptr<Call>& stream, const StepReplyFrame& reply);
@@ -97,15 +98,15 @@ class Judge {
   bool IsServing(const Process* chief) const { return serving_.count(chief) > 0; }
 
  private:
-  // Checks what the chief hands out at its start in a run of streams.
+  // In a run of streams, checks what the chief hands out when it starts.
   void BeginStreams(int64_t step);
   // Checks a checkpoint; `listed` is as in Ledger::CheckCheckpoint.
   absl::Status CheckCheckpoint(const BundleReader& reader, bool listed);
-  // Returns true if the record has all settings from changes that were confirmed to programs.
+  // Returns true if the record has the settings of all changes that were confirmed to programs.
   bool KnowsSettings() const;
   // Called when all steps before this one are committed.
   void OnCommitted(int64_t step);
-  // Returns how long threads may lose while they get no processor time.
+  // Returns the time that threads may lose because they get no processor time.
   absl::Duration Stalls() const;
   absl::Duration ProgressLimit() const;
   bool IsConnected(Process* worker, Process* chief) const;
@@ -138,13 +139,13 @@ class Judge {
   World* const world_;
   Disk* const disk_;
   Ledger ledger_;
-  // Knows the values of a run whose workers read streams. Null for other runs.
+  // Tracks the values of a run whose workers read streams. Null for other runs.
   std::unique_ptr<StreamLedger> streams_;
-  // Set with async { max_staleness }, unless threads stall. Otherwise null.
+  // Set with async { max_staleness }, unless threads may stall. Otherwise null.
   std::unique_ptr<StalenessWatch> staleness_;
   std::string failure_;
   bool finished_ = false;
-  // The run was restarted after its end, to train further.
+  // True if the run was restarted after its end, to train further.
   bool continued_ = false;
   bool rivals_ = false;
   bool taken_over_ = false;
@@ -158,8 +159,9 @@ class Judge {
   // Chiefs whose successor serves. They may no longer publish files.
   std::set<const Process*> fenced_;
   std::map<const Process*, int64_t> waited_;  // the committed step of a chief that has ended
-  // The number of assignments known to the chief's program; the assignments up to the newest that must be on disk; the
-  // number of assignments known to be in a checkpoint.
+  // `acknowledged_` is the number of assignments known to the chief's program. `acknowledged_assignments_` are the
+  // assignments up to the newest that must be on disk. `saved_assignments_` is the number of assignments known to be in
+  // a checkpoint.
   int64_t acknowledged_ = 0;
   std::vector<RunChanges::Assignment> acknowledged_to_hooks_;  // by the running chief
   std::vector<RunChanges::Assignment> acknowledged_assignments_;
@@ -175,10 +177,10 @@ class Judge {
   // process's stop.
   std::map<const Process*, Instant> well_since_;
   std::map<const Process*, absl::Status> ended_;
-  // The settings whose change programs were notified of.
+  // The changed settings of which programs were notified.
   std::vector<RunChanges::Settings> acknowledged_settings_;
-  // The workers that computed each slot of each step not known to be committed. For each worker, the times at which
-  // slots that only this worker computed were committed.
+  // For each step that is not known to be committed, the workers that computed each of its slots. For each worker, the
+  // times at which slots that only this worker computed were committed.
   std::map<int64_t, std::map<int64_t, std::set<const Process*>>> computed_;
   std::map<const Process*, std::vector<Instant>> brought_at_;
   // The step at which hooks ended the run, once a program was notified of it; otherwise -1.

@@ -23,10 +23,10 @@
 namespace lockstep {
 namespace simulation {
 
-// Follows the end and the changes in a run's record, and knows which values workers may compute with. These are the
-// values of an undisturbed run with the changes that are, or once were, on record, because a killed chief may drop the
-// newest change. Hooks announce their changes, because only the next checkpoint puts these on record. If the newest
-// assignment on record failed, what hooks change afterwards may lack it.
+// A ledger that follows the end and the changes in a run's record, and knows which values workers may compute with.
+// These are the values of an undisturbed run with the changes that are, or once were, on record, because a killed chief
+// may drop the newest change. Hooks announce their changes, because these are recorded only with the next checkpoint.
+// If the newest assignment on record failed, the run that hooks change afterwards may lack it.
 class Ledger {
  public:
   static constexpr int64_t kNoEnd = std::numeric_limits<int64_t>::max();
@@ -39,9 +39,9 @@ class Ledger {
   // Reads the record as a starting chief would. Unless `durable`, a power cut may lose the record, so its end does not
   // count.
   void Learn(bool durable = true);
-  // Called when another incarnation of the chief serves. Changes that hooks announced to earlier incarnations and that
-  // are on no record are lost. An incarnation that was taken over continues its own run with them until it needs the
-  // disk.
+  // Called when another incarnation of the chief begins to serve. Changes that hooks announced in earlier incarnations,
+  // and that are not on record, are lost. An incarnation that was taken over continues its own run with these changes
+  // until it needs the disk.
   void Restart(const Process* chief);
   // Returns true if `chief` is the chief of the last Restart.
   bool Serves(const Process* chief) const { return chief == chief_; }
@@ -76,7 +76,7 @@ class Ledger {
   bool AreCanaryValues(VariableValues values) const { return present_->AreCanaryValues(values); }
 
  private:
-  // Adds the changes announced by hooks that `changes` lacks.
+  // Returns `changes` together with any changes that hooks have announced and that it lacks.
   RunChanges WithExpected(RunChanges changes) const;
   // Returns the run with these changes. Adds it if it is new.
   const Reference* Know(RunChanges changes);

@@ -18,7 +18,7 @@ constexpr char kAddressFile[] = "/run/address";
 // The longest time from Calm to the end of a life.
 constexpr absl::Duration kCalmLimit = absl::Seconds(150);
 // Workers that still look for a chief this long after the end of the run are stopped. A worker that never got an answer
-// does not know the configured limit and waits ten minutes.
+// does not know the configured limit, and would wait ten minutes.
 constexpr absl::Duration kLookingLimit = absl::Seconds(65);
 
 World::Options WorldOptions(const Plan& plan, size_t transcript_lines,
@@ -386,7 +386,7 @@ Process* Life::StartChild(const std::vector<std::string>& command) {
 void Life::OnLauncherExit(Process* process) {
   judge_.OnLauncherExit(process);
   launcher_ = nullptr;
-  // Its chief may still be running when the next launcher starts another.
+  // The launcher's chief may still be running when the next launcher starts another.
   if (chief_ != nullptr) judge_.OnRival(/*takes_over=*/false);
   // Does what PR_SET_PDEATHSIG does.
   for (const auto& child : world_.processes()) {

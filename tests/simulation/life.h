@@ -17,14 +17,14 @@
 namespace lockstep {
 namespace simulation {
 
-// Simulates one life of a run with its faults, from its first start to its end. Single-threaded.
+// A simulated life, i.e. a run with its faults, from its first start to its end. Single-threaded.
 class Life {
  public:
   // Keeps the last `transcript_lines` lines of the transcript.
   Life(const Plan& plan, size_t transcript_lines, StackPool* stacks);
   ~Life();
 
-  // Returns the first violation, or an empty string if there is none.
+  // Runs the life. Returns the first violation, or an empty string if there is none.
   std::string Run();
   std::string TranscriptText() { return world_.transcript()->Text(); }
   int64_t turns() { return world_.scheduler()->turns(); }
@@ -56,7 +56,7 @@ class Life {
   void StartReader();
   // Kills the chief once a hook of its program has set variables.
   void KillAfterAssignmentByHook() { kills_after_assignment_ = true; }
-  // Gives chiefs that start from now on a different learning rate.
+  // Gives a different learning rate to all chiefs that start from now on.
   void ChangeSettings();
   // Cuts the host's power. Its processes are restarted after some time.
   void CutPower(Host* host);
@@ -83,7 +83,7 @@ class Life {
   void OnChiefExit(Process* process);
   void OnWorkerExit(int index, Process* process);
   void OnLauncherExit(Process* process);
-  // Calls `action`, a restart, after a random delay.
+  // Calls `action`, which restarts a process, after a random delay.
   void Later(std::function<void()> action);
   ChiefRole NewChiefRole(const std::string& listen);
   Host* HostOfWorker(int index) const;

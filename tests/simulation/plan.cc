@@ -13,9 +13,9 @@ namespace lockstep {
 namespace simulation {
 namespace {
 
-// The fraction of long lives. Each takes as long as ten others.
+// Fraction of lives that are long. A long life takes as much time as ten others.
 constexpr double kLongLives = 0.015;
-// The fraction of lives whose workers read input streams, half of them under ASYNC and half under FIRST_ARRIVALS.
+// Fraction of lives whose workers read input streams, half of them under ASYNC and half under FIRST_ARRIVALS.
 constexpr double kStreamLives = 0.4;
 
 config::v1::RunSpec DrawConfig(Random* random) {
@@ -135,7 +135,7 @@ void DrawLongLife(Random* random, Plan* plan) {
       break;
     case 1:
       rules->change_every = random->Pick<int64_t>({1, 2, 5});
-      // Each change costs a program's worker its session, and up to 10 s until it opens another.
+      // After each change, a worker that is a program loses its session, and may take up to 10 s to open another.
       plan->worker_programs = false;
       break;
     case 2:
@@ -217,12 +217,12 @@ Plan DrawPlan(uint64_t seed, bool with_faults) {
     // fails.
     audit->set_on_mismatch(config::v1::AuditConfig::FAIL);
   }
-  // Allows so few partial sums that contributions wait.
+  // Allows so few partial sums that contributions have to wait.
   if (Random sums(seed ^ 0x5035); sums.Chance(0.5)) {
     const int64_t slots = plan.config.training().replicas_to_aggregate();
     plan.config.mutable_cluster()->set_max_partial_sums(LeastPartialSums(slots));
   }
-  // Allows two old versions, or as many as the tiny model may have.
+  // Allows either two old versions, or as many as the tiny model may have.
   if (Random versions(seed ^ 0x01d); versions.Chance(0.5)) plan.old_version_bytes = SyncReplicas::kOldVersionBytes;
   plan.launcher = random.Chance(0.2);
   plan.address_file = !plan.launcher && random.Chance(0.3);
@@ -260,7 +260,7 @@ Plan DrawPlan(uint64_t seed, bool with_faults) {
     choices.insert(choices.end(), static_cast<size_t>(Faults()[i].weight), i);
   }
   const int64_t faults = random.Between(0, plan.is_long ? 4 : 9);
-  // Some faults repeat, because two together may reveal what one does not.
+  // Makes two kinds of faults more frequent, because two faults together may reveal what one does not.
   const std::vector<size_t> favourites = {random.Pick(choices), random.Pick(choices)};
   for (int64_t i = 0; i < faults; ++i) {
     const size_t kind = random.Pick(random.Chance(0.5) ? favourites : choices);

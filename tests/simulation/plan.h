@@ -32,7 +32,7 @@ struct Plan {
   // The configured number of steps, in whatever form it is specified. The rules may end the run earlier.
   int64_t steps = 0;
   RunRules rules;
-  // A life with a hundred or more steps and few faults.
+  // If true, the life has a hundred or more steps and few faults.
   bool is_long = false;
   // The number of peers that join early and do not read.
   int64_t deaf_peers = 0;

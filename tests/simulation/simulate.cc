@@ -1,4 +1,4 @@
-// The simulation. `./lockstep simulate --help` describes it.
+// The simulation program. `./lockstep simulate --help` describes it.
 #include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
@@ -46,10 +46,10 @@ struct Share {
 };
 
 uint64_t current_seed = 0;
-// A file lock shared by the processes. The kernel releases it if a process ends.
+// A file that the processes lock while they print. If the process that holds the lock ends, the kernel releases it.
 int printing = -1;
 
-// Keeps the output of one life in one piece.
+// Locks the output, so that the output of one life stays in one piece.
 void BeginPrinting() {
   struct flock all = {};
   all.l_type = F_WRLCK;

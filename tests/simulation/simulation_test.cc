@@ -52,7 +52,8 @@ TEST_F(SimulationTest, ASeedIsTheSameLifeAgain) {
   }
 }
 
-// File contents have a length, and a disk is full after a certain number of bytes.
+// The lengths of files must not depend on the machine or the build, because a simulated disk becomes full after a
+// certain number of bytes.
 TEST_F(SimulationTest, FilesNameNeitherThisMachineNorBuild) {
   int records = 0, canaries = 0, events = 0;
   for (uint64_t seed = 1; seed <= 50; ++seed) {
@@ -63,7 +64,7 @@ TEST_F(SimulationTest, FilesNameNeitherThisMachineNorBuild) {
     ASSERT_TRUE(record.has_value()) << "seed " << seed;
     EXPECT_EQ(record->build().SerializeAsString(), SimulatedBuild().SerializeAsString());
     if (record->canary().computed_by().empty()) {
-      // After a change, the next worker that joins declares what it computes with.
+      // The canary is empty only after a change, until the next worker that joins declares what it computes with.
       EXPECT_GT(record->change_size(), 0) << "seed " << seed;
     } else {
       EXPECT_THAT(record->declared_by(), MatchesRegex("worker-[0-9] on (chief-host|host-[0-9])"));
@@ -110,7 +111,8 @@ TEST_F(SimulationTest, EveryFaultStrikes) {
   EXPECT_THAT(missing, ::testing::IsEmpty());
 }
 
-// Compares the plain loop with Lockstep itself: a chief and a worker in this process, with real threads.
+// Compares the reference, which is a plain loop, with Lockstep itself: a chief and a worker in this process, with real
+// threads.
 TEST_F(SimulationTest, TheReferenceMatchesASingleProcess) {
   for (uint64_t seed = 1; seed <= 30; ++seed) {
     const Plan plan = DrawPlan(seed, /*with_faults=*/false);

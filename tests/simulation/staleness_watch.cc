@@ -11,8 +11,8 @@ namespace lockstep {
 namespace simulation {
 namespace {
 
-// The time that the chief may take to say why a worker no longer counts, and to end its stream. No time passes while it
-// can run.
+// Time that the chief may take to report why a worker no longer counts and to end its stream. Simulated time does not
+// advance while the chief can run.
 constexpr absl::Duration kSayLimit = absl::Milliseconds(1);
 
 bool IsOver(const Call& call) { return call.status || call.broken || call.server == nullptr; }
@@ -33,7 +33,8 @@ void StalenessWatch::OnReply(const std::shared_ptr<Call>& stream, const StepRepl
   if (!reply.token) return;
   if (worker.joined == 0) {
     worker.joined = ++joins_;
-    // After Forget, the reply may be to a contribution that the watch no longer counts as sent.
+    // After Forget, the reply may be to a contribution that was sent before. The watch no longer counts it as sent, so
+    // it must not count it as accepted either.
     worker.accepted = 0;
     for (const auto& [other, its] : workers_) {
       if (other != stream) worker.before[other.get()] = its.sent;

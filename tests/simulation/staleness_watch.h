@@ -14,22 +14,22 @@
 namespace lockstep {
 namespace simulation {
 
-// Detects a chief with async { max_staleness } that gives a token to a worker that is too far ahead of another one. The
-// watch sees only messages, so it counts only what is certain: contributions that the first worker knows to be
-// accepted, and everything that the other worker has sent. The other worker must have joined later, because a joining
-// worker is level with the slowest one.
+// A check for runs with async { max_staleness }. It detects a chief that gives a token to a worker that is too far
+// ahead of another one. The check sees only messages, so it counts only what is certain: the contributions that the
+// worker in front knows to be accepted, and everything that the other worker has sent. The other worker must have
+// joined later, because a joining worker starts level with the slowest one.
 class StalenessWatch {
  public:
   explicit StalenessWatch(int64_t max_staleness) : max_staleness_(max_staleness) {}
 
   // Called before the chief handles the frame.
   void OnFrame(const std::shared_ptr<Call>& stream, const StepFrame& frame);
-  // Called when the chief has made the reply.
+  // Called after the chief has created the reply.
   void OnReply(const std::shared_ptr<Call>& stream, const StepReplyFrame& reply, Instant now);
-  // Called when a worker may no longer count. The chief decides this before it says so.
+  // Called when a worker may have stopped counting. The chief decides this before it sends a message about it.
   void Forget();
-  // Returns a description of a violation, once later messages can no longer reveal a reason for the token. Returns an
-  // empty string if there is none.
+  // Returns a description of a violation, or an empty string if there is none. Reports a violation only once later
+  // messages can no longer reveal a valid reason for the token.
   std::string Check(Instant now);
 
  private:

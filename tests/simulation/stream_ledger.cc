@@ -12,7 +12,7 @@ namespace lockstep {
 namespace simulation {
 namespace {
 
-// Workers cannot have made this many versions unseen.
+// Maximum number of versions to try. Workers cannot have created so many without one being seen.
 constexpr size_t kMaxVersions = 20000;
 
 int64_t At(absl::Span<const int64_t> positions, int64_t stream) {
@@ -53,7 +53,7 @@ absl::Status StreamLedger::Begin(const BundleReader* checkpoint) {
   while (from->before != nullptr) from = from->before;
   if (checkpoint != nullptr) {
     ASSIGN_OR_RETURN(const Found found, FindCheckpoint(*checkpoint));
-    // The restored version includes the batches that counted for nothing.
+    // The restored positions include the batches that were discarded.
     auto restored = std::make_shared<Node>(*found.node);
     restored->positions = found.positions;
     restored->before = found.node->before;
@@ -128,7 +128,7 @@ bool StreamLedger::ArePositions(const Life& life, const Node& node, absl::Span<c
     const auto stream = static_cast<int64_t>(i);
     const int64_t position = At(positions, stream), least = At(node.positions, stream);
     if (position == least) continue;
-    // Batches that counted for nothing are also spent.
+    // Discarded batches also advance the position.
     const bool spent = position > least && life.tokens.count({stream, position - 1}) > 0;
     if (is_async_ || !spent) return false;
   }
@@ -154,7 +154,7 @@ StreamLedger::NodePtr StreamLedger::Find(Life* life, int64_t step, const Matches
   if (level.empty() || level[0]->step != step) return nullptr;
   std::vector<NodePtr> matching;
   for (NodePtr& node : level) {
-    // Two orders often produce the same sum.
+    // Different orders often produce the same sum.
     const auto same = [&](const NodePtr& other) { return IsSame(*node, *other); };
     if (matches(*node) && absl::c_none_of(matching, same)) matching.push_back(std::move(node));
   }

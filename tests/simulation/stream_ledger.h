@@ -24,21 +24,22 @@
 namespace lockstep {
 namespace simulation {
 
-// Knows which values the steps of a run may have if its workers read input streams. Each version follows from the
-// previous one by the contributions that counted, in order. The ledger does not see this order, so it tries every order
-// of what workers have computed, until a version has the values that a worker, a reader or a checkpoint shows. An order
-// is valid only if each batch counts at most once, and only for the life of its own chief. Under ASYNC, no batch of a
-// stream may be left out; under FIRST_ARRIVALS, a contribution must carry the step that it counts for.
+// The values that the steps of a run may have if its workers read input streams. Each version follows from the previous
+// one by the contributions that counted, in order. The ledger does not see this order, so it tries every order of the
+// batches that workers have computed, until a version has the values that a worker, a reader or a checkpoint shows. An
+// order is valid only if each batch counts at most once, and only in the life of its own chief. Under ASYNC, no batch
+// of a stream may be left out; under FIRST_ARRIVALS, a contribution must carry the step that it counts for.
 class StreamLedger {
  public:
   StreamLedger(const config::v1::RunSpec& config, const RunRules& rules);
 
-  // Called when another chief takes over, starting from `checkpoint` or, if that is null, from the initial values.
+  // Called when another chief takes over, starting from `checkpoint` or, if that is null, from the initial values of
+  // the run.
   absl::Status Begin(const BundleReader* checkpoint);
-  // Called when the chief of the newest life gives this token.
+  // Called when the chief of the newest life issues this token.
   void OnToken(const v1::Token& token);
-  // Called when a worker begins to compute a batch (SlotKey: position and stream) with these values, or with the
-  // canary's.
+  // Called when a worker begins to compute a batch with these values, which may also be the canary's. In `key`, the
+  // step is the position in a stream and the slot is the stream.
   absl::Status OnComputing(const SlotKey& key, VariableValues values);
   absl::Status CheckNamed(int64_t step, absl::Span<const train::NamedTensor> values);
   absl::Status CheckCheckpoint(const BundleReader& reader);
@@ -47,7 +48,7 @@ class StreamLedger {
   struct Node {
     int64_t step = 0;
     Reference::State state;
-    // The next batch of each stream. Under FIRST_ARRIVALS, discarded batches are not included.
+    // Position of the next batch in each stream. Under FIRST_ARRIVALS, discarded batches are not included.
     std::vector<int64_t> positions;
     std::shared_ptr<const Node> before;  // null at step 0
   };
@@ -65,19 +66,19 @@ class StreamLedger {
   };
   // The time between two starts of a chief.
   struct Life {
-    // The newest versions seen. There are several if they have the same values.
+    // The newest versions seen. There are several if more than one version fits the values that were seen.
     std::vector<NodePtr> newest;
     std::map<Address, Token> tokens;
     std::vector<Computed> computed;
   };
   using Matches = std::function<bool(const Node&)>;
 
-  // Returns a version of the life at `step` that satisfies `matches`, or null.
+  // Returns a version at `step` in this life that satisfies `matches`, or null if there is none.
   NodePtr Find(Life* life, int64_t step, const Matches& matches);
   static bool IsSame(const Node& a, const Node& b);
   // Returns the versions that may follow `node`.
   std::vector<NodePtr> Following(const Life& life, const NodePtr& node) const;
-  // Appends the versions that follow after `chosen` have counted and `missing` more count.
+  // Appends the versions that may result if the contributions in `chosen` and `missing` further ones count.
   void Choose(const Life& life, const NodePtr& node, int64_t missing, std::vector<int64_t> positions,
               std::vector<const Computed*>* chosen, std::vector<NodePtr>* following) const;
   bool MayCount(const Life& life, const Node& node, const std::vector<int64_t>& positions,

@@ -11,9 +11,9 @@
 
 namespace lockstep {
 
-// Computes like another model, except that in slots for which `errs` returns true, it changes the last bit of one
-// element of the last trainable variable's gradient. Simulates a processor, memory or library that differs from the
-// others.
+// A model that computes like another one, except that in slots for which `errs` returns true, it changes the last bit
+// of one element of the last trainable variable's gradient. Simulates a processor, memory or library that differs from
+// the others.
 class ErringModel : public ForwardingModel {
  public:
   ErringModel(std::unique_ptr<Model> model, std::function<bool(const SlotKey&)> errs)

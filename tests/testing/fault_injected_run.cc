@@ -5,7 +5,8 @@
 namespace lockstep {
 namespace {
 
-// The weights of the first layer have two segments, and its normalization has an update op.
+// Returns a configuration in which the weights of the first layer have two segments and its normalization has an update
+// op.
 config::v1::RunSpec Config() {
   config::v1::RunSpec config = SmallRunSpec(FaultInjectedRun::kSteps, /*slots=*/4);
   config.mutable_model()->mutable_layer(0)->mutable_dense()->set_units(6000);

@@ -9,15 +9,15 @@
 
 namespace lockstep {
 
-// A run of a chief and a good worker over sockets, for tests that disturb it. The worker trains to kHeldStep and stops
-// there in the middle of its block, while its heartbeats continue. After Release, it trains to the end. Not
-// thread-safe.
+// A run with a chief and a well-behaved worker over sockets, for tests that inject faults. The worker trains to
+// kHeldStep and stops there in the middle of its block, while its heartbeats continue. After Release, it trains to the
+// end. Not thread-safe.
 class FaultInjectedRun {
  public:
   static constexpr int64_t kSteps = 40;
   static constexpr int64_t kHeldStep = 20;
 
-  // If `held` is false, the worker does not stop.
+  // If `held` is false, the worker does not stop at kHeldStep.
   explicit FaultInjectedRun(const ChiefServer::Options& server = {}, bool held = true);
   ~FaultInjectedRun();
 
@@ -25,7 +25,7 @@ class FaultInjectedRun {
   Chief* chief() { return cluster_.chief(); }
   // Lets the worker continue.
   void Release() ABSL_LOCKS_EXCLUDED(mutex_);
-  // Calls Release, waits for the end, and expects the weights of an undisturbed run.
+  // Calls Release, waits for the end, and expects the same weights as those of an undisturbed run.
   void ExpectSameWeights();
 
  private:

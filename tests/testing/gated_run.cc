@@ -10,7 +10,8 @@ namespace lockstep {
 GatedRun::GatedRun(int64_t version_bytes, const ChiefServer::Options& server) {
   TestCluster::Options options;
   options.config = SmallRunSpec(/*steps=*/1000000, /*slots=*/1);
-  // Each unit has 12 weights, 4 values for the normalization and its averages, and 4 weights in the next layer.
+  // Each unit accounts for 20 floats: 12 weights, 4 values for the normalization and its averages, and 4 weights in the
+  // next layer.
   options.config.mutable_model()->mutable_layer(0)->mutable_dense()->set_units(
       static_cast<int32_t>(version_bytes / static_cast<int64_t>(sizeof(float)) / 20));
   options.config.mutable_optimizer()->mutable_sgd();

@@ -11,19 +11,19 @@
 
 namespace lockstep {
 
-// An endless run of a chief with a gRPC server and one good worker, which waits in the middle of each step until the
-// test lets it continue. R is 1, so other workers compute backups. Not thread-safe.
+// An endless run with a chief that has a gRPC server, and one well-behaved worker, which waits in the middle of each
+// step until the test lets it continue. replicas_to_aggregate is 1, so other workers compute backups. Not thread-safe.
 class GatedRun {
  public:
   // `version_bytes` is the approximate size of one version of the values.
   GatedRun(int64_t version_bytes, const ChiefServer::Options& server);
   ~GatedRun();
 
-  // Lets the good worker compute `steps` steps, and waits until it reaches the next one.
+  // Lets the well-behaved worker compute `steps` steps, and waits until it reaches the next one.
   void Train(int64_t steps) ABSL_LOCKS_EXCLUDED(mutex_);
   // Blocks until the chief has sent values to `worker` on its current stream.
   void AwaitValues(const std::string& worker) const;
-  // Blocks until only the good worker's stream is left.
+  // Blocks until only the well-behaved worker's stream is left.
   void AwaitOneStream() const;
 
   const std::string& address() const { return cluster_->address(); }

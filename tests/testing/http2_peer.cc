@@ -17,7 +17,7 @@ std::string BigEndian(uint32_t value) {
           static_cast<char>(value)};
 }
 
-// Returns a string encoded in HPACK, which is its length in 7 or more bits and then the text.
+// Returns `text` as an HPACK string: its length as an integer with a 7-bit prefix, followed by the text.
 std::string HpackString(const std::string& text) {
   if (text.size() < 127) return static_cast<char>(text.size()) + text;
   std::string length = "\x7f";

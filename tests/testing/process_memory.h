@@ -5,7 +5,7 @@
 
 namespace lockstep {
 
-// Measures the growth of this process's memory, using the kernel's count of resident bytes.
+// The growth of this process's memory, according to the kernel's count of resident bytes.
 class MemoryGrowth {
  public:
   // Starts the measurement.

@@ -44,7 +44,7 @@ class SlotResult : public GradientSink {
   std::vector<AlignedBuffer> gradients;
 };
 
-// Computes CRC-64/XZ, written from its definition.
+// Computes CRC-64/XZ. Deliberately written from its definition instead of calling Lockstep's implementation.
 uint64_t Digest(const void* data, size_t size) {
   uint64_t crc = ~uint64_t{0};
   for (size_t i = 0; i < size; ++i) {
@@ -54,8 +54,8 @@ uint64_t Digest(const void* data, size_t size) {
   return ~crc;
 }
 
-// Converts to bfloat16, written from its definition: the upper half of a float, rounded to nearest, ties to even. The
-// number must be finite.
+// Converts a finite number to bfloat16. Written from the definition: the upper half of a float, rounded to nearest,
+// ties to even.
 uint16_t ToBfloat16(float value) {
   uint32_t bits;
   std::memcpy(&bits, &value, sizeof(bits));
@@ -101,8 +101,8 @@ std::string DecodeBfloat16(const std::string& content) {
   return decoded;
 }
 
-// Adds the slots of [first, first + size), limited by `end`, along the binary tree into the first slot's gradients.
-// With `bfloat16`, rounds each gradient and each sum.
+// Sums the gradients of the slots [first, first + size), limited by `end`, along a binary tree into those of slot
+// `first`. If `bfloat16`, rounds each gradient and each sum.
 void SumTree(std::vector<SlotResult>* slots, int64_t first, int64_t size, int64_t end, bool bfloat16) {
   if (size == 1) {
     if (bfloat16) RoundToBfloat16(&(*slots)[first]);
@@ -372,7 +372,7 @@ void ProtoOnlyWorker::Train() {
     const v1::StepRequest whole = Compute(token);
     if (token.step() % 10 == 0) ReadVariables(token.step());
     if (testing::Test::HasFatalFailure()) return;
-    // Sends the reports in a separate frame, then a frame for each piece, then the end.
+    // Sends one frame with the reports, then one for each piece, and a last one with `end`.
     v1::StepRequest reports = NewRequest(token);
     *reports.mutable_report() = whole.report();
     ASSERT_TRUE(stream->Write(reports));
@@ -420,7 +420,7 @@ void ProtoOnlyWorker::ReadVariables(int64_t step) {
     const AlignedBuffer& variable = ValueOf(step, static_cast<uint32_t>(v));
     const std::string& content = read[model().variables(v).name()];
     ASSERT_EQ(content.size(), variable.size());
-    // Workers may receive rounded values.
+    // If values are compressed, workers receive rounded ones.
     if (config_.compression().values() != config::v1::CompressionConfig::FLOAT32) continue;
     EXPECT_EQ(std::memcmp(content.data(), variable.data(), content.size()), 0) << model().variables(v).name();
   }

@@ -39,9 +39,9 @@ class ProtoOnlyWorker {
   // Reads up to the next token, and keeps the values that arrive before it. Returns false if the stream has ended or
   // the run is over.
   bool ReadToken(Stream* stream, v1::Token* token);
-  // Returns a frame for the block of `token` without content.
+  // Returns a frame without content for the block of `token`.
   v1::StepRequest NewRequest(const v1::Token& token) const;
-  // Computes the whole contribution and returns it in one frame with `end`. The pieces have the minimum size.
+  // Computes the whole contribution and returns it in one frame, with `end` set. The pieces have the minimum size.
   v1::StepRequest Compute(const v1::Token& token);
 
   v1::ChiefService::Stub* stub() { return stub_.get(); }
@@ -53,7 +53,7 @@ class ProtoOnlyWorker {
   std::map<v1::ContributionResult, int>& results() { return results_; }
 
  private:
-  // Calls OpenSession until the chief knows the model that another worker has declared.
+  // Calls OpenSession, repeatedly while the chief is still initializing the model that another worker has declared.
   void CallOpenSession();
   // Returns the initial value that this worker brings for a variable.
   std::vector<float> InitialValue(const v1::VariableSpec& variable) const;
@@ -61,15 +61,15 @@ class ProtoOnlyWorker {
   std::vector<int> OrderOfNames() const;
   std::string InitialDigest() const;
   void SendInitialValues();
-  // Computes the canary, which is the batch of (0, 0) with the chief's values for it.
+  // Computes the canary: the batch of step 0 and slot 0, with values that the chief provides for it.
   void ComputeCanary();
   void TakeValues(const v1::StepReply& reply);
   // Returns true if the variable is neither trainable nor named by an update op.
   bool IsConstant(uint32_t variable) const;
   const AlignedBuffer& ValueOf(int64_t step, uint32_t variable) const;
   void CallTheRest(int64_t step);
-  // Reads all variables in addition to the stream. If this is the only worker, compares them with its values at this
-  // step.
+  // Calls ReadVariables for all variables. If this is the only worker, compares them with the values that it has
+  // received for this step.
   void ReadVariables(int64_t step);
 
   const std::unique_ptr<v1::ChiefService::Stub> stub_;
@@ -80,7 +80,7 @@ class ProtoOnlyWorker {
   v1::StepReply reply_;
   // Indexed by step. Values of the next step may arrive before a token of this step.
   std::map<int64_t, std::vector<AlignedBuffer>> values_;
-  // The values of the constant variables. They belong to all steps.
+  // The values of the constant variables, which are the same at all steps.
   std::vector<AlignedBuffer> constants_;
   std::map<v1::ContributionResult, int> results_;
   bool alone_ = true;

@@ -19,7 +19,7 @@
 namespace lockstep {
 namespace {
 
-// Calls `before` before each batch.
+// A batch source that calls `before` before it returns each batch.
 class ObservedBatches : public BatchSource {
  public:
   ObservedBatches(std::unique_ptr<BatchSource> source, std::function<void(int64_t)> before)
@@ -94,7 +94,7 @@ absl::Status TestCluster::StartChief() {
 void TestCluster::KillChief() {
   server_.reset();
   if (options_.local) {
-    // In-process workers hold connections to the chief.
+    // Workers without sockets call the chief directly, so they must end before the chief is destroyed.
     for (const auto& worker : workers_) worker->worker->RequestStop();
     JoinWorkers();
   }
@@ -103,7 +103,7 @@ void TestCluster::KillChief() {
 
 std::unique_ptr<ChiefClient> TestCluster::NewClient() {
   if (options_.local) return NewLocalChiefClient(chief_.get());
-  // A unix socket is already a master string.
+  // The address of a Unix socket is already a master string.
   const std::string chief =
       IsUnixAddress(address_) ? address_ : absl::StrReplaceAll(options_.master, {{"CHIEF", address_}});
   const auto master = ParseMasterAddress(chief);
@@ -140,7 +140,7 @@ int TestCluster::StartWorker(int compute_threads) {
 }
 
 void TestCluster::KillWorker(int index) {
-  // The second call cuts the disconnect short.
+  // The second call cuts short the disconnect that the first one has started.
   for (int i = 0; i < 2; ++i) workers_[index]->worker->RequestStop();
   if (workers_[index]->thread.joinable()) workers_[index]->thread.join();
 }

@@ -24,7 +24,7 @@ namespace lockstep {
 // Returns a small configuration with batch norm, dropout and Adam over synthetic data. A step takes milliseconds.
 config::v1::RunSpec SmallRunSpec(int64_t steps, int64_t slots);
 
-// Runs a chief with its gRPC server on port 0, and workers in threads, in this process. Checkpoints are in an in-memory
+// A chief with its gRPC server on port 0, and workers in threads, all in this process. Checkpoints are in an in-memory
 // file system that outlives the chief, so that the chief can be killed and restarted. Not thread-safe.
 class TestCluster {
  public:
@@ -35,14 +35,16 @@ class TestCluster {
     FileSystem* data = FileSystem::Real();
     // If true, there are no sockets: workers call the chief directly.
     bool local = false;
-    // The workers' master string, in which CHIEF stands for the chief's address. A file is in fs().
+    // The workers' master string, in which CHIEF is replaced by the chief's address. If it names a file, the file is in
+    // fs().
     std::string master = "grpc://CHIEF";
     bool with_logdir = true;
     bool share_memory = false;
     absl::Duration housekeeping_period = absl::Milliseconds(20);
     // Called by a worker before it reads the batch of a slot in this step. May block.
     std::function<void(int64_t step)> before_batch;
-    // Changes a worker so that it computes something different. Worker i is on host-i, the chief on host-chief.
+    // Changes a worker's workload so that it computes something different. Worker i runs on host-i, and the chief on
+    // host-chief.
     std::function<void(int index, Workload*)> change_workload;
     ChiefServer::Options server;
     // Used by NewClient and by the workers.
@@ -63,7 +65,7 @@ class TestCluster {
 
   // Returns the worker's index.
   int StartWorker(int compute_threads = 1);
-  // Cancels a worker without a disconnect, and waits for its thread.
+  // Stops a worker without letting it disconnect, and waits for its thread.
   void KillWorker(int index);
 
   // Calls TrainingWorker::RequestFinish.

@@ -8,15 +8,16 @@
 
 namespace lockstep {
 
-// Certificate authorities and kits (--tls_dir) in a test's temporary folder. Errors are test failures. Not thread-safe.
+// Certificate authorities and kits (folders for --tls_dir) in a test's temporary folder. Errors are test failures. Not
+// thread-safe.
 class TestKits {
  public:
-  // Makes the authority "ca" of the run "test".
+  // Creates the authority "ca" of the run "test".
   TestKits();
 
   // Makes another authority.
   void MakeAuthority(const std::string& name, const std::string& run = "test");
-  // Makes or replaces the kit `name`, and returns its folder. The kit is valid until `valid_for` from now.
+  // Creates or replaces the kit `name`, and returns its folder. The kit is valid for `valid_for` from now on.
   std::string Issue(const std::string& name, PeerRole role, const std::string& authority = "ca",
                     absl::Duration valid_for = absl::Hours(1), const std::string& peer = "");
   // Revokes the kit's certificate, and puts the revocation list into the chief's kit.

@@ -12,7 +12,7 @@
 #include "gtest/gtest.h"
 
 // The messages and services of earlier releases, in proto/released, must keep their meaning, because peers and logdirs
-// of those releases use them. A change may add something. It may not remove, rename or renumber anything, or change a
+// of those releases use them. A change may add things, but it must not remove, rename or renumber anything, or change a
 // type.
 
 namespace lockstep {
@@ -31,7 +31,7 @@ using ::testing::IsEmpty;
 constexpr char kReleased[] = "proto/released";
 constexpr char kCurrent[] = "tests/upgrade/current.binpb";
 
-// Parses a file. If that fails, fails the test and returns an empty set.
+// Parses a file. On failure, fails the test and returns an empty set.
 FileDescriptorSet ReadSet(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::stringstream bytes;
@@ -58,8 +58,8 @@ const Element* FindByNumber(const Elements& all, const Element& wanted) {
   return nullptr;
 }
 
-// Returns everything about a field that a peer or a text file can observe. Comments, and the index of its oneof, are
-// excluded.
+// Returns everything about a field that a peer or a text file can observe. Comments and the index of the field's oneof
+// are excluded.
 std::string MeaningOf(const FieldDescriptorProto& field, const DescriptorProto& message) {
   FieldDescriptorProto copy = field;
   if (copy.has_oneof_index()) {
@@ -70,7 +70,7 @@ std::string MeaningOf(const FieldDescriptorProto& field, const DescriptorProto& 
   return copy.SerializeAsString();
 }
 
-// Compares releases with the tree, and collects the errors.
+// A comparison of released protos with those in the tree. Collects the errors.
 class Comparison {
  public:
   static std::vector<std::string> Of(const FileDescriptorSet& released, const FileDescriptorSet& current) {
@@ -159,7 +159,7 @@ TEST(ReleasedProtosTest, TheTreeIsCompatibleWithEachRelease) {
   EXPECT_GT(count, 0);
 }
 
-// Returns the only file of a small release.
+// Returns a small release with a single file.
 FileDescriptorSet SmallRelease() {
   FileDescriptorSet set;
   FileDescriptorProto* file = set.add_file();

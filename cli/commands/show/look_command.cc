@@ -59,7 +59,7 @@ absl::Status WriteSheet(FileSystem* fs, const LookFlags& flags, const config::v1
   const float mean = input.normalization().mean();
   const float stddev = input.has_normalization() ? input.normalization().stddev() : 1.0f;
   float black = (0.0f - mean) / stddev, white = (1.0f - mean) / stddev;
-  // Numbers that are not from images are scaled from the least to the greatest.
+  // If the values are not those of images, they are scaled from the minimum to the maximum.
   const float slack = 0.01f * (white - black);
   if (summary.features.least < black - slack || summary.features.greatest > white + slack) {
     black = static_cast<float>(summary.features.least);

@@ -28,8 +28,8 @@ constexpr int64_t kMaxSteps = 10000;
 // Time limit for diagnosing a chief that does not answer.
 constexpr absl::Duration kDiagnosisLimit = absl::Seconds(1);
 
-// Watches the chief at one target until there are `steps` steps or the time is up. Returns errors that the feed reports
-// before its first reply.
+// Watches the chief at `target` until `steps` steps have been collected or `deadline` has passed. Returns errors that
+// the feed reports before its first reply.
 absl::Status Collect(const std::string& target, const GrpcClientOptions& client, size_t steps, absl::Time deadline,
                      StepTrace* trace) {
   v1::WatchRunRequest request;
@@ -39,7 +39,7 @@ absl::Status Collect(const std::string& target, const GrpcClientOptions& client,
   for (bool first = true; trace->steps() < steps && Clock::Real()->Now() < deadline; first = false) {
     const absl::Status read = feed->Read(&reply);
     if (absl::IsUnavailable(read) && first) {
-      // This call's error names a wrong certificate.
+      // If a certificate is wrong, the error from this call names it.
       const absl::Status health = CheckHealth(target, kDiagnosisLimit, client.credentials);
       return health.ok() ? read : health;
     }

@@ -14,8 +14,8 @@
 namespace lockstep {
 namespace benchmark {
 
-// A program with pipes for its input and output, and a file for its errors. The program is killed by the destructor, or
-// when the thread that started it ends. Not thread-safe.
+// A child process whose standard input and output are pipes, and whose standard error goes to a file. It is killed by
+// the destructor, or when the thread that started it ends. Not thread-safe.
 class Child {
  public:
   static absl::StatusOr<std::unique_ptr<Child>> Start(const std::vector<std::string>& command,
@@ -28,7 +28,7 @@ class Child {
   // Returns the next line, without its newline. Returns DeadlineExceeded after `limit`, or Unavailable if the output
   // has ended.
   absl::StatusOr<std::string> ReadLine(absl::Duration limit);
-  // Kills the program, as does the destructor.
+  // Kills the program. The destructor does the same.
   void Kill();
 
  private:

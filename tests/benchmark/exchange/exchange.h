@@ -14,21 +14,21 @@
 namespace lockstep {
 namespace benchmark {
 
-// Describes the exchange of a step: every worker pushes a gradient for each variable of `model`, the server sums and
-// applies them (SGD), and every worker receives the new values.
+// Describes an exchange. In each step, every worker pushes a gradient for each variable of `model`, the server sums and
+// applies the gradients (SGD), and every worker receives the new values.
 struct ExchangeSpec {
   v1::ModelSpec model;
-  // The name of the processes, which a profiler shows.
+  // The processes' name, as shown by a profiler.
   std::string name;
   int workers = 1;
   // If true, uses a unix socket instead of loopback TCP.
   bool unix_socket = false;
   // If true, Lockstep's workers share memory with the chief. Other systems ignore this.
   bool share_memory = false;
-  // If true, all processes run on one processor. Intended for exchanges whose processes never run at the same time: the
-  // time then does not depend on whether the scheduler places both ends on the same processor.
+  // If true, all processes run on one processor. Intended for exchanges whose processes never run at the same time, so
+  // that the measured time does not depend on whether the scheduler places both ends on the same processor.
   bool one_processor = false;
-  // If true, workers count the bytes that they receive.
+  // If true, the bytes that workers receive are measured.
   bool counts_bytes = false;
   // The number of the chief's step threads.
   int step_threads = 2;
@@ -42,7 +42,7 @@ struct ExchangeSpec {
 // Returns the total size of all variables in bytes.
 size_t BytesOf(const v1::ModelSpec& model);
 
-// The serving end, which runs in its own process.
+// The server side of an exchange. Runs in its own process.
 class ExchangeServer {
  public:
   virtual ~ExchangeServer() = default;
@@ -50,13 +50,14 @@ class ExchangeServer {
   virtual std::string address() const = 0;
 };
 
-// A worker, which runs in its own process with one thread.
+// A worker of an exchange. Runs in its own process, with one thread.
 class ExchangeWorker {
  public:
   virtual ~ExchangeWorker() = default;
   // Runs the next n steps.
   virtual absl::Status Step(int n) = 0;
-  // Helps another worker that is late, after this worker's own steps. Does nothing by default.
+  // Called when this worker has finished its steps but another worker is late. Helps the late worker. Does nothing by
+  // default.
   virtual absl::Status HelpOthers() { return absl::OkStatus(); }
   // Returns the number of bytes sent to all workers so far, or 0 if it is unknown. Called only with
   // ExchangeSpec::counts_bytes, because it costs an RPC.
@@ -78,11 +79,11 @@ Exchange LockstepExchange();
 Exchange StaggeredExchange(absl::Duration stagger);
 // Blocking sockets with a server thread for each worker. The server sums pieces of 256 KiB as they arrive.
 Exchange RawExchange();
-// Bare gRPC: a stream for each worker, with the generic API on completion queues and messages of 256 KiB that refer to
-// the memory. Received data is summed in place, and each piece of the values is sent as soon as it is applied.
-// LockstepExchange differs from this by Lockstep's own cost.
+// Bare gRPC: one stream per worker, using the generic API with completion queues and messages of 256 KiB that refer to
+// the tensors' memory. Received data is summed in place, and each piece of the values is sent as soon as the step has
+// been applied to it. The difference between this and LockstepExchange is Lockstep's own cost.
 Exchange StreamExchange();
-// A unary call with a protobuf message that has a bytes field.
+// Plain gRPC: a unary call whose protobuf messages carry the tensors in a bytes field.
 Exchange NaiveExchange();
 // No tensors: a message of a few bytes goes back and forth on a gRPC stream, with the generic API on completion queues.
 Exchange RoundTripExchange();

@@ -15,7 +15,7 @@
 
 namespace lockstep {
 
-// Provides memory for layers' gradients, and discards them.
+// A sink that provides memory for the gradients of layers, and discards what is written to it.
 class DiscardingSink : public GradientSink, public GradientWriter {
  public:
   explicit DiscardingSink(const v1::ModelSpec& spec);

@@ -15,7 +15,7 @@ namespace lockstep {
 namespace benchmark {
 namespace {
 
-// Sends the same gradients in every step.
+// A worker that sends the same gradients in every step.
 class LockstepWorker : public ExchangeWorker {
  public:
   static absl::StatusOr<std::unique_ptr<ExchangeWorker>> Connect(const ExchangeSpec& spec, const std::string& address,
@@ -33,7 +33,7 @@ class LockstepWorker : public ExchangeWorker {
     LockstepWorker* const self = worker.get();
     worker->compute_ = [self](const StepChannel::Assignment& assignment) { return self->Send(assignment.token); };
     RETURN_IF_ERROR(worker->session_->AwaitTheOthers(worker->compute_));
-    // Set only now, because with a stagger from the start, a slow worker might never get its own slot.
+    // The stagger is set only now. If it applied from the start, a slow worker might never get a slot of its own.
     worker->stagger_ = stagger;
     return std::unique_ptr<ExchangeWorker>(std::move(worker));
   }
@@ -54,8 +54,8 @@ class LockstepWorker : public ExchangeWorker {
     for (size_t i = gradients_.size(); i-- > 0;) {
       Gradient& gradient = gradients_[i];
       float* const buffer = session_->channel()->GradientBuffer(gradient.variable);
-      // Gradients and values are all zeros. Replies in this buffer are also zeros, so clearing it once is enough, and
-      // Lockstep writes no more than the other systems.
+      // All gradients and values are zero, and so are the replies that arrive in this buffer. Clearing each buffer once
+      // is therefore enough, and Lockstep writes no more memory than the other systems.
       if (gradient.buffers.insert(buffer).second) std::memset(buffer, 0, gradient.bytes);
       RETURN_IF_ERROR(session_->channel()->SendGradient(gradient.variable));
     }

@@ -37,7 +37,7 @@ class LockstepServer : public ExchangeServer {
   void Follow(Follower follower) {
     if (!chief_->AwaitModel().ok()) return;
     Training* const training = chief_->training();
-    // Lets steps through like HookedSession.
+    // Limits how far the run may get ahead of the program, as HookedSession does.
     const int64_t ahead = follower == Follower::kLooks ? 64 : 0;
     int64_t allowed = -1;
     for (int64_t step = 0;;) {
@@ -108,7 +108,7 @@ absl::StatusOr<std::unique_ptr<LockstepSession>> LockstepSession::Open(std::uniq
   request.set_incarnation(static_cast<uint64_t>(index) + 1);
   *request.mutable_model() = model;
   *request.mutable_build() = ThisBuildInfo();
-  // All workers declare the same canary, so no worker needs to compute it.
+  // Declares the same arbitrary canary digests for every worker, so that none has to compute the canary.
   for (const v1::VariableSpec& variable : model.variables()) {
     if (variable.trainable()) request.add_canary_digest(1);
   }

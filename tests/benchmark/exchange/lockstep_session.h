@@ -20,10 +20,10 @@ namespace benchmark {
 // turns.
 config::v1::RunSpec EndlessRun(int slots);
 
-// A program that follows the run like train::Session. With hooks that only look (kLooks), the run may be 64 steps
-// ahead. With hooks that gate, each step begins after the program has seen the previous one. Such a program may also
-// change the learning rate (kChangesRate) or set the variable "logits/bias" of TrainingConfig (kAssigns) after each
-// step.
+// A program that follows the run like train::Session. With hooks that only look (kLooks), the run may be up to 64 steps
+// ahead of the program. With hooks that gate (kGates), a step begins only after the program has seen the previous one.
+// Such a program may also change the learning rate (kChangesRate) or set the variable "logits/bias" of TrainingConfig
+// (kAssigns) after each step.
 enum class Follower { kNone, kLooks, kGates, kChangesRate, kAssigns };
 
 // Starts a chief and its gRPC server.
@@ -34,7 +34,7 @@ absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeLockstep(const config::v1::
 // A worker's session with a chief. Computes the requested number of steps. Must be used by only one thread.
 class LockstepSession {
  public:
-  // Sends the reports and gradients of the block.
+  // A function that sends the reports and gradients of the assigned block.
   using Compute = std::function<absl::Status(const StepChannel::Assignment&)>;
 
   // For `idle`, see ChiefClient::StepOptions.
@@ -44,14 +44,16 @@ class LockstepSession {
 
   StepChannel* channel() { return channel_.get(); }
 
-  // Computes steps alone until each worker has one slot. The first worker gets tokens for several slots.
+  // Computes steps until this worker's token has a single slot, which means that every worker has joined. At first, the
+  // first worker gets tokens for several slots.
   absl::Status AwaitTheOthers(const Compute& compute);
   // Computes the next n steps.
   absl::Status Step(int n, const Compute& compute);
-  // Computes the blocks of the next n tokens, whatever their steps. Used with ASYNC, where no worker waits for another.
+  // Computes the blocks of the next n tokens, regardless of their steps. Used with ASYNC, where no worker waits for
+  // another.
   absl::Status Contribute(int n, const Compute& compute);
-  // Computes the step of the current token. Workers that have finished a turn keep their slots of the next step, for
-  // which a slow or late worker waits.
+  // Computes the step of the current token. Needed because a worker that has finished its turn still holds a slot of
+  // the next step, and slow or late workers wait for that slot.
   absl::Status TakePendingStep(const Compute& compute);
   // Returns the number of bytes that the chief has sent in the Step streams of all connected workers.
   absl::StatusOr<int64_t> BytesSent() const;
@@ -64,7 +66,7 @@ class LockstepSession {
   StepChannel::Assignment assignment_;
   int64_t target_ = 0;
   v1::HeartbeatRequest heartbeat_;
-  // Sends heartbeats like every worker. They also keep the connection alive between turns.
+  // Sends heartbeats, as every worker does. They also keep the connection alive between turns.
   std::unique_ptr<PeriodicTask> heartbeats_;
 };
 

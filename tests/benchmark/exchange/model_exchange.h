@@ -22,11 +22,11 @@ struct BenchmarkModel {
 // name is unknown.
 BenchmarkModel BenchmarkModelOf(const std::string& name);
 
-// A step is a forward and a backward pass of a model on one thread. It computes the gradients of all variables, but
-// runs no optimizer. Nothing is exchanged.
+// Each step is a forward and a backward pass of a model on one thread, which computes the gradients of all variables.
+// Runs no optimizer and exchanges nothing.
 Exchange ModelExchange(const std::string& name, int64_t batch);
 
-// A step consists of the matrix products of one step of the perceptron (mlp_products.h).
+// Each step consists of the matrix products of one step of the perceptron (mlp_products.h).
 Exchange ProductExchange(int64_t batch);
 
 }  // namespace benchmark

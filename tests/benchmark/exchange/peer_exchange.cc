@@ -38,7 +38,8 @@ std::string FreePorts(int count) {
   return absl::StrJoin(ports, ",");
 }
 
-// Holds the ports, which serve as the address, and the process of the parameter server, if any.
+// The server side of a peer. Holds the ports, which serve as the address, and the process of the parameter server, if
+// any.
 class PeerServer : public ExchangeServer {
  public:
   explicit PeerServer(std::string ports) : ports_(std::move(ports)) {}

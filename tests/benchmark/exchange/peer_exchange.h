@@ -10,9 +10,9 @@
 namespace lockstep {
 namespace benchmark {
 
-// The locations of the other systems.
+// The locations of the systems with which Lockstep is compared.
 struct Peers {
-  // A Python interpreter with PyTorch and TensorFlow. oneDNN is installed system-wide.
+  // Path of a Python interpreter that has PyTorch and TensorFlow. oneDNN must be installed system-wide.
   std::string python;
   // The folder tests/benchmark/peers.
   std::string scripts;
@@ -24,8 +24,8 @@ Exchange DdpExchange(const Peers& peers, const TrainingSpec& training);
 // TensorFlow with a parameter server, and workers that use SyncReplicasOptimizer.
 Exchange SyncReplicasExchange(const Peers& peers, const TrainingSpec& training);
 
-// Runs the step of ModelExchange in PyTorch, either with PyTorch's layers and one of its two image formats, or with the
-// layers of lockstep.torch.portable().
+// The layers with which TorchModelExchange runs the step of ModelExchange in PyTorch: PyTorch's own, in one of its two
+// image formats, or those of lockstep.torch.portable().
 enum class TorchLayers { kNchw, kNhwc, kPortable };
 Exchange TorchModelExchange(const Peers& peers, const std::string& name, int64_t batch, TorchLayers layers);
 

@@ -24,10 +24,12 @@ namespace benchmark {
 namespace {
 
 constexpr int kReplyTimeoutMs = 120000;
-// The workers of a run finish their steps together. A worker that is later than the others by this much needs help.
+// The workers of a run finish their steps at about the same time. A worker that is this much later than the others
+// needs help.
 constexpr int kHelpAfterMs = 100;
 
-// If `steps` is 0, all workers have finished.
+// A command to a process. Commands to the server have no steps. To a worker, `steps` == 0 means that all workers have
+// finished.
 struct Command {
   int warm_up = 0;
   int steps = 0;
@@ -83,7 +85,7 @@ absl::Status AwaitAnswer(int fd, Answer* answer) {
   return absl::OkStatus();
 }
 
-// Ends this process when it cannot continue.
+// Ends this process. Prints the error unless `status` is OK.
 [[noreturn]] void Exit(const absl::Status& status) {
   if (!status.ok()) std::fprintf(stderr, "benchmark process: %s\n", status.ToString().c_str());
   std::_Exit(status.ok() ? 0 : 1);
@@ -161,7 +163,7 @@ absl::Status Fork(const ExchangeSpec& spec, const std::function<void(int)>& body
   if (*pid == 0) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, spec.name.c_str());  // truncated to 15 characters
-    // Closes all other descriptors, so that the peers detect when one of them dies.
+    // Closes all other descriptors. Otherwise, the processes would not notice when one of them dies.
     for (int fd = 3; fd < 256; ++fd) {
       if (fd != ends[1]) close(fd);
     }

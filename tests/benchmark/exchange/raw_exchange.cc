@@ -44,7 +44,7 @@ bool WriteAll(int fd, const char* data, size_t n) {
   return true;
 }
 
-// Returns a socket, and parses `text` into its address.
+// Creates a socket for the address in `text`, and stores the parsed address in `address`.
 absl::StatusOr<int> NewSocket(const std::string& text, sockaddr_storage* address, socklen_t* size) {
   std::memset(address, 0, sizeof(*address));
   if (absl::StartsWith(text, "unix:")) {
@@ -115,7 +115,7 @@ class RawServer : public ExchangeServer {
       for (size_t at = 0; at < bytes_; at += kPieceBytes) {
         const size_t n = std::min(kPieceBytes, bytes_ - at);
         if (!ReadAll(fd, gradients_[index].data() + at, n)) return;
-        // The thread that adds the last gradient to a piece sums the piece.
+        // The thread that receives the last gradient of a piece sums the piece.
         if (arrived_[at / kPieceBytes].fetch_add(1) + 1 == workers_) {
           arrived_[at / kPieceBytes] = 0;
           Sum(at, n);

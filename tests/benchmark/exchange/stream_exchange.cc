@@ -47,7 +47,7 @@ void CopyTo(float* to, const grpc::ByteBuffer& message) {
   });
 }
 
-// Adds the numbers of a message to `to`. The message may be split anywhere.
+// Adds the floats in a message to `to`. The message may be split into slices at any byte.
 void AddTo(float* to, const grpc::ByteBuffer& message) {
   char cut[sizeof(float)];
   size_t held = 0;
@@ -73,7 +73,7 @@ void AddTo(float* to, const grpc::ByteBuffer& message) {
   });
 }
 
-// A worker's stream, with its own queue and thread.
+// A worker's stream, with a queue and a thread of its own.
 struct Connection {
   enum Tag : intptr_t { kAccepted = 1, kRead, kWritten };
 
@@ -129,7 +129,7 @@ class StreamServer : public ExchangeServer {
   struct PieceState {
     // Contributions held until the last one arrives.
     std::vector<grpc::ByteBuffer> held;
-    // The number of applied steps.
+    // The number of steps applied to this piece.
     int64_t num_applied = 0;
   };
 
@@ -189,7 +189,7 @@ class StreamServer : public ExchangeServer {
     WriteNext(c);
   }
 
-  // Sends the next piece if it is applied and no other write is pending.
+  // Sends the next piece if the step has been applied to it and no other write is pending.
   void WriteNext(Connection* c) {
     size_t piece = 0;
     {

@@ -26,13 +26,14 @@ namespace lockstep {
 namespace benchmark {
 namespace {
 
-// Computes a step as a worker process does, from the token to the gradients, with the same classes.
+// A worker that computes a step in the same way as a worker process, from the token to the gradients, and with the same
+// classes.
 class TrainingExchangeWorker : public ExchangeWorker {
  public:
   explicit TrainingExchangeWorker(const TrainingSpec& training)
       : digests_(training.digests), is_async_(training.policy == config::v1::TrainingConfig::kAsync) {}
 
-  // Opens a session with `client`.
+  // Opens a session through `client`, and waits until every worker has a slot.
   absl::Status Start(const config::v1::RunSpec& config, std::unique_ptr<ChiefClient> client, int index) {
     ASSIGN_OR_RETURN(workload_, LoadWorkload(config, {}));
     ASSIGN_OR_RETURN(layout_, ParameterLayout::Create(workload_.model->spec()));

@@ -17,7 +17,7 @@ namespace benchmark {
 struct TrainingSpec {
   // Units of the hidden layers. If empty, the model is softmax regression.
   std::vector<int64_t> hidden;
-  // Examples in each worker's part of a step.
+  // Number of examples that each worker contributes to a step.
   int64_t batch = 64;
   // IDX files written by WriteImages.
   std::string images;
@@ -41,6 +41,7 @@ void WriteImages(const std::string& directory, int count);
 config::v1::RunSpec TrainingConfig(const TrainingSpec& spec, int slots);
 
 // The following exchanges ignore ExchangeSpec::model.
+//
 // A chief with a gRPC server, and workers that compute one slot each. Under ASYNC, ExchangeWorker::Step counts the
 // worker's own contributions, each of which makes a step of the run.
 Exchange TrainingExchange(const TrainingSpec& spec);

@@ -16,7 +16,7 @@
 namespace lockstep {
 namespace {
 
-// If an entry names any bytes, sets its checksum to theirs, because a fuzzer cannot guess a checksum.
+// If an entry refers to bytes of `data`, sets its checksum to theirs, because a fuzzer cannot guess a checksum.
 std::string WithChecksum(absl::string_view value, absl::string_view data) {
   v1::BundleEntryProto entry;
   const bool parses = entry.ParseFromArray(value.data(), static_cast<int>(value.size()));
@@ -84,7 +84,7 @@ std::vector<std::string> Seeds() {
                   FileOfTree("tests/golden/object_graph/ckpt-1.data-00000-of-00001"))};
 }
 
-// A message in the index becomes an object for each dimension and slice.
+// When the index is parsed, each dimension and each slice in it becomes an object.
 const FuzzTarget kTarget({"bundle", kProtobufReserve + (4 << 20), 1000, Run, Seeds, 2 << 10});
 
 }  // namespace

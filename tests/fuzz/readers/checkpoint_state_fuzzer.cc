@@ -58,7 +58,7 @@ std::vector<std::string> RecordSeeds() {
 }
 
 const FuzzTarget kState({"checkpoint_state", 256 << 10, 300, RunState, StateSeeds});
-// The first text that a process parses creates the configuration's descriptors, which take 278 kB.
+// Parsing the first text in a process creates the configuration's descriptors, which take 278 kB.
 const FuzzTarget kRecord({"run_record", 512 << 10, 2000, RunRecord, RecordSeeds});
 
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 // The maximum size of a file to decode, because a small file may expand to much more.
 constexpr uint64_t kMaxBytes = 64 << 10;
 
-// The input is a byte that says whether the file is text, then the file.
+// The input is a byte that says whether the file is text, followed by the file.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   const bool is_text = (in.TakeByte() & 1) != 0;

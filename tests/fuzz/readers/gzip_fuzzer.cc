@@ -7,12 +7,12 @@
 namespace lockstep {
 namespace {
 
-// A small file may inflate to a large one, so the target reads only this much, which fills deflate's window twice, in
-// at most this number of pieces.
+// A small file may inflate to a large one, so the target reads at most this many bytes, which fill deflate's window
+// twice, in at most this many pieces.
 constexpr uint64_t kMostBytes = 64 << 10;
 constexpr int kMostPieces = 256;
 
-// The input is the number of bytes per read, then the file.
+// The input is a byte that determines the number of bytes per read, followed by the file.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   const uint64_t piece = uint64_t{1} << in.TakeByte() % 18;

@@ -15,7 +15,7 @@ config::v1::InputConfig Configuration(uint8_t) {
   return config;
 }
 
-// The input is the labels with their length, followed by the images.
+// The input is the labels, preceded by their length, and then the images.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   MemoryFileSystem fs;

@@ -25,7 +25,7 @@ std::string WithChunkChecksums(absl::string_view file) {
   return fixed;
 }
 
-// The input is a byte (1: grey, 2: correct the checksums of a PNG), then the file.
+// The input is a byte (1: gray, 2: correct the checksums of a PNG), followed by the file.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   const uint8_t bits = in.TakeByte();
@@ -53,7 +53,7 @@ std::vector<std::string> Seeds() {
   return seeds;
 }
 
-// Grey pixels become three bytes each, in addition to the original ones.
+// Each gray pixel becomes three bytes, in addition to the original byte.
 const FuzzTarget kTarget({"image", 4 * kMaxPixels + (1 << 20), 64, Run, Seeds, 2048});
 
 }  // namespace

@@ -12,7 +12,8 @@ namespace {
 constexpr size_t kFooterBytes = 48;
 constexpr size_t kTrailerBytes = 5;
 
-// If the block whose handle begins `handle` is in the table, corrects its checksum, because a fuzzer cannot guess one.
+// Reads a handle from the beginning of `handle`. If its block is within the table, corrects the block's checksum,
+// because a fuzzer cannot guess one, and returns the block.
 absl::string_view FixBlock(absl::string_view* handle, std::string* table) {
   uint64_t offset, size;
   const uint64_t room = table->size() - kFooterBytes;
@@ -43,7 +44,7 @@ std::string WithChecksums(absl::string_view input) {
   return table;
 }
 
-// The input is a byte (1: correct the checksums), then the table.
+// The input is a byte (1: correct the checksums), followed by the table.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   const std::string table = (in.TakeByte() & 1) ? WithChecksums(in.rest()) : std::string(in.rest());
@@ -67,8 +68,8 @@ std::vector<std::string> Seeds() {
           "\x01" + EncodeIndexTable(entries)};
 }
 
-// Keys share prefixes, so index_table.cc allows 64 times the table's bytes. The keys are copied twice, and the test's
-// encoder makes 256 KiB blocks.
+// Keys share prefixes, so index_table.cc allows keys to take 64 times the table's bytes. The keys are copied twice, and
+// the test's encoder makes 256 KiB blocks.
 const FuzzTarget kTarget({"index_table", 2 << 20, 1000, Run, Seeds, 2 << 10});
 
 }  // namespace

@@ -13,7 +13,8 @@
 namespace lockstep {
 namespace {
 
-// Corrects the checksums of stored members to match the directory, because a fuzzer cannot guess a checksum.
+// Corrects the checksums in the archive's directory to match the members as stored, because a fuzzer cannot guess a
+// checksum.
 std::string WithMemberChecksums(absl::string_view input) {
   std::string file(input);
   std::string signature;
@@ -51,8 +52,8 @@ bool Run(absl::string_view input) {
   return (*reader)->Verify().ok();
 }
 
-// Returns an archive with a deflated member, as made by numpy.savez_compressed. The checksum is the inflated array's,
-// which WithMemberChecksums does not change unless the lengths are equal.
+// Returns an archive with a deflated member, as made by numpy.savez_compressed. The checksum is that of the inflated
+// array. WithMemberChecksums does not change it, because the array is longer than the rest of the file.
 std::string Compressed() {
   const std::string array = EncodeNpyHeader(v1::DT_UINT8, {300}).value() + std::string(300, 'a');
   std::string stored(1000, '\0');
@@ -101,7 +102,8 @@ std::vector<std::string> Seeds() {
   return {ReadFile(&fs, "w.npz").value(), Compressed()};
 }
 
-// Deflate compresses by a factor of at most 1032. Memory holds an array and the pieces into which it is inflated.
+// Deflate compresses by a factor of at most 1032. An array and the pieces into which it is inflated are in memory at
+// the same time.
 const FuzzTarget kTarget({"npz", 4 << 20, 4096, Run, Seeds});
 
 }  // namespace

@@ -19,8 +19,8 @@ config::v1::InputConfig Configuration(uint8_t bits) {
   return config;
 }
 
-// The input is a byte for the configuration, the files of labels and weights, each with its length, and the file of
-// features.
+// The input is a byte for the configuration, then the files of labels and weights, each preceded by its length, and
+// then the file of features.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   const config::v1::InputConfig& config = Kept<Configuration>(in.TakeByte() & 1);

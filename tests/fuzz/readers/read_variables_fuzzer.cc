@@ -28,7 +28,7 @@ std::unique_ptr<VariableStore> NewStore() {
   return store;
 }
 
-// Reads from a chief whose steps advance as the calls request.
+// Reads of variables, as from a chief. Before each read, the time and the step advance as the input specifies.
 class Reads {
  public:
   Reads() {
@@ -61,7 +61,8 @@ class Reads {
   std::unique_ptr<VariableReads> reads_;
 };
 
-// The input is a list of requests. Each has a byte for the time and steps before it, and its length.
+// The input is a list of requests, each preceded by a byte that says how far the time and the step advance before it,
+// and by its length.
 bool RunRequests(absl::string_view bytes) {
   Reads reads;
   bool all = true;
@@ -86,7 +87,8 @@ bool RunRequests(absl::string_view bytes) {
   return all;
 }
 
-// The input is a list of replies. Each has a byte that says whether only names were requested, and its length.
+// The input is a list of replies, each preceded by a byte that says whether only names were requested, and by its
+// length.
 bool RunReplies(absl::string_view bytes) {
   FuzzInput input(bytes);
   const bool names_only = input.TakeByte() != 0;

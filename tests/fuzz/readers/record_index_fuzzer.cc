@@ -36,7 +36,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> Open(FileSystem* fs) {
   return OpenDataset(Kept<Configuration>(0), "train", /*seed=*/1, options);
 }
 
-// Creates the first file in a file system, so that its identity is always the same.
+// Creates the data file as the first file in the file system, so that its identity is always the same.
 void PutData(FileSystem* fs) { PutFile(fs, "f", "1 1:1\n0 2:0.5 3:-1\n2 3:7\n"); }
 
 struct IndexFile {
@@ -93,7 +93,7 @@ std::vector<std::string> Seeds() {
   const std::string& made = Kept<MakeIndex>(0).contents;
   const std::string entries = made.substr(0, made.size() - kTrailerBytes);
   const std::string numbers = made.substr(entries.size() + kIdentityBytes, kNumbersBytes);
-  // An index with a row that the file does not have. If it is trusted, it stays unchanged.
+  // An index with a row that the file does not have. If the index is trusted, its file is not rewritten.
   std::string damaged = numbers;
   damaged[8] = 1;
   const std::string row(kEntryBytes, '\0');

@@ -15,8 +15,8 @@ void CheckMessage(const absl::Status& status) {
   CHECK(!status.message().empty());
 }
 
-// Writing an accepted configuration and reading it back, as with the one in a chief's record, must not change it.
-// Relative paths are relative to the file's directory.
+// Writing an accepted configuration and reading it back, as a chief does with the one in its record, must not change
+// it. Relative paths are relative to the file's directory.
 void CheckRoundTrip(const config::v1::RunSpec& config) {
   MemoryFileSystem fs;
   const std::string text = PrintTextProto(config);
@@ -72,7 +72,8 @@ std::vector<std::string> OverrideSeeds() {
           "input.on_damage=SKIP_AND_COUNT"};
 }
 
-// Every field in the text becomes an object, as does its location for messages. RE2 compiles expressions.
+// Every field in the text becomes an object, and so does its location, which is kept for messages. RE2 compiles
+// expressions.
 const FuzzTarget kText({"run_spec", 2 << 20, 2000, Run, Seeds, 3 << 10});
 const FuzzTarget kOverride({"override", 256 << 10, 1000, RunOverride, OverrideSeeds, 256});
 

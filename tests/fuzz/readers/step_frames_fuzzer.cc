@@ -103,7 +103,7 @@ class FuzzedChief {
     return opened->session_id();
   }
 
-  // Lets all leases expire that have not been renewed.
+  // Advances the time, so that all leases that have not been renewed expire.
   void LetTimePass() {
     clock_.Advance(kMoreThanALease);
     chief_->Housekeep();
@@ -117,7 +117,7 @@ class FuzzedChief {
   std::unique_ptr<Chief> chief_;
 };
 
-// A stream to the chief, handled like a StepCall.
+// A stream to the chief. Handles messages as StepCall does.
 class Stream {
  public:
   explicit Stream(Chief* chief) : receiver_(chief) {}
@@ -138,7 +138,7 @@ class Stream {
     return status;
   }
 
-  // Takes and encodes all replies. Returns the token if one of them has one.
+  // Takes and encodes all replies. Returns the newest token in them, if any.
   absl::optional<v1::Token> TakeReplies(bool* finished) {
     absl::optional<v1::Token> token;
     for (StepReplyFrame reply; connection_ != nullptr && connection_->NextReply(&reply); reply = StepReplyFrame()) {
@@ -154,7 +154,7 @@ class Stream {
   std::shared_ptr<StepConnection> connection_;
 };
 
-// Returns a contribution of zeros in one frame for the token or, without a token, a frame that requests one.
+// Returns a frame that contributes zeros for the token or, without a token, a frame that requests one.
 StepFrame ContributionFor(const absl::optional<v1::Token>& token, const config::v1::RunSpec& config) {
   static const float zeros[3] = {};
   StepFrame frame;
@@ -207,8 +207,8 @@ void CheckStepsGoOn(FuzzedChief* fuzzed) {
   LOG(FATAL) << "no step in " << chief->GetStatus().ShortDebugString();
 }
 
-// The input is a byte for the configuration, followed by messages of hostile workers, each with the number of its
-// stream and its length. The number 255 advances the time.
+// The input is a byte for the configuration, followed by messages of hostile workers, each preceded by the number of
+// its stream and its length. The number 255 advances the time instead.
 bool Run(absl::string_view input) {
   FuzzInput in(input);
   FuzzedChief fuzzed(in.TakeByte());
@@ -282,7 +282,7 @@ std::string SeedFor(uint8_t bits) {
 
 std::vector<std::string> Seeds() { return {SeedFor(0), SeedFor(1), SeedFor(3), SeedFor(5), SeedFor(9)}; }
 
-// Includes a chief, and message descriptors that are created on first use.
+// The limit covers a chief, and message descriptors that are created on first use.
 const FuzzTarget kTarget({"step_frames", 4 << 20, 200, Run, Seeds});
 
 }  // namespace

@@ -60,7 +60,7 @@ const v1::ModelSpec& Model() {
   return *model;
 }
 
-// Reads every element of an array from the channel that a worker may read.
+// Reads every element of an array that the channel lets a worker read.
 void Touch(const float* values, int64_t elements) {
   std::vector<float> copy(static_cast<size_t>(elements));
   std::memcpy(copy.data(), values, copy.size() * sizeof(float));

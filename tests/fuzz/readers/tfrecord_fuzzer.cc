@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-// Returns a configuration from bits: skip damage (2).
+// Returns a configuration that skips damage if `bits` & 2.
 config::v1::InputConfig Configuration(uint8_t bits) {
   config::v1::InputConfig config;
   config.set_batch_size(1);
@@ -48,7 +48,7 @@ bool RunEvents(absl::string_view input) {
   return ReadRecords(&fs);
 }
 
-// The input is a byte (1: correct the checksums, 2: skip damage), then the file.
+// The input is a byte (1: correct the checksums, 2: skip damage), followed by the file.
 bool RunFile(absl::string_view input) {
   FuzzInput in(input);
   const uint8_t bits = in.TakeByte();
@@ -59,7 +59,7 @@ bool RunFile(absl::string_view input) {
   return ReadWholeDataset(&fs, Kept<Configuration>(bits)) && whole;
 }
 
-// The input is the payloads, each with its length.
+// The input is the payloads, each preceded by its length.
 bool RunExamples(absl::string_view input) {
   FuzzInput in(input);
   const uint8_t bits = (in.TakeByte() & 1) << 1;

@@ -18,10 +18,10 @@ namespace simulation {
 namespace {
 
 constexpr int kStepThreads = 2;
-// These limits are small, so that strangers can push others out, and can do so within the time of a life.
+// These limits are small, so that strangers can push others out within the time of one simulated life.
 constexpr size_t kMaxUnauthenticatedCalls = 8;
 constexpr absl::Duration kSilenceLimit = absl::Seconds(1);
-// The number of replies that a client may leave unread before writes to it wait.
+// The number of replies that a client may leave unread before further replies to it have to wait.
 constexpr int64_t kWindow = 2;
 constexpr size_t kMaxUnaryBytes = 4096;
 constexpr size_t kMaxSessionBytes = 1 << 20;
@@ -168,7 +168,7 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
     });
   }
 
-  // Ends the pending operation if possible.
+  // Completes the pending read or write, if possible.
   void TryRead() {
     if (!reading_ || (call_->requests.empty() && !call_->broken)) return;
     reading_ = false;

@@ -19,7 +19,7 @@
 namespace lockstep {
 namespace simulation {
 
-// Tells the judge about the frames that a chief receives and sends.
+// Callbacks that tell the judge about the frames that a chief receives and sends.
 struct ReplyObserver {
   std::function<void(Process* chief, const std::shared_ptr<Call>& stream, const StepReplyFrame& reply)> on_reply;
   // Called when a frame has arrived, before the chief handles it. May be null.
@@ -33,8 +33,8 @@ struct ReplyObserver {
 // Returns the chief's global step, or -1 before there is a model.
 int64_t LastStepOf(const Chief& chief);
 
-// Serves a chief over the simulated network, as ChiefServer does over gRPC. A few threads handle a queue of events,
-// each stream has a StepPump, and SessionOpener takes the long calls. The destructor ends all calls.
+// A server of a chief on the simulated network, in place of ChiefServer, which uses gRPC. A few threads handle a queue
+// of events, each stream has a StepPump, and SessionOpener takes the long calls. The destructor ends all calls.
 class SimulatedChiefServer : public CallHandler {
  public:
   // All pointers must outlive this object. Check listens() to see whether the address was free.

@@ -35,8 +35,8 @@ train::NamedTensor Assigned(const std::string& name) {
   return train::NamedFloats(name, {static_cast<int64_t>(values.size())}, values).value();
 }
 
-// Draws two variables, or a variable and its optimizer state. Some variables are constant. A reader that sees one of
-// the two must also see the other.
+// Draws an assignment to one or two variables or optimizer states. Some of the variables are constant. A reader that
+// sees a part of an assignment must also see the rest.
 std::vector<train::NamedTensor> DrawAssignment(const config::v1::RunSpec& config, uint64_t draw) {
   const std::string state = StateNames(config.optimizer()).back();
   switch (draw % 5) {
@@ -67,12 +67,12 @@ absl::Status ChangeTo(const config::v1::RunSpec& config, const RunChanges::Setti
   return session->ChangeSettings(change);
 }
 
-// Returns true if a change was rejected because nothing held the run between two steps for it.
+// Returns true if a change was rejected because the run was not being held between two steps.
 bool WasNotHeld(const absl::Status& status) {
   return absl::IsFailedPrecondition(status) && absl::StrContains(status.message(), "only between two steps");
 }
 
-// Sees each update once, in order, and keeps a digest of all updates. Does not gate.
+// A hook that sees each update once, in order, and keeps a digest of all updates. Does not gate.
 class CountingHook : public train::Hook {
  public:
   CountingHook(Process* process, const ProgramRole* role) : process_(process), role_(*role) {}
@@ -123,12 +123,13 @@ class CountingHook : public train::Hook {
   const ProgramRole& role_;
   SeenUpdates seen_;
   bool restored_ = false;
-  // True before the session's first step. Its state then takes extra time, and no step may begin before that.
+  // True until the session's first step. Until then, State takes extra time, and the first step must not begin before
+  // it returns.
   bool begins_ = false;
   int64_t ended_at_ = -1;
 };
 
-// Reads and sets variables after some steps. Gates those steps.
+// A hook that reads and sets variables after some steps, and gates those steps.
 class AssigningHook : public train::Hook {
  public:
   AssigningHook(Process* process, const ProgramRole* role) : process_(process), role_(*role) {}
@@ -159,7 +160,7 @@ class AssigningHook : public train::Hook {
     const absl::Status assigned = context.session().Assign(values);
     if (!assigned.ok() && !process_->ghost()) role_.on_hook_failed(process_);
     if (WasNotHeld(assigned)) Wrong(std::string(assigned.message()));
-    // A disk fault may be transient, so it lets another session try again.
+    // A disk fault may be transient, so the hook lets another session try again.
     const bool ends =
         absl::IsCancelled(assigned) || absl::IsOutOfRange(assigned) || absl::IsFailedPrecondition(assigned);
     if (!assigned.ok() && !ends) return absl::UnavailableError(assigned.message());
@@ -177,7 +178,7 @@ class AssigningHook : public train::Hook {
   const ProgramRole& role_;
 };
 
-// Changes settings after some steps. Gates those steps.
+// A hook that changes settings after some steps, and gates those steps.
 class ChangingHook : public train::Hook {
  public:
   ChangingHook(Process* process, const ProgramRole* role) : process_(process), role_(*role) {}
@@ -257,7 +258,7 @@ class RunningProgram {
   }
   // Returns the last step of the last chief, if there was one.
   absl::optional<int64_t> last_step() const { return last_step_; }
-  // Returns the step at which the program's hooks ended the run.
+  // Returns the step at which the program's hooks ended the run, if they did.
   absl::optional<int64_t> ended_at() const { return ended_at_; }
 
   absl::Status Run() {
@@ -299,8 +300,8 @@ class RunningProgram {
   train::SessionOptions SessionOptionsOf() {
     train::SessionOptions options;
     options.op.spec = role_.chief.config;
-    // The options must have an address of this machine to pass their check. The simulated network uses
-    // role_.chief.listen.
+    // The options pass their check only with an address of this machine. The simulated network uses role_.chief.listen
+    // instead.
     options.listen = "127.0.0.1:2222";
     options.logdir = role_.chief.logdir;
     options.local_workers = 0;

@@ -60,7 +60,7 @@ float GradientAt(const SlotKey& key, VariableValues values, int64_t batch_size, 
   return own * 0.3f - other * 0.1f + fixed * 0.01f + Noise(key, variable, element) * static_cast<float>(batch_size);
 }
 
-// Returns the small integer that a slot adds. A float represents the sum exactly.
+// Returns the small integer that a slot adds to the counter. A float represents the sum exactly.
 float CountAt(const SlotKey& key, int element) {
   return element == 0 ? 1.0f : static_cast<float>(1 + (key.step * 7 + key.slot * 3) % 50);
 }
@@ -101,7 +101,7 @@ class TinyModel : public Model {
   const ComputeHooks hooks_;
 };
 
-// Provides empty batches for a limited number of slots.
+// A source that provides empty batches for a limited number of slots.
 class CountedBatches : public BatchSource {
  public:
   CountedBatches(int64_t slots, int64_t batches) : slots_(slots), batches_(batches) {}
@@ -128,7 +128,7 @@ absl::Status Compare(int64_t step, absl::string_view name, const float* got, con
       absl::StrCat("step ", step, ": ", name, "[", i, "] is ", got[i], ", in the undisturbed run ", wanted[i]));
 }
 
-// Returns the same bits for all NaNs.
+// Returns the bits of the loss, or the same bits for every NaN.
 uint64_t BitsOf(double loss) {
   if (std::isnan(loss)) return ~uint64_t{0};
   uint64_t bits = 0;

@@ -25,17 +25,18 @@
 namespace lockstep {
 namespace simulation {
 
-// The rules that change a run, or end it before its configured steps. The values -1, 0 and empty disable a rule.
+// The rules that change a run, or end it before its configured number of steps. The values -1, 0 and empty disable a
+// rule.
 struct RunRules {
   // The number of batches, over all steps and slots, after which the input ends.
   int64_t batches = -1;
-  // The slot whose report requests the run's end.
+  // The step and the slot whose report requests the end of the run.
   int64_t stop_step = -1;
   int64_t stop_slot = 0;
-  // The slot whose loss is not finite. It ends the run before its step.
+  // The step and the slot whose loss is not finite. The run ends before this step.
   int64_t non_finite_step = -1;
   int64_t non_finite_slot = 0;
-  // If true, as with training.skip_non_finite, that step changes nothing and the run continues.
+  // If true, that step instead changes nothing and the run continues, as with training.skip_non_finite.
   bool skips_non_finite = false;
 
   // If true, a program follows the run. It counts the updates that it sees, and takes up to `hook_time` for each.
@@ -48,7 +49,8 @@ struct RunRules {
   // The program sets variables after these steps and after each multiple of `assign_every`.
   std::vector<int64_t> assign_at;
   int64_t assign_every = 0;
-  // If true, each assignment is made at random, so a later incarnation may not repeat an earlier one's.
+  // If true, chance decides whether each assignment is made, so a later incarnation may not repeat those of an earlier
+  // one.
   bool assigns_by_chance = false;
   // The program changes settings after these steps and after each multiple of `change_every`.
   std::vector<int64_t> change_at;
@@ -69,7 +71,7 @@ struct RunChanges {
     std::vector<std::string> variables;
     bool operator==(const Assignment& other) const { return step == other.step && variables == other.variables; }
   };
-  // In the order of the steps.
+  // In order of their steps.
   std::vector<Assignment> assignments;
   struct Settings {
     float rate = 0;
@@ -120,11 +122,11 @@ struct SeenUpdates {
 // The name of the counting hook.
 extern const char kCountingHook[];
 
-// Computes an undisturbed run with the same rules and changes, step by step. It is a plain loop over each step's slots,
+// An undisturbed run with the same rules and changes, computed step by step. It is a plain loop over each step's slots,
 // with Lockstep's formulas but none of its code.
 class Reference {
  public:
-  // Supports Momentum or Adam and R slots, as configured, without compression.
+  // Supports Momentum and Adam, and any number of slots, but no compression.
   Reference(const config::v1::RunSpec& config, const RunRules& rules, RunChanges changes);
   // Computes the run of `base` with different changes. Shares the states before the first difference.
   Reference(const Reference& base, RunChanges changes);
@@ -150,7 +152,7 @@ class Reference {
     double mean_loss = 0;       // of the step that led to this state
     SeenUpdates seen;
   };
-  // A slot or batch, and the state whose values its gradient was computed from.
+  // A slot or a batch, and the state with whose values its gradient was computed.
   struct Contribution {
     SlotKey key;
     const State* base = nullptr;
@@ -161,10 +163,10 @@ class Reference {
     float loss = 0;
     std::vector<float> counts;
   };
-  // Building blocks of runs whose steps depend on the order of arrival (StreamLedger).
+  // The following functions are building blocks of runs whose steps depend on the order of arrival (StreamLedger).
   State First() const;
   Gradient Compute(const Contribution& contribution, const RunChanges::Settings& settings) const;
-  // Returns the state after an update with the mean of the gradients, which are added along the tree in this order.
+  // Returns the state after an update with the mean of the gradients, which are summed along a tree in the given order.
   State After(const State& state, const RunChanges::Settings& settings,
               absl::Span<const Gradient* const> gradients) const;
   absl::Status CheckValues(const State& state, int64_t step, VariableValues values) const;
@@ -173,7 +175,7 @@ class Reference {
   absl::StatusOr<std::vector<train::NamedTensor>> ReadNamed(const BundleReader& reader) const;
 
  private:
-  // Computes missing states up to the step.
+  // Returns the state at the step. Computes the states up to it that are missing.
   const State& At(int64_t step) const;
   State Next(const State& state, int64_t step) const;
   // Updates an element of a variable and its states with a gradient.

@@ -30,7 +30,7 @@ absl::StatusOr<ServedChief> ServeSimulated(Process* process, const ChiefRole& ro
     served.address = process->world()->network()->AnyPort(served.address.substr(0, served.address.size() - 2));
   }
   CHECK(absl::SimpleAtoi(served.address.substr(served.address.rfind(':') + 1), &served.port)) << served.address;
-  // Read the step before a worker can declare a model.
+  // Reads the step now, before a worker can declare a model.
   const int64_t first_step = LastStepOf(*chief);
   const auto server = std::make_shared<SimulatedChiefServer>(process, chief, served.address, &role.observer);
   if (!server->listens()) return absl::UnavailableError(absl::StrCat("cannot listen on ", served.address));
@@ -45,7 +45,7 @@ ChiefHost::Options HostOptions(Process* process, const ChiefRole& role) {
   options.chief.machine.host = process->host()->name;
   options.chief.machine.build = SimulatedBuild();
   options.chief.clock = process->clock();
-  // Uses a long period, because a life is many hours long.
+  // Uses a longer period than the default, because a life lasts many hours.
   options.chief.housekeeping_period = absl::Milliseconds(100);
   options.chief.machine.executor = process->executor();
   options.chief.logdir = role.logdir;
@@ -66,7 +66,7 @@ ChiefHost::Options HostOptions(Process* process, const ChiefRole& role) {
   return options;
 }
 
-// Ends the process if a stop takes too long, like ChiefHost.
+// Ends the process if a stop takes too long, as ChiefHost does.
 void LimitStop(Process* process, const config::v1::RunSpec& config) {
   World* const world = process->world();
   const absl::Duration limit = absl::Seconds(config.checkpoint().stop_seconds()) + kEndingLimit;

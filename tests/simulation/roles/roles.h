@@ -45,6 +45,7 @@ struct ChiefRole {
   // ChiefOptions::replaces.
   absl::optional<int64_t> replaces;
   // Callbacks for the judge, called by threads of the chief.
+  //
   // Called with the step at which the chief begins, or -1 if there is no model yet.
   std::function<void(Process*, int64_t generation, int64_t step)> on_serving;
   ReplyObserver observer;
@@ -85,7 +86,8 @@ struct WorkerRole {
   absl::optional<int64_t> startup_delay_steps;
   // The time it takes to compute a slot.
   absl::Duration slot_time;
-  // If true, the steps of its tokens never decrease while a chief lives. Under FIRST_ARRIVALS, they may.
+  // If true, the steps of the worker's tokens must never decrease while a chief lives. Under FIRST_ARRIVALS, they may
+  // decrease.
   bool steps_grow = true;
   RunRules rules;
   // Called before each slot.
@@ -95,7 +97,8 @@ struct WorkerRole {
   OnRead on_read;
   std::function<void(Process*, const std::string& what)> on_wrong;
 };
-// Runs a worker. Supports Process::Ask with kEnd, by a call, and with kEndWithBlock, in the report of the next block.
+// Runs a worker. Supports Process::Ask with kEnd, which makes a call, and with kEndWithBlock, which requests the end in
+// the report of the next block.
 int RunWorker(Process* process, const WorkerRole& role);
 // Runs the same worker in a program whose hooks read the variables and carry out the actions.
 int RunWorkerProgram(Process* process, const WorkerRole& role);
@@ -107,7 +110,7 @@ struct ReaderRole {
 };
 int RunReader(Process* process, const ReaderRole& role);
 
-// Runs `lockstep run`. `start` starts a program from its command.
+// The program `lockstep run`. `start` starts a program, given its command.
 struct LauncherRole {
   int workers = 1;
   std::function<Process*(const std::vector<std::string>& command)> start;

@@ -19,8 +19,8 @@ namespace simulation {
 std::string BytesOf(const grpc::ByteBuffer& message);
 grpc::ByteBuffer MessageOf(const std::string& bytes, Random* random);
 
-// A Step stream over the simulated network, like GrpcStepStream over gRPC. Encodes frames, sends one at a time and only
-// during its calls, and decodes replies. Not thread-safe, except for CancelWait and Cancel.
+// A Step stream over the simulated network, like GrpcStepStream over gRPC. Encodes frames, and decodes replies. Sends
+// frames one at a time, and only during calls to this object. Not thread-safe, except for CancelWait and Cancel.
 class SimulatedStepStream : public StepStream {
  public:
   // If there was no connection, `call` is null and `why` is the error.

@@ -52,7 +52,7 @@ absl::Status Bother(Process* process, const StrangerRole& role) {
     call->SendRequest(DrawFrame(role, random));
     world->Sleep(random->Between(absl::Nanoseconds(1), absl::Milliseconds(5)));
   }
-  // Some strangers cancel the call, others keep it open without sending anything.
+  // Some strangers cancel the call; others keep it open without sending anything.
   world->Sleep(random->Between(absl::Nanoseconds(1), absl::Milliseconds(50)));
   if (random->Chance(0.5)) call->Cancel(absl::CancelledError("the stranger has gone"));
   return absl::OkStatus();
@@ -68,7 +68,7 @@ absl::optional<std::string> AwaitReply(Process* process, Call* call) {
   return call->TakeReply();
 }
 
-// Returns a contribution that consists of noise, to slots of the token's step.
+// Returns a contribution of noise to the slots of `block`.
 StepFrame Noise(StepFrame frame, const SlotBlock& block) {
   static const std::vector<float> noise(1024, 1000.0f);
   frame.block = block;

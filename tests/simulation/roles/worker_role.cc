@@ -24,7 +24,7 @@ namespace lockstep {
 namespace simulation {
 namespace {
 
-// Requests the end of the run in a block's report.
+// An observer that requests the end of the run in a block's report.
 class EndingObserver : public BlockObserver {
  public:
   void EndWithNextBlock() { end_ = true; }
@@ -86,7 +86,7 @@ TrainingWorker::Options WorkerOptions(Process* process, const WorkerRole& role) 
   return options;
 }
 
-// Watches the blocks of a worker's program, reads variables, and requests the end of the run.
+// A hook that watches the blocks of a worker's program, reads variables, and requests the end of the run.
 class WatchingHook : public train::Hook {
  public:
   WatchingHook(Process* process, const WorkerRole* role) : process_(process), role_(*role) {}

@@ -37,7 +37,7 @@ class ProcessFiles::HeldLock : public FileSystem::Lock {
   }
   absl::Status Check() const override {
     RETURN_IF_ERROR(files_->Before(Operation::kLock, "the lock"));
-    // Otherwise the process could be killed at a lock in Check, which would destroy the file lock.
+    // Without this, the process could be killed while Check acquires a mutex, which would destroy the file lock.
     const LifeScheduler::Uninterrupted uninterrupted(files_->process_->world()->scheduler());
     const auto it = files_->locks_.find(number_);
     return it == files_->locks_.end() ? Gone() : it->second->Check();
@@ -68,7 +68,7 @@ absl::Status ProcessFiles::Before(Operation operation, const std::string& path) 
 
 absl::Status ProcessFiles::Rename(const std::string& from, const std::string& to) {
   RETURN_IF_ERROR(Before(Operation::kRename, absl::StrCat(from, " to ", to)));
-  // Ensures that the judge sees a rename when it happens.
+  // Ensures that the judge is notified of a rename the moment it happens.
   const LifeScheduler::Uninterrupted uninterrupted(process_->world()->scheduler());
   RETURN_IF_ERROR(base()->Rename(from, to));
   process_->world()->OnRenamed(process_, to);

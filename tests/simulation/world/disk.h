@@ -20,15 +20,15 @@ namespace simulation {
 
 class Process;
 
-// A disk that several processes share, on one machine or over a network. Injects its faults.
+// A disk that several processes share, on one machine or over a network, and into which faults are injected.
 class Disk {
  public:
-  // The files without faults, for readers such as the judge.
+  // The files without injected faults, for readers such as the judge.
   MemoryFileSystem* memory() { return &memory_; }
   // The files with faults.
   FaultyFileSystem* faulty() { return &faulty_; }
 
-  // Sets how long each operation may take.
+  // Sets the maximum duration of an operation.
   void set_slowest(absl::Duration slowest) { slowest_ = slowest; }
   absl::Duration slowest() const { return slowest_; }
   // Makes operations hang until Release.
@@ -55,8 +55,8 @@ class Disk {
   bool hangs_ = false;
 };
 
-// A process's view of a disk. A ghost sees no files and no locks, and its writes are dropped. A process's locks end the
-// moment the process ends.
+// A process's view of a disk. All file locks of a process end the moment the process ends. A ghost (TaskGroup) sees no
+// files and no locks, and its writes are dropped.
 class ProcessFiles : public ForwardingFileSystem {
  public:
   ProcessFiles(Process* process, Disk* disk);

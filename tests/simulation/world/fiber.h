@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace simulation {
 
-// Reuses the stacks of fibers. Each stack ends at a guard page. Not thread-safe.
+// A pool of stacks for fibers. Each stack ends at a guard page. Not thread-safe.
 class StackPool {
  public:
   StackPool() = default;
@@ -37,9 +37,9 @@ class Fiber {
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;
 
-  // Runs the fiber until it suspends itself or its function has returned. Must not be called from a fiber.
+  // Runs the fiber until it suspends itself or its function returns. Must not be called from a fiber.
   void Resume();
-  // Returns to Resume. Called in the running fiber.
+  // Suspends the fiber, so that Resume returns. Must be called in the running fiber.
   void Suspend();
   bool done() const { return done_; }
 
@@ -49,7 +49,7 @@ class Fiber {
   std::function<void()> body_;
   StackPool* const stacks_;
   char* const stack_;
-  // The first entry uses the context, which costs a system call. All later entries jump.
+  // Used only for the first entry, because setcontext costs a system call. All later entries use longjmp.
   ucontext_t context_;
   jmp_buf inside_;
   jmp_buf outside_;

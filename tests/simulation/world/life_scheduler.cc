@@ -23,7 +23,7 @@ class LifeScheduler::Task {
   const void* key = nullptr;
   Instant deadline = kNever;
   bool timed_out = false;
-  // In state kContended: the value of progress_ when it began.
+  // In state kContended, the value of progress_ when the task entered that state.
   int64_t contended_at = 0;
 };
 
@@ -94,7 +94,8 @@ void LifeScheduler::Yield() {
 }
 
 bool LifeScheduler::Wait(const CondVar* cv, absl::Duration timeout) {
-  // A day or more means no limit. A fraction of a nanosecond rounds up, because a shorter wait would repeat forever.
+  // A timeout of a day or more means no limit. A fraction of a nanosecond is rounded up, because a wait of 0 ns would
+  // be repeated forever.
   const absl::Duration whole = absl::Ceil(timeout, absl::Nanoseconds(1));
   return WaitFor(cv, whole >= absl::Hours(24) ? kNever : now() + absl::ToInt64Nanoseconds(whole));
 }
@@ -216,7 +217,7 @@ bool LifeScheduler::AdvanceGhost(TaskGroup* group) {
 
 void LifeScheduler::Drain(TaskGroup* group) {
   CHECK(current_ == nullptr && group->ghost);
-  // The limit drops tasks that hang forever or run periodically.
+  // Limits the work for tasks that hang forever or run periodically, which are then dropped.
   constexpr int64_t kMaxTurns = 20000;
   for (int64_t turn = 0; turn < kMaxTurns; ++turn) {
     if (Task* const task = Pick(group)) {

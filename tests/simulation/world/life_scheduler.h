@@ -25,8 +25,8 @@ using Instant = int64_t;
 constexpr Instant kNever = std::numeric_limits<Instant>::max();
 
 // The threads of one process, which are frozen and killed together. A ghost is a process that was killed or has called
-// ExitNow. The scheduler runs it to its end, in its own time, so that its memory is freed. Nothing that it does has an
-// effect.
+// ExitNow. The scheduler still runs it to its end, on a clock of its own, so that its memory is freed, but nothing that
+// it does has an effect.
 struct TaskGroup {
   std::string name;
   bool frozen = false;
@@ -34,18 +34,20 @@ struct TaskGroup {
   Instant ghost_now = 0;
 };
 
-// Runs the threads of all processes of a life in one thread, one at a time. A task runs until it blocks, or yields
-// where it takes a lock; the next task is drawn at random. Time passes only when no task can run: it then jumps to the
-// next deadline. Owns the tasks. While this object exists, it is the Scheduler of this process.
+// A scheduler that runs the threads of all processes of a life in one thread, one at a time. A task runs until it
+// blocks or until it yields as it takes a lock; the next task is chosen at random. Time advances only when no task can
+// run, and then jumps to the next deadline. Owns the tasks. While this object exists, it is the Scheduler of this
+// process.
 class LifeScheduler final : public Scheduler {
  public:
   struct Options {
-    // A task yields at every n-th lock, where n is drawn around this mean.
+    // Mean number of locks taken between two yields. The actual number is random.
     int64_t locks_between_switches = 8;
-    // The probability that the task then gets no processor time for a while, and the longest such time.
+    // Probability that a task that yields at a lock then gets no processor time for a while, and the maximum length of
+    // such a stall.
     double stall_chance = 0;
     absl::Duration longest_stall = absl::Milliseconds(20);
-    // A life that takes more turns is considered to be in an endless loop.
+    // Maximum number of turns. A life that takes more is considered to be in an endless loop.
     int64_t max_turns = 3000000;
   };
   class Task;
@@ -54,12 +56,12 @@ class LifeScheduler final : public Scheduler {
   LifeScheduler(const Options& options, Random* random, StackPool* stacks);
   ~LifeScheduler() override;
 
-  // Returns the running process's time if it is a ghost, and otherwise the life's time.
+  // Returns a ghost's own time if a ghost is running, and otherwise the life's time.
   Instant now() const;
   // Returns the running process, or null between turns.
   TaskGroup* running() const;
 
-  // Starts a task. `group` must outlive it, and the captures of `body` must outlive a detached task.
+  // Starts a task. `group` must outlive the task. Objects that `body` refers to must outlive a detached task.
   std::shared_ptr<Task> Start(TaskGroup* group, std::string name, absl::AnyInvocable<void()> body);
   // Blocks the running task until `task` has ended.
   void Join(Task* task);
@@ -69,8 +71,8 @@ class LifeScheduler final : public Scheduler {
   // Calls `event` before the n-th turn of the life.
   void AtTurn(int64_t turn, std::function<void()> event) { turn_events_.emplace(turn, std::move(event)); }
 
-  // Blocks the running task until Wake(key), a spurious wakeup or `deadline`. Returns true after `deadline`. `key` is
-  // only compared, never dereferenced.
+  // Blocks the running task until Wake(key), a spurious wakeup or `deadline`. Returns true if `deadline` has passed.
+  // `key` is only compared, never dereferenced.
   bool WaitFor(const void* key, Instant deadline);
   void Wake(const void* key) { Notify(static_cast<const CondVar*>(key), /*all=*/true); }
   // Wakes all waiting tasks of the group spuriously.
@@ -90,14 +92,14 @@ class LifeScheduler final : public Scheduler {
   void Yield();
 
   enum class End { kDone, kStuck, kTooLong, kTooManyTurns };
-  // Runs until `done`, which is called between turns, returns true, until the life's time reaches `limit`, or until
-  // nothing more can happen.
+  // Runs until `done` returns true, the life's time exceeds `limit`, or nothing more can happen. `done` is called
+  // between turns.
   End Run(absl::FunctionRef<bool()> done, Instant limit);
   // Runs a ghost to its end, and drops tasks that do not end. Called between turns.
   void Drain(TaskGroup* group);
 
   int64_t turns() const { return turns_; }
-  // Returns what each task waits for, to explain why a life is stuck.
+  // Returns a description of each task's state, to explain why a life is stuck.
   std::string Describe() const;
 
   void OnLock() override;
@@ -108,8 +110,8 @@ class LifeScheduler final : public Scheduler {
  private:
   void RunTask(Task* task);
   void Suspend();
-  // Draws a task that can run, from `group` or, if null, from all groups that are not frozen. Returns null if there is
-  // none.
+  // Picks a random task that can run, from `group` or, if that is null, from all groups that are not frozen. Returns
+  // null if there is none.
   Task* Pick(const TaskGroup* group);
   // Advances the time to the next deadline or event. Returns false if there is none.
   bool AdvanceTime();

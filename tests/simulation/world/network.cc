@@ -116,7 +116,7 @@ bool Network::cut(const Connection& connection) const {
 }
 
 bool Network::passes(const Connection& connection) const {
-  // Messages sent while the network was slow delay later ones.
+  // Messages that were sent while the network was slow still delay later ones.
   const Instant late = world_->now() + absl::ToInt64Nanoseconds(4 * kUsualMost);
   if (std::max(connection.last_arrival[0], connection.last_arrival[1]) > late) return false;
   return connection.open[0] && connection.open[1] && !connection.black_hole && !cut(connection) &&
@@ -254,7 +254,7 @@ void Network::OnProcessEnd(Process* process, bool silently) {
   for (const auto& connection : connections()) {
     for (const Connection::Side side : {Connection::kClient, Connection::kServer}) {
       if (connection->ends[side] != process) continue;
-      // Closes the process's own end immediately, because a task may be waiting for its calls.
+      // The process's own end is always closed immediately, because a task may be waiting for calls on the connection.
       if (silently) connection->black_hole = true;
       CloseAndTell(connection, side, absl::UnavailableError("the process has ended"));
     }

@@ -39,17 +39,17 @@ class CallHandler {
 class ServerCall {
  public:
   virtual ~ServerCall() = default;
-  // Called when Call::requests has one more element.
+  // Called after an element has been added to Call::requests.
   virtual void OnRequest() = 0;
-  // Called when Call::unread_replies has decreased, because the client has read replies or takes no more.
+  // Called after Call::unread_replies has decreased because the client has read a reply.
   virtual void OnRead() = 0;
   // Called when the client has ended its side, cancelled the call, or exited. No more requests arrive, and replies are
   // lost.
   virtual void OnBroken() = 0;
 };
 
-// A TCP connection with an HTTP/2 session over it. It is ordered in both directions and carries concurrent calls. The
-// two ends may learn at different times that it is broken, or only after their pings were not answered.
+// A TCP connection with an HTTP/2 session over it. It is ordered in both directions and carries concurrent calls. If it
+// breaks, the two ends may notice this at different times, or only when a ping is not answered.
 struct Connection {
   enum Side { kClient = 0, kServer = 1 };
   Process* ends[2] = {nullptr, nullptr};
@@ -71,10 +71,11 @@ class Call : public std::enable_shared_from_this<Call> {
   const std::string& method() const { return method_; }
   const std::shared_ptr<Connection>& connection() const { return connection_; }
 
-  // The client's end. To wait for news of the call, a task uses the call's address as the key.
+  // The client's end. A task that waits for news of the call uses the call's address as the key for
+  // LifeScheduler::WaitFor.
   void SendRequest(std::string bytes);
   std::deque<std::string> replies;
-  // If false, the client has no room for a reply, and no reply leaves the server.
+  // If false, the client has no room for further replies, and the server cannot send any.
   bool takes_replies = true;
   // The call's final status, once it is over.
   absl::optional<absl::Status> status;
@@ -89,7 +90,8 @@ class Call : public std::enable_shared_from_this<Call> {
   std::deque<std::string> requests;
   int64_t unread_replies = 0;
   bool broken = false;
-  // The position of a stream among its server's streams, in the order of their first frames; 0 before the first frame.
+  // The stream's number, counted from 1 in the order in which the server's streams received their first frames; 0
+  // before the first frame.
   int64_t place = 0;
   std::shared_ptr<ServerCall> server;
 
@@ -106,7 +108,7 @@ class Call : public std::enable_shared_from_this<Call> {
   const std::string method_;
 };
 
-// Connects the processes. Not thread-safe.
+// The simulated network that connects the processes. Not thread-safe.
 class Network {
  public:
   explicit Network(World* world) : world_(world) {}
@@ -117,14 +119,14 @@ class Network {
   // Returns an address of the host with a free port.
   std::string AnyPort(const std::string& host);
 
-  // Connects a task of `client` to the server at `address`. Returns Unavailable if the first attempt fails. With
+  // Connects a task of `client` to the server at `address`. Returns Unavailable if the first attempt fails. If
   // `patient`, retries instead, and returns DeadlineExceeded after `deadline`. Returns Cancelled once `*cancelled` is
   // true.
   absl::StatusOr<std::shared_ptr<Connection>> Connect(Process* client, const std::string& address, bool patient,
                                                       Instant deadline, const bool* cancelled);
   std::shared_ptr<Call> StartCall(const std::shared_ptr<Connection>& connection, const std::string& method);
 
-  // Sets the minimum and maximum time that messages take from now on.
+  // Sets the minimum and maximum latency of messages from now on.
   void set_latency(absl::Duration least, absl::Duration most);
   bool slow() const;
   // Cuts a host off from all others. Messages between them wait.
@@ -159,7 +161,7 @@ class Network {
   void CloseEnd(const std::shared_ptr<Connection>& connection, Connection::Side side, const absl::Status& why);
   void CloseEndSoon(const std::shared_ptr<Connection>& connection, Connection::Side side, absl::Duration delay,
                     const absl::Status& why);
-  // Closes one end. The other end learns of it when messages reach it.
+  // Closes one end. The other end learns of this as soon as messages can reach it.
   void CloseAndTell(const std::shared_ptr<Connection>& connection, Connection::Side side, const absl::Status& why);
   // Simulates keepalive as configured in common/transport/connection/keepalive.cc.
   void Ping(const std::shared_ptr<Connection>& connection, Connection::Side side);

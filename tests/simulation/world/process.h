@@ -26,7 +26,7 @@ class World;
 struct Host {
   explicit Host(std::string name) : name(std::move(name)) {}
   const std::string name;
-  // The error of the host's wall clock.
+  // The difference between the host's wall clock and the true time.
   absl::Duration wall_error;
   // If false, no process runs on the host.
   bool powered = true;
@@ -38,7 +38,7 @@ struct Exit {
   bool killed = false;
 };
 
-// An action that a process's program takes on its own.
+// An action that a process's program can take.
 enum class ProgramAction { kEnd, kEndWithBlock, kAssign, kChange };
 
 // An operating system process: its threads, its clocks, its view of the disk, and its exit. Started by World. `main`
@@ -66,8 +66,8 @@ class Process {
   bool ghost() const { return group_.ghost; }
   const absl::optional<Exit>& exit() const { return exit_; }
 
-  // Sets the handler for stop signals, which runs in its own thread. Called by main. If a signal came earlier, the
-  // handler runs now.
+  // Sets the handler for stop signals. Called by main. Each signal runs the handler in a new thread; if a signal came
+  // before this call, the handler runs now, in the calling thread.
   void SetStop(std::function<void()> on_stop);
   // Sets the handler for World::Ask, which runs in a new thread each time. Called by main.
   void SetActionHandler(std::function<void(ProgramAction)> on_action);
@@ -75,14 +75,14 @@ class Process {
   void ClearStop();
   // Returns the time of the first stop signal, or kNever if there was none.
   Instant stopped_at() const { return stopped_at_; }
-  // Used by the judge: the time of a worker's last message from its chief.
+  // Time of the last message that a worker received from its chief. Used by the judge.
   Instant heard_at = 0;
-  // Used by the judge: the time of the last token that came after a contribution on the same stream. Only such a token
-  // lets the worker know that the contribution was taken.
+  // Time of the last token that a worker received after a contribution on the same stream. Only such a token tells the
+  // worker that its contribution was taken. Used by the judge.
   Instant told_at = 0;
   // Until this time, a worker makes no progress with its current or next slot, while its heartbeats continue.
   Instant hangs_until = 0;
-  // Until this time, a worker's gradients are slow, each within a lease, and its heartbeats are lost.
+  // Until this time, a worker computes gradients slowly, though each within a lease, and its heartbeats are lost.
   Instant slow_until = 0;
   Instant frozen_at = 0;
   Instant thawed_at = 0;

@@ -12,8 +12,8 @@
 namespace lockstep {
 namespace simulation {
 
-// The events of a life, one line each, with time and process. Keeps only the last lines. Records nothing by default, to
-// save time: a life that fails is run again with recording. Not thread-safe.
+// The events of a life, one per line, with time and process. Keeps only the last lines. By default, records nothing, to
+// save time; a life that fails is run again with recording. Not thread-safe.
 class Transcript {
  public:
   // Keeps the last `most` lines. If `most` is 0, nothing is recorded.

@@ -20,11 +20,13 @@
 namespace lockstep {
 namespace simulation {
 
-// The points at which a fault can strike. At each, a process is about to do something that others see.
+// The points at which a fault can strike: a process is about to change a file, to look at one, or to send a frame, a
+// reply or a call.
 enum class Point { kFile, kLook, kFrame, kReply, kCall, kNumPoints };
 
 // The environment in which one life's processes run, and the operations on them. Everything happens in one thread, in
-// an order determined by the seed. Calls that change a process are for events between turns (LifeScheduler::At, Soon).
+// an order determined by the seed. Functions that change a process must be called by events between turns
+// (LifeScheduler::At, Soon).
 class World {
  public:
   struct Options {
@@ -62,15 +64,15 @@ class World {
   // Like kill -9.
   void Kill(Process* process) { End(process, Exit{/*code=*/0, /*killed=*/true}); }
   void End(Process* process, Exit exit);
-  // Like SIGSTOP and SIGCONT, or a machine that swaps.
+  // Stop and continue a process, like SIGSTOP and SIGCONT, or like a machine that is swapping.
   void Freeze(Process* process);
   void Thaw(Process* process);
   // Sends a stop signal.
   void Signal(Process* process);
   // Makes the process's program take an action.
   void Ask(Process* process, ProgramAction action);
-  // Kills all processes of the host without notifying their peers. If `disk` is not null, it keeps its synced data and
-  // a random part of the rest.
+  // Kills all processes of the host without notifying their peers. `disk`, if not null, keeps its synced data and a
+  // random part of the rest.
   void CutPower(Host* host, Disk* disk);
 
   // Blocks the running task.
@@ -79,7 +81,7 @@ class World {
   void OnPoint(Point point);
   // Calls `strike` at the n-th occurrence of `point` from now.
   void AtPoint(Point point, int64_t n, std::function<void()> strike);
-  // Drops all calls registered with AtPoint that have not struck.
+  // Cancels all AtPoint registrations that have not struck yet.
   void Disarm() { armed_.clear(); }
 
   // Called with each logged line.
@@ -113,7 +115,7 @@ class World {
 
 // Returns the world of the current life, or null between lives.
 World* CurrentWorld();
-// Sends all logs only to CurrentWorld() from now on.
+// Sends all later logs to CurrentWorld() and nowhere else.
 void CaptureLogs();
 
 }  // namespace simulation
