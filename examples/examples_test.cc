@@ -1,6 +1,6 @@
 // Trains every example in one process, with fewer steps if it is long. Each must reach an accuracy that a broken model
-// misses, and weights with the digest below, on every kind of processor. The BUILD file runs the test once for each
-// kernel target. Targets that the processor lacks are skipped.
+// would not reach, and weights with the digest below, on every kind of processor. The BUILD file runs the test once for
+// each kernel target. Targets that the processor lacks are skipped.
 #include <cstring>
 #include <limits>
 #include <sstream>
@@ -21,7 +21,7 @@
 namespace lockstep {
 namespace {
 
-// Trains an example with additional flags. Returns its metrics: ", accuracy 0.8451, mean_loss 0.4412, ".
+// Trains an example with additional flags. Returns its metrics, such as ", accuracy 0.8451, mean_loss 0.4412, ".
 std::string Train(const std::string& name, const std::vector<std::string>& flags) {
   std::ostringstream out, err;
   std::vector<std::string> words = {absl::StrCat("examples/", name, ".textproto"),
@@ -38,7 +38,7 @@ std::string Train(const std::string& name, const std::vector<std::string>& flags
   return "";
 }
 
-// Returns the digest of the weights that Train left.
+// Returns the digest of the weights that Train has saved.
 std::string Digest(const std::string& name) {
   std::ostringstream out, err;
   EXPECT_EQ(Inspect(FileSystem::Real(), {absl::StrCat(getenv("TEST_TMPDIR"), "/", name), "--digest"}, out, err), 0)
@@ -50,7 +50,7 @@ class ExamplesTest : public testing::Test {
  protected:
   void SetUp() override {
     if (TargetError().empty()) return;
-    // An unknown name is an error.
+    // An unknown target name is an error.
     ASSERT_EQ(
         TargetNameError(getenv("LOCKSTEP_TARGET"), {KernelTarget::kAvx2, KernelTarget::kAvx512, KernelTarget::kNeon}),
         "");

@@ -1,4 +1,4 @@
-// An Experiment that learns whether a breast tumour is malignant from thirty measurements of its cells' nuclei
+// An Experiment that learns whether a breast tumor is malignant from thirty measurements of its cells' nuclei
 // (data/README.md). It evaluates checkpoints during training, and exports the model. A process's flags determine its
 // role, or TF_CONFIG in the environment, as set by Kubeflow.
 //
@@ -32,7 +32,7 @@ using lockstep::train::TrainOp;
 using lockstep::train::TrainOpEstimator;
 using lockstep::train::TrainOpEstimatorOptions;
 
-// $0 is the directory of the data.
+// $0 is replaced with the directory of the data.
 constexpr char kRun[] = R"(
   model {
     layer { name: "hidden" dense { units: 32 activation: RELU } }

@@ -21,7 +21,7 @@ using lockstep::train::Program;
 using lockstep::train::TrainOp;
 namespace graph_actions = lockstep::train::graph_actions;
 
-// Breast tumors: 30 measurements each, and whether the tumor is benign. $0 is the directory of the files.
+// Breast tumors: 30 measurements each, and whether the tumor is benign. $0 is replaced with the directory of the files.
 constexpr char kRun[] = R"(
   model { layer { name: "odds" dense { units: 1 } } loss { sigmoid_cross_entropy {} } }
   input {

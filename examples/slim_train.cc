@@ -1,9 +1,8 @@
-// Detects malignant tumours (examples/data) like a tf_slim script. Its flags make it a chief, a worker, or all in one
+// Detects malignant tumors (examples/data) like a tf_slim script. Its flags make it a chief, a worker, or all in one
 // process. The comments show the Python equivalent of each part.
 //
 //   ./lockstep exec //examples:slim_train --logdir=/tmp/run                            all in this process
-//   ./lockstep exec //examples:slim_train --logdir=/tmp/run --listen=127.0.0.1:2222    the chief, which computes as
-//   well
+//   ./lockstep exec //examples:slim_train --logdir=/tmp/run --listen=127.0.0.1:2222    the chief, which also computes
 //   ./lockstep exec //examples:slim_train --master=grpc://127.0.0.1:2222               a worker
 #include <filesystem>
 #include <iostream>

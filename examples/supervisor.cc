@@ -1,8 +1,7 @@
 // Trains a softmax regression under a Supervisor. Its flags make it a chief, a worker, or all in one process.
 //
 //   ./lockstep exec //examples:supervisor --logdir=/tmp/run                            all in this process
-//   ./lockstep exec //examples:supervisor --logdir=/tmp/run --listen=127.0.0.1:2222    the chief, which computes as
-//   well
+//   ./lockstep exec //examples:supervisor --logdir=/tmp/run --listen=127.0.0.1:2222    the chief, which also computes
 //   ./lockstep exec //examples:supervisor --master=grpc://127.0.0.1:2222               a worker
 #include "lockstep/train/supervisor/supervisor.h"
 

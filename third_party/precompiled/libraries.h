@@ -1,5 +1,5 @@
-// Headers that most sources include, directly or through generated headers. No source may rely on it: each includes the
-// headers that it uses, as without precompiled headers.
+// Headers that most sources include, directly or through generated headers. No source may rely on this file: each
+// includes the headers that it uses, as it would without precompiled headers.
 #include <algorithm>
 #include <atomic>
 #include <cmath>
