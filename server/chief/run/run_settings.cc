@@ -3,13 +3,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "google/protobuf/util/message_differencer.h"
 #include "lockstep/common/config/settings_change.h"
 
 namespace lockstep {
 namespace {
-
-using google::protobuf::util::MessageDifferencer;
 
 // The record keeps this many of the newest changes and assignments, and up to twice as many before older ones are
 // merged or dropped.
@@ -26,14 +23,21 @@ config::v1::OptimizerConfig WithoutRate(config::v1::OptimizerConfig optimizer) {
   return optimizer;
 }
 
+// Compares the bytes, because a program may change the rate at every step and reflection is many times slower. Neither
+// message has a map, whose order could differ.
+template <typename Message>
+bool IsEqual(const Message& a, const Message& b) {
+  return a.SerializeAsString() == b.SerializeAsString();
+}
+
 // Returns the settings of `before` that differ in `after`.
 v1::RunRecord::Change::Settings Replaced(const config::v1::RunSpec& before, const config::v1::RunSpec& after) {
   v1::RunRecord::Change::Settings replaced;
   const config::v1::OptimizerConfig& optimizer = before.optimizer();
-  if (!MessageDifferencer::Equals(optimizer.learning_rate(), after.optimizer().learning_rate())) {
+  if (!IsEqual(optimizer.learning_rate(), after.optimizer().learning_rate())) {
     *replaced.mutable_learning_rate() = optimizer.learning_rate();
   }
-  if (!MessageDifferencer::Equals(WithoutRate(optimizer), WithoutRate(after.optimizer()))) {
+  if (!IsEqual(WithoutRate(optimizer), WithoutRate(after.optimizer()))) {
     *replaced.mutable_optimizer() = WithoutRate(optimizer);
   }
   if (before.input().batch_size() != after.input().batch_size()) replaced.set_batch_size(before.input().batch_size());
