@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -49,8 +48,9 @@ absl::StatusOr<ImageForm> ImageForm::Create(const Config& config) {
   const auto refuse = [](const char* field, int64_t value, const char* range) {
     return absl::InvalidArgumentError(absl::StrCat("the image's ", field, " is ", value, ", must be ", range));
   };
-  for (const auto& [field, side] : {std::make_pair("height", config.height()), std::make_pair("width", config.width())})
-    if (side < 1 || side > kMaxSide) return refuse(field, side, "in [1, 65536]");
+  const auto is_side = [](int64_t side) { return side >= 1 && side <= kMaxSide; };
+  if (!is_side(config.height())) return refuse("height", config.height(), "in [1, 65536]");
+  if (!is_side(config.width())) return refuse("width", config.width(), "in [1, 65536]");
   const int64_t channels = config.has_channels() ? config.channels() : 3;
   if (channels != 1 && channels != 3) return refuse("channels", channels, "1 or 3");
   if (config.height() > kMaxImagePixels / config.width())
