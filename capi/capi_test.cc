@@ -296,6 +296,47 @@ TEST(CApiTest, ReturnsIndicesAndSeedsOfLaterSlots) {
   lockstep_worker_free(worker);
 }
 
+TEST(CApiTest, IntegersAreReportedInTheirType) {
+  const std::string logdir = Logdir("integers");
+  const auto chief = NewChief(logdir);
+  const std::string model = absl::StrCat(
+      kModel, " variables { name: 'seen' dtype: DT_INT64 shape: 2 } update_ops { variable: 'seen' kind: ASSIGN_ADD }");
+  const std::string master = chief->address();
+  lockstep_worker_options options = WorkerOptions(master.c_str());
+  options.model = model.c_str();
+  lockstep_id worker = 0;
+  ASSERT_EQ(lockstep_worker_new(&options, &worker), LOCKSTEP_OK) << lockstep_error();
+  lockstep_slot slot = {};
+  slot.size = sizeof(slot);
+  const int64_t seen[] = {1, int64_t{1} << 40};
+  const float zero = 0, wrong[] = {1, 2};
+  int code = LOCKSTEP_OK;
+  while ((code = lockstep_worker_next(worker, -1, &slot)) == LOCKSTEP_OK) {
+    if (slot.canary == 0) {
+      const auto* const values = reinterpret_cast<const int64_t*>(slot.values[2]);
+      EXPECT_EQ(values[0], slot.step * 4);
+      EXPECT_EQ(values[1], slot.step * 4 * seen[1]);
+    }
+    if (lockstep_slot_loss(worker, 1) == LOCKSTEP_CANCELLED) {
+      EXPECT_EQ(lockstep_slot_drop(worker), LOCKSTEP_OK);
+      continue;
+    }
+    EXPECT_EQ(lockstep_slot_update(worker, 0, &zero, 1), LOCKSTEP_OK) << lockstep_error();
+    EXPECT_EQ(lockstep_slot_update(worker, 1, wrong, 2), LOCKSTEP_INVALID_ARGUMENT);
+    EXPECT_THAT(std::string(lockstep_error()), HasSubstr("update of \"seen\" is float32, the variable is int64"));
+    EXPECT_EQ(lockstep_slot_update_integers(worker, 1, "int65", seen, 2), LOCKSTEP_INVALID_ARGUMENT);
+    EXPECT_EQ(lockstep_slot_update_integers(worker, 1, "int64", seen, 2), LOCKSTEP_OK) << lockstep_error();
+    float* gradient = nullptr;
+    ASSERT_EQ(lockstep_slot_gradient(worker, 0, &gradient), LOCKSTEP_OK) << lockstep_error();
+    for (int i = 0; i < 3; ++i) gradient[i] = 1;
+    EXPECT_EQ(lockstep_slot_ready(worker, 0), LOCKSTEP_OK) << lockstep_error();
+    EXPECT_EQ(lockstep_slot_done(worker), LOCKSTEP_OK) << lockstep_error();
+  }
+  EXPECT_EQ(code, LOCKSTEP_OUT_OF_RANGE) << lockstep_error();
+  EXPECT_EQ(lockstep_worker_free(worker), LOCKSTEP_OK);
+  EXPECT_TRUE(chief->Wait().ok());
+}
+
 TEST(CApiTest, AReadAndAStatusNeedNoSession) {
   const auto chief = NewChief("");
   const std::string master = chief->address();

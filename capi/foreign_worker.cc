@@ -26,9 +26,7 @@ uint64_t SeedOf(uint64_t seed, int64_t step, int64_t slot) {
 
 absl::Status CheckInitializers(const v1::ModelSpec& model) {
   for (const v1::VariableSpec& variable : model.variables()) {
-    const absl::Status status = ValidateInitializer(variable.initializer());
-    if (status.ok()) continue;
-    return absl::InvalidArgumentError(absl::StrCat("variable ", variable.name(), ": ", status.message()));
+    RETURN_IF_ERROR(ValidateInitializer(variable));
   }
   return absl::OkStatus();
 }

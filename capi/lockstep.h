@@ -98,7 +98,7 @@ typedef struct lockstep_part {
 
 typedef struct lockstep_initial_value {
   const char* variable;
-  const float* elements; /* row-major */
+  const void* elements; /* row-major, of the variable's type */
   size_t count;
 } lockstep_initial_value;
 
@@ -113,7 +113,7 @@ typedef struct lockstep_worker_options {
    * run. */
   const char* run;
   /* lockstep.v1.ModelSpec in text format: variables with their initial values, and update ops. An absent dtype means
-   * DT_FLOAT, the only supported one. */
+   * DT_FLOAT. A variable that is not trainable may be DT_INT32, DT_INT64, DT_UINT8 or DT_BOOL. */
   const char* model;
   /* lockstep.v1.Framework in text format: the program that computes, its version, and every setting that results depend
    * on. All workers of a run must have the same one. It must have a name. */
@@ -154,7 +154,7 @@ typedef struct lockstep_slot {
   const int64_t* indices;
   size_t index_count;
   /* The value of each variable, in the model's order. Row-major, aligned to 64 bytes, read-only. Valid until the slot
-   * is done. */
+   * is done. An element of a variable that is not float32 has the variable's type; convert the pointer. */
   const float* const* values;
   size_t value_count;
 } lockstep_slot;
@@ -210,6 +210,9 @@ int lockstep_slot_metric(lockstep_id worker, const char* name, float value);
 int lockstep_slot_end_run(lockstep_id worker);
 /* Reports the value of update op `op`, which has `count` elements. Once for each op. */
 int lockstep_slot_update(lockstep_id worker, size_t op, const float* value, size_t count);
+/* Does the same for a variable that is not float32. `dtype` is the type of the elements: "int32", "int64", "uint8" or
+ * "bool" (bytes, 0 or 1). It must be the variable's. */
+int lockstep_slot_update_integers(lockstep_id worker, size_t op, const char* dtype, const void* value, size_t count);
 /* Gets the memory for the gradient of trainable variable number `variable`: row-major, aligned to 64 bytes,
  * uninitialized. The pointer stays the same until lockstep_slot_ready. */
 int lockstep_slot_gradient(lockstep_id worker, size_t variable, float** gradient);

@@ -7,6 +7,7 @@
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/process/floating_point_mode.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/tensor/dtype.h"
 
 namespace lockstep {
 
@@ -125,14 +126,19 @@ absl::Status SlotExchange::Metric(const std::string& name, float value) {
   return sink_->OnMetric(name, value);
 }
 
-absl::Status SlotExchange::Update(size_t op, absl::Span<const float> value) {
+absl::Status SlotExchange::Update(size_t op, const Elements& value) {
   Call call(this);
   RETURN_IF_ERROR(call.status());
   if (op >= updated_.size()) {
     return absl::InvalidArgumentError(absl::StrCat("there is no update op ", op, "; the model has ", updated_.size()));
   }
   const auto& variable = layout_.variables()[layout_.update_ops()[op].variable];
-  if (static_cast<int64_t>(value.size()) != variable.elements || value.data() == nullptr) {
+  if (value.dtype() != variable.spec.dtype()) {
+    return absl::InvalidArgumentError(absl::StrCat("the update of \"", variable.spec.name(), "\" is ",
+                                                   NameOf(value.dtype()), ", the variable is ",
+                                                   NameOf(variable.spec.dtype())));
+  }
+  if (value.size() != variable.elements || value.bytes().data() == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat("the update of \"", variable.spec.name(), "\" has ", value.size(),
                                                    " elements, the variable has ", variable.elements));
   }

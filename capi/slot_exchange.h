@@ -12,6 +12,7 @@
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "lockstep/common/base/mutex.h"
+#include "lockstep/common/tensor/elements.h"
 #include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/worker/nn/model.h"
 
@@ -59,7 +60,7 @@ class SlotExchange {
   // Sets the slot's weight in the step, at most once. See GradientSink::OnWeight.
   absl::Status Weight(float weight) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Metric(const std::string& name, float value) ABSL_LOCKS_EXCLUDED(mutex_);
-  absl::Status Update(size_t op, absl::Span<const float> value) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status Update(size_t op, const Elements& value) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::StatusOr<float*> Gradient(size_t variable) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status Ready(size_t variable) ABSL_LOCKS_EXCLUDED(mutex_);
   // Requests that the run end with the slot's step.

@@ -38,7 +38,7 @@ class RecordingSink : public GradientSink {
     return wanted;
   }
   void OnWeight(float weight) override { calls.push_back(absl::StrCat("weight ", weight)); }
-  void OnUpdate(int, absl::Span<const float>) override { calls.push_back("update"); }
+  void OnUpdate(int, Elements) override { calls.push_back("update"); }
   absl::Status OnMetric(const std::string& name, float value) override {
     calls.push_back(absl::StrCat(name, " ", value));
     return absl::OkStatus();
@@ -144,6 +144,8 @@ TEST_F(SlotExchangeTest, NamesWhatAnArgumentDoesNotFit) {
   ASSERT_TRUE(exchange_.Loss(1).ok());
   const std::array<float, 3> three = {};
   EXPECT_EQ(exchange_.Update(0, three).message(), "the update of \"mean\" has 3 elements, the variable has 2");
+  const std::array<int64_t, 1> integer = {};
+  EXPECT_EQ(exchange_.Update(0, integer).message(), "the update of \"mean\" is int64, the variable is float32");
   EXPECT_EQ(exchange_.Update(1, three).message(), "there is no update op 1; the model has 1");
   EXPECT_EQ(exchange_.Gradient(7).status().message(), "there is no variable 7; the model has 2");
   EXPECT_THAT(std::string(exchange_.Gradient(1).status().message()), HasSubstr("\"mean\" is not trainable"));

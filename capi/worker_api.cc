@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "lockstep/capi/answer.h"
 #include "lockstep/capi/foreign_worker.h"
 #include "lockstep/capi/handle_table.h"
@@ -13,6 +15,8 @@
 #include "lockstep/capi/run_text.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/text/text_proto.h"
+#include "lockstep/common/tensor/dtype.h"
+#include "lockstep/common/tensor/elements.h"
 #include "lockstep/common/tensor/shape.h"
 #include "lockstep/common/tensor/tensor.h"
 
@@ -57,7 +61,13 @@ absl::Status ReadInitialValues(const lockstep_worker_options& from, ForeignWorke
       return absl::InvalidArgumentError(absl::StrCat("the initial value of ", name, " has ", value.count,
                                                      " elements, the variable has ", shape.num_elements()));
     }
-    Tensor tensor = Tensor::FromValues<float>(std::move(shape), {value.elements, value.count});
+    // ForeignWorker sets an absent type in the same way.
+    const v1::DataType dtype = variable->dtype() == v1::DT_INVALID ? v1::DT_FLOAT : variable->dtype();
+    if (dtype != v1::DT_FLOAT && !IsIntegerVariableType(dtype)) {
+      return absl::InvalidArgumentError(absl::StrCat("variable ", name, " has type ", NameOf(dtype)));
+    }
+    Tensor tensor(dtype, std::move(shape));
+    if (value.count > 0) std::memcpy(tensor.data(), value.elements, tensor.bytes().size());
     if (!options->initial_values.emplace(name, std::move(tensor)).second) {
       return absl::InvalidArgumentError(absl::StrCat("there are two initial values for ", name));
     }
@@ -109,9 +119,12 @@ int WithSlots(lockstep_id id, Body body) {
 }  // namespace lockstep
 
 using lockstep::Answer;
+using lockstep::Elements;
 using lockstep::ForeignWorker;
+using lockstep::NameOf;
 using lockstep::RequirePointer;
 using lockstep::RequireSize;
+using lockstep::SizeOf;
 using lockstep::SlotExchange;
 using lockstep::WithSlots;
 using lockstep::Workers;
@@ -234,7 +247,20 @@ int lockstep_slot_end_run(lockstep_id worker) {
 }
 
 int lockstep_slot_update(lockstep_id worker, size_t op, const float* value, size_t count) {
-  return WithSlots(worker, [&](SlotExchange* slots) { return slots->Update(op, {value, count}); });
+  return WithSlots(worker, [&](SlotExchange* slots) { return slots->Update(op, Elements(value, count)); });
+}
+
+int lockstep_slot_update_integers(lockstep_id worker, size_t op, const char* dtype, const void* value, size_t count) {
+  return WithSlots(worker, [&](SlotExchange* slots) -> absl::Status {
+    RETURN_IF_ERROR(lockstep::RequireText(dtype, "dtype"));
+    namespace v1 = lockstep::v1;
+    for (const v1::DataType type : {v1::DT_INT32, v1::DT_INT64, v1::DT_UINT8, v1::DT_BOOL}) {
+      if (NameOf(type) != dtype) continue;
+      return slots->Update(op,
+                           Elements(type, absl::string_view(static_cast<const char*>(value), count * SizeOf(type))));
+    }
+    return absl::InvalidArgumentError(absl::StrCat("dtype is \"", dtype, "\", must be int32, int64, uint8 or bool"));
+  });
 }
 
 int lockstep_slot_gradient(lockstep_id worker, size_t variable, float** gradient) {

@@ -12,7 +12,7 @@ namespace lockstep {
 // of the variable, where `offset` is a multiple of 4. They are drawn from Philox (seed, "canary", name) and are the
 // same on every machine. A variable with at most one dimension gets numbers in [0.5, 1.5). Any other gets uniform
 // numbers in +-sqrt(3 / n), where n is the number of its elements divided by its last dimension, so that outputs keep
-// the magnitude of inputs through many layers.
+// the magnitude of inputs through many layers. For float32 variables; the others are 0.
 void FillCanaryValues(uint64_t seed, const ParameterLayout::Variable& variable, int64_t offset, absl::Span<float> out);
 
 }  // namespace lockstep

@@ -45,4 +45,9 @@ uint64_t GradientDigest(absl::Span<const float> values, NaNs nans) {
   return digest;
 }
 
+uint64_t UpdateDigest(const Elements& value) {
+  if (value.dtype() == v1::DT_FLOAT) return GradientDigest({value.as<float>(), static_cast<size_t>(value.size())});
+  return crc64_ecma_refl(0, value.as<unsigned char>(), value.bytes().size());
+}
+
 }  // namespace lockstep

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "absl/types/span.h"
+#include "lockstep/common/tensor/elements.h"
 
 namespace lockstep {
 
@@ -16,6 +17,8 @@ enum class NaNs { kAlike, kAsTheyAre };
 // processors produce different NaNs. Detects any single run of up to 64 wrong bits, unless it turns one NaN into
 // another, and misses one in 2^64 of the other differences. Not cryptographic.
 uint64_t GradientDigest(absl::Span<const float> values, NaNs nans = NaNs::kAlike);
+// Returns the same digest of the value of an update op, which may have integers.
+uint64_t UpdateDigest(const Elements& value);
 
 }  // namespace lockstep
 

@@ -15,6 +15,12 @@ size_t SizeOf(v1::DataType dtype);
 // Returns "float32", "int64", ...; "invalid" for unknown types.
 absl::string_view NameOf(v1::DataType dtype);
 
+// Returns true for the types that an untrained variable may have in place of float32: int32, int64, uint8 and bool.
+bool IsIntegerVariableType(v1::DataType dtype);
+
+// Returns the type of a variable that declares this type: float32 if it declares none.
+v1::DataType VariableType(v1::DataType declared);
+
 // The DataType of a C++ type, such as DataTypeOf<float>::value.
 template <typename T>
 struct DataTypeOf;
@@ -37,6 +43,10 @@ struct DataTypeOf<int64_t> {
 template <>
 struct DataTypeOf<uint8_t> {
   static constexpr v1::DataType value = v1::DT_UINT8;
+};
+template <>
+struct DataTypeOf<bool> {
+  static constexpr v1::DataType value = v1::DT_BOOL;
 };
 
 }  // namespace lockstep

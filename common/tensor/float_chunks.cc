@@ -12,9 +12,9 @@ FloatChunks::FloatChunks(const float* data, int64_t n) {
   Append(absl::string_view(reinterpret_cast<const char*>(data), static_cast<size_t>(n) * sizeof(float)));
 }
 
-FloatChunks::FloatChunks(v1::DataType type, const uint16_t* data, int64_t n) {
+FloatChunks::FloatChunks(v1::DataType type, const void* data, int64_t n) {
   set_type(type);
-  Append(absl::string_view(reinterpret_cast<const char*>(data), static_cast<size_t>(n) * sizeof(uint16_t)));
+  Append(absl::string_view(static_cast<const char*>(data), static_cast<size_t>(n) * element_bytes_));
 }
 
 void FloatChunks::set_type(v1::DataType type) {

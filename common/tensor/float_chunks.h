@@ -12,19 +12,19 @@
 namespace lockstep {
 
 // Little-endian numbers (float32, bfloat16 or float16) in one or more runs of borrowed memory at any alignment, such as
-// a tensor received from the network. An element may be split between two runs. Numbers are read as floats. Owns
-// nothing. Thread-compatible.
+// a tensor received from the network. An element may be split between two runs. Numbers are read as floats. The values
+// of an integer variable are only copied as bytes (IsIntegerVariableType). Owns nothing. Thread-compatible.
 class FloatChunks {
  public:
   FloatChunks() = default;
   // A run of n floats.
   FloatChunks(const float* data, int64_t n);
-  // A run of n numbers of a 16-bit type.
-  FloatChunks(v1::DataType type, const uint16_t* data, int64_t n);
+  // A run of n numbers of this type.
+  FloatChunks(v1::DataType type, const void* data, int64_t n);
 
   // Appends bytes.
   void Append(absl::string_view bytes);
-  // Sets the type of the bytes, DT_FLOAT, DT_BFLOAT16 or DT_HALF.
+  // Sets the type of the bytes, one of those above.
   void set_type(v1::DataType type);
 
   v1::DataType type() const { return type_; }
@@ -33,7 +33,7 @@ class FloatChunks {
   // Number of complete elements.
   int64_t size() const { return static_cast<int64_t>(bytes_ / element_bytes_); }
 
-  // Sets out[i] to element first + i, for i in [0, n). The range must be within size().
+  // Sets out[i] to element first + i, for i in [0, n). The range must be within size(), and the type a float type.
   void CopyTo(int64_t first, int64_t n, float* out) const;
   // Adds element first + i to out[i].
   void AddTo(int64_t first, int64_t n, float* out) const;

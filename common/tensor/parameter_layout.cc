@@ -15,13 +15,15 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kFloatsPerAlignment = kTensorAlignment / sizeof(float);
-
 absl::StatusOr<int64_t> CheckedElements(const v1::VariableSpec& spec) {
   if (spec.name().empty()) return absl::InvalidArgumentError("a variable has no name");
-  if (spec.dtype() != v1::DT_FLOAT) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("variable ", spec.name(), " has type ", NameOf(spec.dtype()), "; only float32 is supported"));
+  if (spec.dtype() != v1::DT_FLOAT && !IsIntegerVariableType(spec.dtype())) {
+    return absl::InvalidArgumentError(absl::StrCat("variable ", spec.name(), " has type ", NameOf(spec.dtype()),
+                                                   ", must be float32, int32, int64, uint8 or bool"));
+  }
+  if (spec.trainable() && spec.dtype() != v1::DT_FLOAT) {
+    return absl::InvalidArgumentError(absl::StrCat("variable ", spec.name(), " is trainable and has type ",
+                                                   NameOf(spec.dtype()), "; only float32 is trained"));
   }
   const auto shape = Shape::Create(std::vector<int64_t>(spec.shape().begin(), spec.shape().end()));
   if (!shape.ok())
@@ -33,13 +35,18 @@ absl::StatusOr<int64_t> CheckedElements(const v1::VariableSpec& spec) {
   return shape->num_elements();
 }
 
-// Validates the kind and the parameters of an update op.
-absl::Status CheckKind(const v1::UpdateOpSpec& spec) {
+// Validates the kind and the parameters of an update op on a variable of this type.
+absl::Status CheckKind(const v1::UpdateOpSpec& spec, v1::DataType dtype) {
   if (!v1::UpdateOpSpec::Kind_IsValid(spec.kind())) {
     return absl::InvalidArgumentError(
         absl::StrCat("the update op of ", spec.variable(), " has unknown kind ", spec.kind()));
   }
   const bool averages = spec.kind() == v1::UpdateOpSpec::MOVING_AVERAGE;
+  if ((averages && dtype != v1::DT_FLOAT) || (spec.kind() == v1::UpdateOpSpec::ASSIGN_ADD && dtype == v1::DT_BOOL)) {
+    return absl::InvalidArgumentError(absl::StrCat("the update op of ", spec.variable(), ", which has type ",
+                                                   NameOf(dtype), ", is ", v1::UpdateOpSpec::Kind_Name(spec.kind()),
+                                                   averages ? "; only float32 is averaged" : ""));
+  }
   if (averages && !(spec.decay() >= 0 && spec.decay() <= 1)) {
     return absl::InvalidArgumentError(
         absl::StrCat("the moving average of ", spec.variable(), " has decay ", spec.decay(), ", not in [0, 1]"));
@@ -67,8 +74,9 @@ ParameterLayout::Variable StateOf(const ParameterLayout::Variable& variable, con
 
 }  // namespace
 
-int64_t ParameterLayout::Padded(int64_t elements) {
-  return (elements + kFloatsPerAlignment - 1) / kFloatsPerAlignment * kFloatsPerAlignment;
+int64_t ParameterLayout::PaddedFloats(size_t bytes) {
+  const size_t units = (bytes + kTensorAlignment - 1) / kTensorAlignment;
+  return static_cast<int64_t>(units * kTensorAlignment / sizeof(float));
 }
 
 void ParameterLayout::PlaceAll() {
@@ -88,9 +96,10 @@ void ParameterLayout::PlaceIf(absl::FunctionRef<bool(const Variable&)> matches) 
 
 void ParameterLayout::Place(Variable* variable) {
   variable->flat_offset = flat_elements_;
-  flat_elements_ += Padded(variable->elements);
+  flat_elements_ += PaddedFloats(variable->bytes());
   for (int i = variable->first_segment; i < variable->first_segment + variable->num_segments; ++i) {
-    segments_[i].flat_offset = variable->flat_offset + segments_[i].offset;
+    const size_t offset = static_cast<size_t>(segments_[i].offset) * variable->element_bytes;
+    segments_[i].flat_offset = variable->flat_offset + static_cast<int64_t>(offset / sizeof(float));
   }
 }
 
@@ -109,18 +118,20 @@ absl::StatusOr<ParameterLayout> ParameterLayout::Create(const v1::ModelSpec& mod
   int64_t total = 0;  // elements so far, including padding
   for (const v1::VariableSpec& spec : model.variables()) {
     ASSIGN_OR_RETURN(const int64_t elements, CheckedElements(spec));
-    if (elements > kMaxElements - total) {
+    Variable variable;
+    variable.spec = spec;
+    variable.constant = !spec.trainable();  // unless an update op names it
+    variable.elements = elements;
+    variable.element_bytes = SizeOf(spec.dtype());
+    // The first condition prevents an overflow of the size.
+    if (elements > kMaxElements || PaddedFloats(variable.bytes()) > kMaxElements - total) {
       return absl::InvalidArgumentError(absl::StrCat("with variable ", spec.name(), " of ", elements,
                                                      " elements the model has more than ", kMaxElements));
     }
     if (!index.emplace(spec.name(), static_cast<int>(layout.variables_.size())).second) {
       return absl::InvalidArgumentError(absl::StrCat("two variables are named ", spec.name()));
     }
-    Variable variable;
-    variable.spec = spec;
-    variable.constant = !spec.trainable();  // unless an update op names it
-    variable.elements = elements;
-    total += Padded(elements);
+    total += PaddedFloats(variable.bytes());
     variable.first_segment = static_cast<int>(layout.segments_.size());
     for (int64_t offset = 0; offset < elements; offset += kSegmentElements) {
       layout.segments_.push_back({static_cast<int>(layout.variables_.size()), offset, /*flat_offset=*/0,
@@ -140,7 +151,7 @@ absl::StatusOr<ParameterLayout> ParameterLayout::Create(const v1::ModelSpec& mod
       return absl::InvalidArgumentError(
           absl::StrCat("an update op names the trainable variable ", spec.variable(), "; only gradients change those"));
     }
-    RETURN_IF_ERROR(CheckKind(spec));
+    RETURN_IF_ERROR(CheckKind(spec, layout.variables_[it->second].spec.dtype()));
     layout.update_ops_.push_back({spec, it->second});
     layout.variables_[it->second].constant = false;
     if (spec.zero_debias()) layout.AddState(&layout.update_ops_.back());
@@ -151,11 +162,11 @@ absl::StatusOr<ParameterLayout> ParameterLayout::Create(const v1::ModelSpec& mod
           absl::StrCat("an update op with zero_debias keeps its state as ", state.spec.name(),
                        ", which is the name of a variable or of the state of another update op"));
     }
-    if (state.elements > kMaxElements - total) {
+    if (PaddedFloats(state.bytes()) > kMaxElements - total) {
       return absl::InvalidArgumentError(absl::StrCat("with ", state.spec.name(), " of ", state.elements,
                                                      " elements the model has more than ", kMaxElements));
     }
-    total += Padded(state.elements);
+    total += PaddedFloats(state.bytes());
   }
   layout.PlaceAll();
   return layout;

@@ -1,6 +1,7 @@
 #ifndef LOCKSTEP_COMMON_TENSOR_PARAMETER_LAYOUT_H_
 #define LOCKSTEP_COMMON_TENSOR_PARAMETER_LAYOUT_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -10,12 +11,13 @@
 
 namespace lockstep {
 
-// The position of each of a model's variables in one flat array of floats, and its division into segments. The array
-// holds the trained variables first, then the variables that update ops write, the state of update ops, and the
-// constant variables. Each group is in the model's order. An array that holds only some of these, such as gradients or
-// a version of the values, uses the same positions. Every variable starts at a multiple of kTensorAlignment bytes. A
-// segment is a run of at most kSegmentElements elements of one variable. It is the unit in which gradients are summed,
-// updates are applied and values are sent (docs/glossary.md). Segments are in the model's order. Immutable.
+// The position of each of a model's variables in one flat array of floats, and its division into segments. An integer
+// variable has the memory of as many floats as its elements, in their own type, need. The array holds the trained
+// variables first, then the variables that update ops write, the state of update ops, and the constant variables. Each
+// group is in the model's order. An array that holds only some of these, such as gradients or a version of the values,
+// uses the same positions. Every variable starts at a multiple of kTensorAlignment bytes. A segment is a run of at most
+// kSegmentElements elements of one variable. It is the unit in which gradients are summed, updates are applied and
+// values are sent (docs/glossary.md). Segments are in the model's order. Immutable.
 class ParameterLayout {
  public:
   // 256 KiB of floats: small enough to be summed in cache, large enough that the bookkeeping is negligible.
@@ -28,15 +30,20 @@ class ParameterLayout {
     // True if the variable is neither trained nor written by an update op: only an Assign changes it.
     bool constant = false;
     int64_t elements = 0;
+    // The size of an element. Every trained variable is float32.
+    size_t element_bytes = sizeof(float);
     // Offset in the flat array, in floats.
     int64_t flat_offset = 0;
     int first_segment = 0;
     int num_segments = 0;
+
+    size_t bytes() const { return static_cast<size_t>(elements) * element_bytes; }
   };
   struct Segment {
     int variable = 0;
-    // Offsets of the segment in its variable and in the flat array, in elements.
+    // Offset in the variable, in elements.
     int64_t offset = 0;
+    // Offset in the flat array, in floats.
     int64_t flat_offset = 0;
     int64_t elements = 0;
   };
@@ -60,15 +67,13 @@ class ParameterLayout {
   const std::vector<Variable>& update_state() const { return update_state_; }
   // Number of segments of trainable variables.
   int num_trainable_segments() const { return num_trainable_segments_; }
-  // Returns the space that a variable takes in the flat array: `elements` rounded up to a multiple of kTensorAlignment
-  // bytes.
-  static int64_t Padded(int64_t elements);
-  // Number of elements in the flat array, including padding.
+  // Returns the space that a variable of this size takes in the flat array, in floats: a multiple of kTensorAlignment.
+  static int64_t PaddedFloats(size_t bytes);
+  // Size of the flat array in floats, including padding.
   int64_t flat_elements() const { return flat_elements_; }
-  // Number of elements in the first part of the flat array, which holds the trained variables, including padding.
+  // Size of the first part of the flat array, which holds the trained variables, in floats, including padding.
   int64_t trained_elements() const { return trained_elements_; }
-  // Number of elements in the last part of the flat array, which holds the constant variables, and the offset of that
-  // part.
+  // Size in floats of the last part of the flat array, which holds the constant variables, and the offset of that part.
   int64_t constant_elements() const { return flat_elements_ - constants_offset_; }
   int64_t constants_offset() const { return constants_offset_; }
   // Returns where that part has the element at `flat_offset`. Negative if the element is before that part.

@@ -87,6 +87,32 @@ TEST(ParameterLayoutTest, UpdateOpsPointToTheirVariables) {
   EXPECT_EQ(layout.update_ops()[0].spec.kind(), v1::UpdateOpSpec::MOVING_AVERAGE);
 }
 
+TEST(ParameterLayoutTest, IntegersTakeTheirOwnSize) {
+  constexpr int64_t kSegment = ParameterLayout::kSegmentElements;
+  v1::ModelSpec model;
+  AddVariable("w", {2}, true, &model);
+  AddVariable("count", {kSegment + 1}, false, &model)->set_dtype(v1::DT_INT64);
+  AddVariable("flags", {65}, false, &model)->set_dtype(v1::DT_BOOL);
+  AddVariable("step", {}, false, &model)->set_dtype(v1::DT_INT32);
+  AddVariable("image", {kSegment + 1}, false, &model)->set_dtype(v1::DT_UINT8);
+  model.add_update_ops()->set_variable("count");
+  model.mutable_update_ops(0)->set_kind(v1::UpdateOpSpec::ASSIGN_ADD);
+  model.add_update_ops()->set_variable("flags");
+  const auto layout = *ParameterLayout::Create(model);
+  const auto& variables = layout.variables();
+  EXPECT_EQ(variables[1].bytes(), static_cast<size_t>(kSegment + 1) * 8);
+  EXPECT_EQ(variables[2].bytes(), 65u);
+  EXPECT_EQ(variables[3].bytes(), 4u);
+  EXPECT_EQ(variables[1].flat_offset, 16);
+  EXPECT_EQ(variables[2].flat_offset, 16 + 2 * kSegment + 16);
+  EXPECT_EQ(layout.constants_offset(), 16 + 2 * kSegment + 16 + 32) << "65 bytes are two units of 64";
+  EXPECT_EQ(variables[3].flat_offset, layout.constants_offset());
+  EXPECT_EQ(layout.segments()[2].offset, kSegment);
+  EXPECT_EQ(layout.segments()[2].flat_offset, variables[1].flat_offset + 2 * kSegment) << "in floats";
+  EXPECT_EQ(layout.segments()[6].offset, kSegment);
+  EXPECT_EQ(layout.segments()[6].flat_offset, variables[4].flat_offset + kSegment / 4);
+}
+
 TEST(ParameterLayoutTest, PlacesStateBeforeConstants) {
   v1::ModelSpec model;
   AddVariable("w", {2}, true, &model);
@@ -153,6 +179,25 @@ TEST(ParameterLayoutTest, RefusesWrongDeclarationsByName) {
       {[](v1::ModelSpec* m) { m->mutable_variables(0)->set_name(""); }, "has no name"},
       {[](v1::ModelSpec* m) { m->mutable_variables(1)->set_name("w"); }, "two variables are named w"},
       {[](v1::ModelSpec* m) { m->mutable_variables(0)->set_dtype(v1::DT_DOUBLE); }, "variable w has type"},
+      {[](v1::ModelSpec* m) { m->mutable_variables(0)->set_dtype(v1::DT_INT64); },
+       "variable w is trainable and has type int64; only float32 is trained"},
+      {[](v1::ModelSpec* m) { m->mutable_variables(1)->set_dtype(v1::DT_STRING); },
+       "variable v has type string, must be float32, int32, int64, uint8 or bool"},
+      {[&](v1::ModelSpec* m) {
+         m->mutable_variables(1)->set_dtype(v1::DT_INT64);
+         update_op(m, "v")->set_kind(v1::UpdateOpSpec::MOVING_AVERAGE);
+       },
+       "the update op of v, which has type int64, is MOVING_AVERAGE; only float32 is averaged"},
+      {[&](v1::ModelSpec* m) {
+         m->mutable_variables(1)->set_dtype(v1::DT_BOOL);
+         update_op(m, "v")->set_kind(v1::UpdateOpSpec::ASSIGN_ADD);
+       },
+       "the update op of v, which has type bool, is ASSIGN_ADD"},
+      {[](v1::ModelSpec* m) {
+         m->mutable_variables(1)->set_dtype(v1::DT_INT64);
+         m->mutable_variables(1)->set_shape(0, ParameterLayout::kMaxElements);
+       },
+       "with variable v of"},
       {[](v1::ModelSpec* m) { m->mutable_variables(0)->set_dtype(static_cast<v1::DataType>(99)); },
        "variable w has type"},
       {[](v1::ModelSpec* m) { m->mutable_variables(0)->set_shape(0, 0); }, "variable w has shape"},

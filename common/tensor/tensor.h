@@ -67,7 +67,7 @@ absl::Span<T> Tensor::flat() {
 template <typename T>
 absl::Span<const T> Tensor::flat() const {
   if (!buffer_) return {};
-  return {buffer_->as<T>(), buffer_->size() / sizeof(T)};
+  return absl::Span<const T>(buffer_->as<T>(), buffer_->size() / sizeof(T));  // braces would be a list of bools
 }
 
 }  // namespace lockstep

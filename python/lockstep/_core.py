@@ -165,6 +165,8 @@ slot_weight = _declare("lockstep_slot_weight", _ID, ctypes.c_float)
 slot_metric = _declare("lockstep_slot_metric", _ID, _TEXT, ctypes.c_float)
 slot_end_run = _declare("lockstep_slot_end_run", _ID)
 slot_update = _declare("lockstep_slot_update", _ID, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t)
+slot_update_integers = _declare("lockstep_slot_update_integers", _ID, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_void_p,
+                                ctypes.c_size_t)
 slot_gradient = _declare("lockstep_slot_gradient", _ID, ctypes.c_size_t, ctypes.POINTER(ctypes.c_void_p))
 slot_ready = _declare("lockstep_slot_ready", _ID, ctypes.c_size_t)
 slot_done = _declare("lockstep_slot_done", _ID)

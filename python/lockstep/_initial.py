@@ -23,8 +23,10 @@ IN_ORDER = 'rename {variable: "(.*)" key: "\\\\1" transpose: false}'
 _PREFIX, _SUFFIX = "initial-", ".npz"
 
 
-def _elements(value: Array) -> npt.NDArray[np.float32]:
-  return np.asarray(value, np.float32, order="C")  # ascontiguousarray turns a scalar into a vector.
+def _stored(value: Array) -> Array:
+  """Returns the array that a file has for a value: of integers, or of float32."""
+  array = np.asarray(value, order="C")  # ascontiguousarray turns a scalar into a vector.
+  return array if array.dtype.kind in "biu" else array.astype(np.float32, copy=False)
 
 
 def digest_of(values: Mapping[str, Array]) -> str:
@@ -36,9 +38,9 @@ def digest_of(values: Mapping[str, Array]) -> str:
     hashed.update(content)
 
   for name in sorted(values):
-    array = _elements(values[name])
+    array = _stored(values[name])
     add(name.encode())
-    add(b"float32")
+    add(array.dtype.name.encode())
     add(b"".join(size.to_bytes(8, "little") for size in array.shape))
     add(array.reshape(-1).data.cast("B"))
   return hashed.hexdigest()
@@ -48,7 +50,7 @@ class ForCore:
   """The values as the core takes them. Holds their memory."""
 
   def __init__(self, values: Mapping[str, Array] | None) -> None:
-    self._arrays = {name: _elements(value) for name, value in (values or {}).items()}
+    self._arrays = {name: _stored(value) for name, value in (values or {}).items()}
     self.count = len(self._arrays)
     self.array = (_core.InitialValue * self.count)(*[
         _core.InitialValue(name.encode(), array.ctypes.data, array.size) for name, array in self._arrays.items()])
@@ -87,7 +89,7 @@ def _write(values: Mapping[str, Array], path: str) -> None:
   with zipfile.ZipFile(path, "w") as archive:
     for name in sorted(values):
       with archive.open(f"{name}.npy", "w", force_zip64=True) as member:
-        np.lib.format.write_array(member, _elements(values[name]), allow_pickle=False)
+        np.lib.format.write_array(member, _stored(values[name]), allow_pickle=False)
 
 
 def digest_in_name(path: str) -> str:

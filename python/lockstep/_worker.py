@@ -32,6 +32,8 @@ Array = npt.NDArray[np.float32]
 # ("moving_average", decay), which means variable -= (1 - decay) * (variable - value), or ("zero_debias_moving_average",
 # decay), an average that starts at 0 and is corrected for it, as in Adam.
 Update = Union[str, "tuple[str, float]"]
+# The types of a variable, as NumPy and the model's text name them.
+_DTYPES = {"float32": "DT_FLOAT", "int32": "DT_INT32", "int64": "DT_INT64", "uint8": "DT_UINT8", "bool": "DT_BOOL"}
 
 _LOGGER = logging.getLogger("lockstep")
 # The longest wait in one call to the core. Python acts on Ctrl-C between two calls.
@@ -41,12 +43,17 @@ _END_SECONDS = 120.0
 
 
 class Variable(NamedTuple):
-  """A float32 variable of the model. Names are unique; they are the keys in checkpoints."""
+  """A variable of the model. Names are unique; they are the keys in checkpoints.
+
+  The dtype of a variable that is not trainable may be "int32", "int64", "uint8" or "bool". Its updates, "assign" or
+  "assign_add", and its values are then arrays of this type.
+  """
   name: str
   shape: tuple[int, ...]
   trainable: bool = True
   update: Update | None = None
   init: Init | None = None
+  dtype: str = "float32"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,6 +97,10 @@ def _model_text(variables: Sequence[Variable]) -> str:
     content = field("name", variable.name)
     content += "".join(field("shape", int(size)) for size in variable.shape)
     content += field("trainable", bool(variable.trainable))
+    if variable.dtype not in _DTYPES:
+      raise ModelError(f"dtype of \"{variable.name}\" is {variable.dtype!r}, must be one of {', '.join(_DTYPES)}")
+    if variable.dtype != "float32":
+      content += f"dtype: {_DTYPES[variable.dtype]} "
     if variable.init is not None:
       content += message("initializer", variable.init.text)
     text += message("variables", content)
@@ -234,8 +245,12 @@ class Slot:
     if end_run:
       _core.check(_core.slot_end_run(self._id))
     for op, update in enumerate(updates):
-      array = np.ascontiguousarray(update, np.float32)
-      _core.check(_core.slot_update(self._id, op, array.ctypes.data, array.size))
+      dtype = self._worker.variables[self._worker._updates[op]].dtype  # pylint: disable=protected-access
+      array = np.ascontiguousarray(update, dtype)
+      if dtype == "float32":
+        _core.check(_core.slot_update(self._id, op, array.ctypes.data, array.size))
+      else:
+        _core.check(_core.slot_update_integers(self._id, op, dtype.encode(), array.ctypes.data, array.size))
     for i in self._worker._trainable:  # pylint: disable=protected-access
       gradient = None if gradients is None else gradients[i]
       if gradient is not None and i not in self._ready:
@@ -284,6 +299,9 @@ class Slot:
       if tuple(np.shape(value)) != tuple(variables[target].shape):
         raise ModelError(f"update of \"{variables[target].name}\" has shape {tuple(np.shape(value))}, the variable has "
                          f"{tuple(variables[target].shape)}")
+      if variables[target].dtype not in ("float32", np.asarray(value).dtype.name):
+        raise ModelError(f"update of \"{variables[target].name}\" is {np.asarray(value).dtype.name}, the variable is "
+                         f"{variables[target].dtype}")
 
   def _send(self, i: int) -> None:
     if i not in self._sent:
@@ -355,6 +373,8 @@ class Worker:
     values = initial if initial is not None else run.initial if run and isinstance(run.initial, Mapping) else None
     if values is not None:
       _initial.check(values, {variable.name: variable.shape for variable in self.variables})
+      types = {variable.name: variable.dtype for variable in self.variables}
+      values = {name: np.asarray(value, types[name]) for name, value in values.items()}
     model = _model_text(self.variables)
     self.master = self._find_master(master, values)
     # A chief elsewhere takes the values from the worker. This program's chief and the launcher's read them in a file.
@@ -531,9 +551,9 @@ class Worker:
     if array is None:
       if len(self._arrays) > 16 * len(self.variables):
         self._arrays.clear()
-      shape = self.variables[i].shape
-      memory = (ctypes.c_float * int(np.prod(shape, dtype=np.int64))).from_address(address)
-      array = np.frombuffer(memoryview(memory), np.float32).reshape(shape)
+      shape, dtype = self.variables[i].shape, np.dtype(self.variables[i].dtype)
+      memory = (ctypes.c_char * (dtype.itemsize * int(np.prod(shape, dtype=np.int64)))).from_address(address)
+      array = np.frombuffer(memoryview(memory), dtype).reshape(shape)
       array.flags.writeable = writable
       self._arrays[key] = array
     return array

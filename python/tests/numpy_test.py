@@ -378,6 +378,45 @@ class RunTest(unittest.TestCase):
     self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 7)
 
 
+class IntegersTest(unittest.TestCase):
+  """Variables that are not float32."""
+
+  def test_integers_are_exact_and_start_where_told(self):
+    variables = [lockstep.Variable("w", (2,)),
+                 lockstep.Variable("seen", (2,), False, "assign_add", lockstep.init.constant(5), "int64"),
+                 lockstep.Variable("flags", (3,), False, "assign", dtype="bool"),
+                 lockstep.Variable("base", (), False, dtype="int32")]
+    with tempfile.TemporaryDirectory() as directory:
+      run = lockstep.Run(directory, steps=3, slots=2, optimizer=lockstep.SGD(0.1))
+      initial = {"base": np.array(-7, np.int32)}
+      large = 2 ** 40 + 1
+      with lockstep.Worker(variables, run, initial=initial) as worker:
+        for slot in worker:
+          dtypes = [value.dtype for value in slot.values]
+          self.assertEqual(dtypes, [np.float32, np.int64, np.bool_, np.int32])
+          if not slot.canary:
+            self.assertEqual(slot.values[3], -7)
+            self.assertEqual(slot.values[1][1], 5 + slot.step * 2 * large)
+          gradients = [np.ones(2, np.float32), None, None, None]
+          flags = np.array([True, False, slot.index == 1])
+          with self.assertRaisesRegex(lockstep.ModelError, 'update of "seen" is float64, the variable is int64'):
+            slot.done(1.0, gradients, [np.array([1.0, 2.0]), flags])
+          slot.done(1.0, gradients, [np.array([1, large]), flags])
+        arrays = lockstep.load(worker.result.checkpoint)
+    np.testing.assert_array_equal(arrays["seen"], [5 + 6, 5 + 6 * large])
+    np.testing.assert_array_equal(arrays["flags"], [True, False, True])
+    self.assertEqual([arrays[name].dtype for name in ("seen", "flags", "base")], [np.int64, np.bool_, np.int32])
+
+  def test_a_wrong_type_is_named(self):
+    for text, variable in (("variable a is trainable and has type int64", lockstep.Variable("a", (1,), dtype="int64")),
+                           ("dtype of \"a\" is 'int8'", lockstep.Variable("a", (1,), False, dtype="int8")),
+                           ("its initializer.constant.value is 0.5, which is no int32",
+                            lockstep.Variable("a", (1,), False, None, lockstep.init.constant(0.5), "int32"))):
+      with self.assertRaises(lockstep.ModelError) as caught:
+        lockstep.Worker([lockstep.Variable("w", (1,)), variable], None, master="127.0.0.1:1")
+      self.assertIn(text, str(caught.exception))
+
+
 class SlotTest(unittest.TestCase):
   """Results that do not fit their slot."""
 

@@ -22,8 +22,8 @@ namespace {
 // Maximum length of each string that a session keeps, in bytes.
 constexpr size_t kMaxName = 256;
 constexpr size_t kDigestDigits = 64;
-// Limits on a reply with values for the canary, in elements and in pieces.
-constexpr int64_t kMaxCanaryElements = (1 << 20) / sizeof(float);
+// Limits on a reply with values for the canary, in bytes and in pieces.
+constexpr size_t kMaxCanaryBytes = 1 << 20;
 constexpr int kMaxCanaryPieces = 4096;
 
 bool IsControl(char c) { return absl::ascii_iscntrl(static_cast<unsigned char>(c)); }
@@ -320,17 +320,22 @@ absl::StatusOr<v1::GetCanaryValuesReply> Sessions::GetCanaryValues(const v1::Get
   }
   v1::GetCanaryValuesReply reply;
   std::vector<float> values;
-  int64_t elements = 0;
+  size_t bytes = 0;
   for (int64_t i = request.first_segment(); i < segments; ++i) {
     const ParameterLayout::Segment& segment = layout.segments()[i];
-    elements += segment.elements;
-    if (elements > kMaxCanaryElements || reply.value_size() == kMaxCanaryPieces) break;
-    values.resize(static_cast<size_t>(segment.elements));
-    FillCanaryValues(run_->options.config.training().seed(), layout.variables()[segment.variable], segment.offset,
-                     absl::MakeSpan(values));
+    const ParameterLayout::Variable& variable = layout.variables()[segment.variable];
+    bytes += static_cast<size_t>(segment.elements) * variable.element_bytes;
+    if (bytes > kMaxCanaryBytes || reply.value_size() == kMaxCanaryPieces) break;
     v1::TensorPiece* const piece = reply.add_value();
     piece->set_variable(static_cast<uint32_t>(segment.variable));
     piece->set_offset(static_cast<uint64_t>(segment.offset));
+    if (variable.spec.dtype() != v1::DT_FLOAT) {
+      piece->set_dtype(variable.spec.dtype());
+      piece->mutable_content()->assign(static_cast<size_t>(segment.elements) * variable.element_bytes, '\0');
+      continue;
+    }
+    values.resize(static_cast<size_t>(segment.elements));
+    FillCanaryValues(run_->options.config.training().seed(), variable, segment.offset, absl::MakeSpan(values));
     piece->set_content(values.data(), values.size() * sizeof(float));
   }
   return reply;

@@ -272,6 +272,25 @@ TEST_F(SessionsTest, GivesTheValuesOfTheCanaryPieceByPiece) {
   EXPECT_TRUE(absl::IsAborted(chief_->sessions()->GetCanaryValues(request).status()));
 }
 
+TEST_F(SessionsTest, IntegersOfTheCanaryAreZero) {
+  v1::ModelSpec model = FrameModel();
+  v1::VariableSpec* const seen = model.add_variables();
+  seen->set_name("seen");
+  seen->set_dtype(v1::DT_INT64);
+  seen->add_shape(3);
+  ASSERT_TRUE(Start().ok());
+  const auto session = OpenSession("a", model).value();
+  v1::GetCanaryValuesRequest request;
+  request.set_session_id(session.session_id());
+  request.set_generation(session.generation());
+  const auto reply = chief_->sessions()->GetCanaryValues(request);
+  ASSERT_TRUE(reply.ok()) << reply.status();
+  const v1::TensorPiece& piece = reply->value(reply->value_size() - 1);
+  EXPECT_EQ(piece.dtype(), v1::DT_INT64);
+  EXPECT_EQ(piece.content(), std::string(24, '\0'));
+  EXPECT_EQ(reply->value(0).dtype(), v1::DT_INVALID) << "absent for float32";
+}
+
 TEST_F(SessionsTest, RefusesAWorkerOfAnotherWireVersion) {
   ASSERT_TRUE(Start().ok());
   v1::OpenSessionRequest request;

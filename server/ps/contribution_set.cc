@@ -155,11 +155,14 @@ void ContributionSet::AddReports(absl::Span<const v1::SlotReport> reports) {
     slot.stop = report.stop();
     slot.summary = report.summary();
     slot.metrics = report.metrics();
-    for (const std::string& update : report.update()) {
-      std::vector<float> values(update.size() / sizeof(float));
+    for (int op = 0; op < report.update_size(); ++op) {
+      const std::string& update = report.update(op);
+      std::vector<float> values((update.size() + sizeof(float) - 1) / sizeof(float));
       std::memcpy(values.data(), update.data(), update.size());
-      if (slot.non_finite_update < 0 && !AllValuesFinite(static_cast<int64_t>(values.size()), values.data())) {
-        slot.non_finite_update = static_cast<int>(slot.updates.size());
+      const bool has_floats = layout_.variables()[layout_.update_ops()[op].variable].spec.dtype() == v1::DT_FLOAT;
+      if (has_floats && slot.non_finite_update < 0 &&
+          !AllValuesFinite(static_cast<int64_t>(values.size()), values.data())) {
+        slot.non_finite_update = op;
       }
       slot.updates.push_back(std::move(values));
     }

@@ -144,7 +144,7 @@ class ContributionSet {
     // Summaries and metrics of the slots that have any.
     std::vector<std::string> summaries;  // serialized
     std::vector<SlotMetrics> metrics;
-    std::vector<std::vector<std::vector<float>>> updates;  // [slot][update op]
+    std::vector<std::vector<std::vector<float>>> updates;  // [slot][update op], for VariableStore::CommitUpdate
   };
   Results TakeResults() ABSL_LOCKS_EXCLUDED(mutex_);
   // Moves finished_segments() of a complete set to `*segments`.

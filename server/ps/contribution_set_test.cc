@@ -337,6 +337,31 @@ TEST_F(ContributionSetTest, CoveredPiecesAreNotNew) {
   EXPECT_FALSE(Contribute(&set, {2, 2}));
 }
 
+// The bits of an integer may be those of a NaN.
+TEST(ContributionSetIntegersTest, AreAllFinite) {
+  v1::ModelSpec model;
+  config::v1::OptimizerConfig optimizer;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+    variables { name: "w" dtype: DT_FLOAT shape: 3 trainable: true }
+    variables { name: "flags" dtype: DT_UINT8 shape: 5 }
+    update_ops { variable: "flags" kind: ASSIGN }
+  )",
+                                                            &model));
+  optimizer.mutable_sgd();
+  const auto store = VariableStore::Create(model, optimizer).value();
+  store->Initialize(1);
+  store->BeginUpdate();
+  ContributionSet set(store.get(), 1);
+  v1::SlotReport report;
+  report.set_loss(1);
+  report.add_update(std::string(5, '\xff'));
+  set.AddReports({report});
+  EXPECT_FALSE(set.FindNonFinite({0, 1}));
+  const auto updates = set.TakeResults().updates;
+  ASSERT_EQ(updates[0][0].size(), 2u) << "in floats";
+  EXPECT_EQ(std::memcmp(updates[0][0].data(), report.update(0).data(), 5), 0);
+}
+
 TEST_F(ContributionSetTest, ASlotKeepsItsFirstReport) {
   ContributionSet set(store_.get(), 2);
   set.AddReports({Report(0, 2)});

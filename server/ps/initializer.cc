@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/philox.h"
@@ -85,7 +86,29 @@ void FillScaled(const Philox& philox, bool normal, double fan, absl::Span<float>
   }
 }
 
+template <typename T>
+void FillIntegers(float value, absl::Span<char> out) {
+  const T integer = static_cast<T>(value);
+  for (size_t i = 0; i < out.size(); i += sizeof(T)) std::memcpy(&out[i], &integer, sizeof(T));
+}
+
 }  // namespace
+
+void InitializeVariable(const v1::VariableSpec& variable, uint64_t seed, absl::Span<char> out) {
+  const float value = variable.initializer().constant().value();
+  switch (variable.dtype()) {
+    case v1::DT_INT64:
+      return FillIntegers<int64_t>(value, out);
+    case v1::DT_INT32:
+      return FillIntegers<int32_t>(value, out);
+    case v1::DT_UINT8:
+    case v1::DT_BOOL:
+      return FillIntegers<uint8_t>(value, out);
+    default:
+      return InitializeVariable(variable, seed,
+                                absl::MakeSpan(reinterpret_cast<float*>(out.data()), out.size() / sizeof(float)));
+  }
+}
 
 void InitializeVariable(const v1::VariableSpec& variable, uint64_t seed, absl::Span<float> out) {
   const Philox philox(seed, StableHash(absl::StrCat("initializer/", variable.name())));

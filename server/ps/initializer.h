@@ -14,6 +14,8 @@ namespace lockstep {
 // variance scaling: in and out for [in, out], times h * w for a convolution kernel [h, w, in, out]. The initializer
 // must be valid (ValidateInitializer).
 void InitializeVariable(const v1::VariableSpec& variable, uint64_t seed, absl::Span<float> out);
+// Does the same for a variable of any type. `out` has its bytes, aligned like its elements.
+void InitializeVariable(const v1::VariableSpec& variable, uint64_t seed, absl::Span<char> out);
 
 }  // namespace lockstep
 

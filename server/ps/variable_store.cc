@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -50,12 +51,7 @@ absl::StatusOr<std::unique_ptr<VariableStore>> VariableStore::Create(const v1::M
                                                                      int64_t replicas_to_aggregate, bool share_values,
                                                                      int64_t max_partial_sums) {
   ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(model));
-  for (const auto& variable : layout.variables()) {
-    const absl::Status status = ValidateInitializer(variable.spec.initializer());
-    if (!status.ok()) {
-      return absl::InvalidArgumentError(absl::StrCat("variable ", variable.spec.name(), ": ", status.message()));
-    }
-  }
+  for (const auto& variable : layout.variables()) RETURN_IF_ERROR(ValidateInitializer(variable.spec));
   ASSIGN_OR_RETURN(std::unique_ptr<OptimizerGroups> optimizers, OptimizerGroups::Create(optimizer, layout));
   RETURN_IF_ERROR(CheckCheckpointKeys(layout, *optimizers, compression.top_k > 0 ? replicas_to_aggregate : 0));
   if (compression.top_k > 0) {
@@ -128,7 +124,8 @@ void VariableStore::Initialize(uint64_t seed) {
   optimizer_state_.Clear();
   estimates_.Clear();
   for (const auto& variable : layout_->variables()) {
-    InitializeVariable(variable.spec, seed, absl::MakeSpan(values_.Current(variable.flat_offset), variable.elements));
+    char* const bytes = reinterpret_cast<char*>(values_.Current(variable.flat_offset));
+    InitializeVariable(variable.spec, seed, absl::MakeSpan(bytes, variable.bytes()));
   }
   values_.PublishCurrent();
   StartStateAtValues();
@@ -206,6 +203,10 @@ absl::Status VariableStore::WarmStart(const TensorReader& reader, const WarmStar
   for (const WarmStartPlan::Load& load : plan.loads) {
     const auto& variable = layout_->variables()[load.variable];
     float* const out = values_.Current(variable.flat_offset);
+    if (variable.spec.dtype() != v1::DT_FLOAT) {
+      RETURN_IF_ERROR(reader.ReadInto(load.key, absl::MakeSpan(reinterpret_cast<char*>(out), variable.bytes())));
+      continue;
+    }
     const auto elements = absl::MakeSpan(out, variable.elements);
     RETURN_IF_ERROR(ReadLoad(reader, load, elements));
     RETURN_IF_ERROR(CheckFinite(reader, load.key, elements));
@@ -231,14 +232,16 @@ absl::StatusOr<VariableStore::Place> VariableStore::FindAssigned(const AssignedV
     return absl::InvalidArgumentError(absl::StrCat("there is no variable or optimizer state ", value.key));
   }
   const Shape shape = ShapeOf(place.variable->spec);
-  if (value.value.dtype() == v1::DT_FLOAT && value.value.shape() == shape) return place;
-  return absl::InvalidArgumentError(absl::StrCat(value.key, " is float32", shape.ToString(), "; the value is ",
+  const v1::DataType dtype = place.variable->spec.dtype();
+  if (value.value.dtype() == dtype && value.value.shape() == shape) return place;
+  return absl::InvalidArgumentError(absl::StrCat(value.key, " is ", NameOf(dtype), shape.ToString(), "; the value is ",
                                                  NameOf(value.value.dtype()), value.value.shape().ToString()));
 }
 
 absl::Status VariableStore::CheckAssign(absl::Span<const AssignedValue> values) const {
   for (const AssignedValue& value : values) {
     RETURN_IF_ERROR(FindAssigned(value).status());
+    if (value.value.dtype() != v1::DT_FLOAT) continue;
     const absl::Span<const float> elements = value.value.flat<float>();
     const auto found = absl::c_find_if(elements, [](float element) { return !std::isfinite(element); });
     if (found == elements.end()) continue;
@@ -269,8 +272,8 @@ absl::Status VariableStore::Assign(absl::Span<const AssignedValue> values) {
   for (size_t i = 0; i < values.size(); ++i) {
     const int64_t at = places[i].variable->flat_offset;
     float* const out = places[i].state ? optimizer_state_.CopyCurrent(*places[i].state) + at : values_.Current(at);
-    const absl::Span<const float> elements = values[i].value.flat<float>();
-    std::copy(elements.begin(), elements.end(), out);
+    const absl::string_view bytes = values[i].value.bytes();
+    std::memcpy(out, bytes.data(), bytes.size());
   }
   values_.PublishCurrent();
   return absl::OkStatus();

@@ -121,8 +121,8 @@ class VariableStore {
   // current one. Returns that segment, which is the gradient to add. Call it once for each trainable segment and slot
   // in each update, on any thread.
   const float* AddToEstimate(int segment, int64_t slot, absl::string_view differences);
-  // Folds `updates` (one value for each update op, for each slot in slot order) into the non-trainable variables and
-  // makes the new values current. Returns the norms of the update if they were requested.
+  // Folds `updates` (ValueVersions::FoldUpdates) into the non-trainable variables and makes the new values current.
+  // Returns the norms of the update if they were requested.
   absl::optional<UpdateNorms> CommitUpdate(absl::Span<const std::vector<std::vector<float>>> updates);
 
   // Ends the update like CommitUpdate, but drops all new values, so that only the step advances. No thread may hold

@@ -504,6 +504,115 @@ TEST_F(ZeroDebiasTest, ItsStateCanBeSet) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("mean/local_step is float32[]; the value is float32[1]"));
 }
 
+class IntegerVariablesTest : public VariableStoreTest {
+ protected:
+  // Adds the written "seen" and the constants "offset" and "flags".
+  static v1::ModelSpec ModelWithIntegers() {
+    v1::ModelSpec model = Model();
+    v1::ModelSpec integers;
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+      variables { name: "seen" dtype: DT_INT64 shape: 2 initializer { constant { value: -3 } } }
+      variables { name: "offset" dtype: DT_INT32 initializer { constant { value: 7 } } }
+      variables { name: "flags" dtype: DT_BOOL shape: 5 initializer { constant { value: 1 } } }
+      update_ops { variable: "seen" kind: ASSIGN_ADD }
+    )",
+                                                              &integers));
+    model.MergeFrom(integers);
+    return model;
+  }
+  static std::unique_ptr<VariableStore> NewStore() {
+    auto store = VariableStore::Create(ModelWithIntegers(), Optimizer(kAdam)).value();
+    store->Initialize(7);
+    return store;
+  }
+  // Adds `seen` to "seen".
+  static void RunStep(VariableStore* store, const std::vector<int64_t>& seen) {
+    std::vector<float> bytes(4);
+    std::memcpy(bytes.data(), seen.data(), 16);
+    store->BeginUpdate();
+    ApplyAll(store);
+    store->CommitUpdate(std::vector<std::vector<std::vector<float>>>{{{8, 0}, {1}, bytes}});
+  }
+  template <typename T>
+  std::vector<T> Saved(const VariableStore& store, const std::string& key) {
+    EXPECT_TRUE(Save(store.TakeSnapshot(), "d/saved").ok());
+    const Tensor tensor = BundleReader::Open(&fs_, "d/saved").value()->Read(key).value();
+    EXPECT_EQ(tensor.dtype(), DataTypeOf<T>::value);
+    return std::vector<T>(tensor.flat<T>().begin(), tensor.flat<T>().end());
+  }
+};
+
+TEST_F(IntegerVariablesTest, AreSavedInTheirTypeAndRestored) {
+  constexpr int64_t kLarge = (int64_t{1} << 40) + 1;
+  const auto store = NewStore();
+  EXPECT_THAT(Saved<int64_t>(*store, "seen"), ElementsAre(-3, -3));
+  EXPECT_THAT(Saved<int32_t>(*store, "offset"), ElementsAre(7));
+  RunStep(store.get(), {1, kLarge});
+  EXPECT_THAT(Saved<int64_t>(*store, "seen"), ElementsAre(-2, kLarge - 3));
+  EXPECT_THAT(Saved<bool>(*store, "flags"), ElementsAre(true, true, true, true, true));
+  ASSERT_TRUE(Save(store->TakeSnapshot(), "d/model.ckpt-1").ok());
+  const auto restored = NewStore();
+  ASSERT_TRUE(restored->Restore(*BundleReader::Open(&fs_, "d/model.ckpt-1").value()).ok());
+  RunStep(store.get(), {5, 5});
+  RunStep(restored.get(), {5, 5});
+  EXPECT_EQ(Bytes(restored->TakeSnapshot()), Bytes(store->TakeSnapshot()));
+  EXPECT_THAT(Saved<int64_t>(*restored, "seen"), ElementsAre(3, kLarge + 2));
+}
+
+TEST_F(IntegerVariablesTest, CheckpointsMustHaveTheirType) {
+  const auto store = NewStore();
+  ASSERT_TRUE(Save(store->TakeSnapshot(), "d/model.ckpt-0").ok());
+  v1::ModelSpec other = ModelWithIntegers();
+  other.mutable_variables(4)->set_dtype(v1::DT_INT32);
+  const auto restored = VariableStore::Create(other, Optimizer(kAdam)).value();
+  const absl::Status status = restored->Restore(*BundleReader::Open(&fs_, "d/model.ckpt-0").value());
+  EXPECT_THAT(std::string(status.message()), HasSubstr("seen is int64[2], the model declares int32[2]"));
+}
+
+TEST_F(IntegerVariablesTest, AreSetInTheirType) {
+  const auto store = NewStore();
+  ASSERT_TRUE(store
+                  ->Assign({{"seen", Tensor::FromValues<int64_t>({2}, {int64_t{1} << 62, 4})},
+                            {"flags", Tensor::FromValues<bool>({5}, {true, false, true, false, false})},
+                            {"offset", Tensor::FromValues<int32_t>({}, {-9})}})
+                  .ok());
+  EXPECT_THAT(Saved<int64_t>(*store, "seen"), ElementsAre(int64_t{1} << 62, 4));
+  EXPECT_THAT(Saved<bool>(*store, "flags"), ElementsAre(true, false, true, false, false));
+  EXPECT_THAT(Saved<int32_t>(*store, "offset"), ElementsAre(-9));
+  const absl::Status status = store->Assign({{"seen", Tensor::FromValues<float>({2}, {1, 2})}});
+  EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("seen is int64[2]; the value is float32[2]"));
+}
+
+TEST_F(IntegerVariablesTest, AWarmStartLoadsThem) {
+  const std::vector<int64_t> seen = {int64_t{1} << 50, 2};
+  auto writer = BundleWriter::Create(&fs_, "d/old").value();
+  ASSERT_TRUE(writer->Add("seen", v1::DT_INT64, {2}, {reinterpret_cast<const char*>(seen.data()), 16}).ok());
+  ASSERT_TRUE(writer->Finish().ok());
+  const auto store = NewStore();
+  WarmStartPlan plan;
+  plan.loads.push_back({4, "seen"});
+  ASSERT_TRUE(store->WarmStart(*BundleReader::Open(&fs_, "d/old").value(), plan).ok());
+  EXPECT_EQ(Saved<int64_t>(*store, "seen"), seen);
+}
+
+TEST_F(IntegerVariablesTest, StartAtWholeNumbersOfTheirType) {
+  const std::pair<const char*, const char*> cases[] = {
+      {"normal {}", "variable offset: its initializer is for float32, but it is int32; use zeros or constant"},
+      {"constant { value: 0.5 }", "variable offset: its initializer.constant.value is 0.5, which is no int32"},
+      {"constant { value: 3e9 }", "which is no int32"},
+      {"constant { value: nan }", "variable offset: initializer.constant.value is nan"},
+  };
+  for (const auto& [initializer, message] : cases) {
+    v1::ModelSpec model = ModelWithIntegers();
+    EXPECT_TRUE(
+        google::protobuf::TextFormat::ParseFromString(initializer, model.mutable_variables(5)->mutable_initializer()));
+    const absl::Status status = VariableStore::Create(model, Optimizer(kAdam)).status();
+    EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
+    EXPECT_THAT(std::string(status.message()), HasSubstr(message));
+  }
+}
+
 class ConstantVariablesTest : public VariableStoreTest {
  protected:
   static v1::ModelSpec ModelWithBase() {

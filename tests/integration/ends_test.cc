@@ -69,8 +69,8 @@ class DivergingModel : public ForwardingModel {
     Sink(GradientSink* sink, const SlotKey& key) : ForwardingSink(sink), key_(key) {}
 
     bool OnLoss(float loss) override { return sink()->OnLoss(Is(8, 3) || Is(25, 0) ? kNaN : loss); }
-    void OnUpdate(int index, absl::Span<const float> value) override {
-      std::vector<float> changed(value.begin(), value.end());
+    void OnUpdate(int index, Elements value) override {
+      std::vector<float> changed(value.as<float>(), value.as<float>() + value.size());
       if (Is(20, 1)) changed.back() = -std::numeric_limits<float>::infinity();
       sink()->OnUpdate(index, changed);
     }

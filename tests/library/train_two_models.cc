@@ -85,7 +85,7 @@ class Gradients : public lockstep::GradientSink {
     loss_ = loss;
     return true;
   }
-  void OnUpdate(int, absl::Span<const float>) override {}
+  void OnUpdate(int, lockstep::Elements) override {}
   float* GradientBuffer(int variable) override { return tensors_[variable].flat<float>().data(); }
   void OnGradient(int) override {}
   float loss() const { return loss_; }

@@ -34,9 +34,7 @@ class SlotResult : public GradientSink {
     report.set_loss(loss);
     return true;
   }
-  void OnUpdate(int, absl::Span<const float> value) override {
-    report.add_update(std::string(reinterpret_cast<const char*>(value.data()), value.size() * sizeof(float)));
-  }
+  void OnUpdate(int, Elements value) override { report.add_update(std::string(value.bytes())); }
   float* GradientBuffer(int variable) override { return gradients[variable].as<float>(); }
   void OnGradient(int) override {}
 

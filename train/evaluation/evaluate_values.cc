@@ -33,8 +33,9 @@ absl::StatusOr<ModelValues> ModelValuesOf(const ReadResult& values, const v1::Mo
     const Tensor& tensor = *value->second;
     ASSIGN_OR_RETURN(const Shape shape,
                      Shape::Create({variable.shape().data(), static_cast<size_t>(variable.shape_size())}));
-    if (tensor.dtype() != v1::DT_FLOAT || tensor.shape() != shape) {
-      return absl::InvalidArgumentError(absl::StrCat(variable.name(), " is float32", shape.ToString(),
+    const v1::DataType dtype = VariableType(variable.dtype());
+    if (tensor.dtype() != dtype || tensor.shape() != shape) {
+      return absl::InvalidArgumentError(absl::StrCat(variable.name(), " is ", NameOf(dtype), shape.ToString(),
                                                      "; the value is ", NameOf(tensor.dtype()),
                                                      tensor.shape().ToString()));
     }

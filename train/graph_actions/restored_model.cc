@@ -19,8 +19,8 @@ absl::StatusOr<ModelValues> InitialValues(const v1::ModelSpec& spec, uint64_t se
   for (const v1::VariableSpec& variable : spec.variables()) {
     ASSIGN_OR_RETURN(const Shape shape,
                      Shape::Create({variable.shape().data(), static_cast<size_t>(variable.shape_size())}));
-    Tensor tensor(v1::DT_FLOAT, shape);
-    InitializeVariable(variable, seed, tensor.flat<float>());
+    Tensor tensor(variable.dtype(), shape);
+    InitializeVariable(variable, seed, absl::MakeSpan(tensor.data(), tensor.bytes().size()));
     tensors.push_back(std::move(tensor));
   }
   return ModelValues(std::move(tensors));

@@ -350,10 +350,11 @@ absl::Status RunReplay::AddTensors(const KeptContribution& kept, int64_t step, i
                                  Floats(ShapeOf(variables[i].spec), kept.gradient(static_cast<int>(i))));
   }
   for (int i = 0; i < kept.report().update_size(); ++i) {
+    const ParameterLayout::Variable& variable = variables[store_->layout().update_ops()[i].variable];
     const std::string& bytes = kept.report().update(i);
-    const absl::Span<const float> values(reinterpret_cast<const float*>(bytes.data()), bytes.size() / sizeof(float));
-    result->tensors.emplace_back(absl::StrCat("update/", i),
-                                 Floats(Shape({static_cast<int64_t>(values.size())}), values));
+    Tensor update(variable.spec.dtype(), Shape({variable.elements}));
+    std::copy(bytes.begin(), bytes.end(), update.data());
+    result->tensors.emplace_back(absl::StrCat("update/", i), std::move(update));
   }
   ASSIGN_OR_RETURN(const Batch batch, BatchOf(computer_->workload(), step, slot));
   const std::pair<const char*, const Tensor*> inputs[] = {

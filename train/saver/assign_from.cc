@@ -58,14 +58,17 @@ absl::StatusOr<InitialValues> AssignValues(const std::map<std::string, Tensor>& 
   for (const auto& [name, value] : values) {
     ASSIGN_OR_RETURN(const std::string variable, Resolve(variables, name));
     ASSIGN_OR_RETURN(Shape shape, Shape::Create(Find(model, variable)->shape()));
-    if (value.dtype() != v1::DT_FLOAT || value.num_elements() != shape.num_elements()) {
+    const v1::DataType dtype = VariableType(Find(model, variable)->dtype());
+    if (value.dtype() != dtype || value.num_elements() != shape.num_elements()) {
       return absl::InvalidArgumentError(absl::StrCat("the value for ", variable, " is ", NameOf(value.dtype()),
-                                                     value.shape().ToString(), ", the variable is float32",
+                                                     value.shape().ToString(), ", the variable is ", NameOf(dtype),
                                                      shape.ToString()));
     }
     absl::StrAppend(&initial.report, "\n  ", variable, shape.ToString(),
                     variable == name ? "" : absl::StrCat(" from ", name));
-    if (!found.emplace(variable, Tensor::FromValues<float>(std::move(shape), value.flat<float>())).second) {
+    Tensor copy(dtype, std::move(shape));
+    std::copy(value.bytes().begin(), value.bytes().end(), copy.data());
+    if (!found.emplace(variable, std::move(copy)).second) {
       return absl::InvalidArgumentError(absl::StrCat("two values are given for variable ", variable));
     }
   }

@@ -10,8 +10,8 @@
 
 namespace lockstep::train {
 
-// A variable's name and value, as a Saver saves and restores it. A run's variables are float32, and its global_step is
-// an int64 scalar; a Saver can save any type of fixed size. Copies share the value's memory.
+// A variable's name and value, as a Saver saves and restores it. A run's trained variables are float32, and its
+// global_step is an int64 scalar; a Saver can save any type of fixed size. Copies share the value's memory.
 struct NamedTensor {
   std::string name;
   Tensor value;

@@ -15,7 +15,7 @@ absl::StatusOr<Tensor> ReadVariable(const TensorReader& reader, const std::strin
                                     const v1::VariableSpec& variable, bool reshape) {
   ASSIGN_OR_RETURN(Shape shape, Shape::Create(variable.shape()));
   ASSIGN_OR_RETURN(const TensorReader::Entry entry, reader.Describe(key));
-  const v1::DataType dtype = variable.dtype() == v1::DT_INVALID ? v1::DT_FLOAT : variable.dtype();
+  const v1::DataType dtype = VariableType(variable.dtype());
   const bool fits = entry.shape == shape || (reshape && entry.shape.num_elements() == shape.num_elements());
   if (entry.dtype != dtype || SizeOf(dtype) == 0 || !fits) {
     return absl::InvalidArgumentError(absl::StrCat("checkpoint ", reader.prefix(), ": ", key, " is ",

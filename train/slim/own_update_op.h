@@ -14,7 +14,8 @@ namespace lockstep::train::slim {
 // A program's own update op, in addition to those of the model, like those in tf-slim's update_ops and the collection
 // UPDATE_OPS. A value type.
 struct OwnUpdateOp {
-  // The name, dtype (DT_FLOAT), shape and initializer. The variable is not trained, and no other update op changes it.
+  // The name, dtype (DT_FLOAT only), shape and initializer. The variable is not trained, and no other update op changes
+  // it.
   v1::VariableSpec variable;
   // The operation by which the chief folds the slots' values into the variable, in slot order.
   v1::UpdateOpSpec::Kind kind = v1::UpdateOpSpec::ASSIGN;

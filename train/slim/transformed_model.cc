@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/tensor/dtype.h"
 
 namespace lockstep::train::slim {
 namespace {
@@ -39,7 +40,7 @@ class TransformedModel::Sink : public ForwardingSink {
     own_updates_ = OwnUpdates();
     return own_updates_.ok();
   }
-  void OnUpdate(int index, absl::Span<const float> value) override {
+  void OnUpdate(int index, Elements value) override {
     if (const int mapped = model_.update_ops_[index]; mapped >= 0) sink()->OnUpdate(mapped, value);
   }
   float* GradientBuffer(int variable) override {
@@ -183,6 +184,9 @@ absl::Status TransformedModel::AddOwnUpdateOps() {
     if (!names.insert(name).second) return wrong("the model has such a variable already");
     if (op.variable.trainable()) return wrong("the variable must not be trainable");
     if (!op.value) return wrong("value is null");
+    if (IsIntegerVariableType(op.variable.dtype())) {
+      return wrong(absl::StrCat("the variable is ", NameOf(op.variable.dtype()), ", its values are float32"));
+    }
     *spec_.add_variables() = op.variable;
     v1::UpdateOpSpec* const update = spec_.add_update_ops();
     update->set_variable(name);

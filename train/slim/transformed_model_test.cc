@@ -55,8 +55,8 @@ class FakeModel : public Model {
 class FakeSink : public GradientSink {
  public:
   bool OnLoss(float) override { return wanted; }
-  void OnUpdate(int index, absl::Span<const float> value) override {
-    calls.push_back(absl::StrCat("update ", index, ": ", value[0]));
+  void OnUpdate(int index, Elements value) override {
+    calls.push_back(absl::StrCat("update ", index, ": ", *value.as<float>()));
   }
   float* GradientBuffer(int variable) override { return gradients[variable].data(); }
   void OnGradient(int variable) override {

@@ -22,7 +22,7 @@ bool HasAverage(const BundleReader& checkpoint, const v1::VariableSpec& variable
 }  // namespace
 
 ModelValues::ModelValues(std::vector<Tensor> tensors) : tensors_(std::move(tensors)) {
-  for (const Tensor& tensor : tensors_) pointers_.push_back(tensor.flat<float>().data());
+  for (const Tensor& tensor : tensors_) pointers_.push_back(reinterpret_cast<const float*>(tensor.bytes().data()));
 }
 
 absl::StatusOr<ModelValues> LoadModelValues(const BundleReader& checkpoint, const v1::ModelSpec& spec,

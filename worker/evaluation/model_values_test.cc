@@ -65,6 +65,14 @@ TEST_F(ModelValuesTest, LoadsVariablesInTheModelsOrder) {
   for (const float* value : values.view()) EXPECT_EQ(reinterpret_cast<uintptr_t>(value) % kTensorAlignment, 0);
 }
 
+TEST_F(ModelValuesTest, ReadsIntegersInTheirType) {
+  const auto values = LoadModelValues(*reader_, Spec("variables { name: 'count' dtype: DT_INT32 shape: 1 }"));
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(*ValueAs<int32_t>(values->view(), 0), 5);
+  ExpectError("variables { name: 'count' dtype: DT_INT64 shape: 1 }", absl::StatusCode::kInvalidArgument,
+              "count is int32[1], the model declares int64[1]");
+}
+
 TEST_F(ModelValuesTest, NamesTheVariableMissingInCheckpoint) {
   ExpectError("variables { name: 'hidden/kernel' dtype: DT_FLOAT shape: 3 }", absl::StatusCode::kNotFound,
               "checkpoint run/model.ckpt-7 lacks the model's variable \"hidden/kernel\" [3]");

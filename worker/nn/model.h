@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "lockstep/common/base/process/instruction_set.h"
+#include "lockstep/common/tensor/elements.h"
 #include "lockstep/common/tensor/tensor.h"
 #include "lockstep/v1/event.pb.h"
 #include "lockstep/v1/variable.pb.h"
@@ -25,8 +26,14 @@ struct SlotKey {
 };
 
 // The current values of a model's variables, in the order of ModelSpec.variables. Each is row-major and aligned to
-// kTensorAlignment. The caller owns the memory.
+// kTensorAlignment. The caller owns the memory. ValueAs reads a variable that is not float32.
 using VariableValues = absl::Span<const float* const>;
+
+// Returns the elements of an untrained variable of type int32, int64, uint8 or bool. `T` must be its type.
+template <typename T>
+const T* ValueAs(VariableValues values, int variable) {
+  return reinterpret_cast<const T*>(values[variable]);
+}
 
 // A receiver of the results of a model for one slot. The calls come in this order, from one thread: OnLoss once,
 // OnUpdate once for each update op (by index), and OnGradient once for each trainable variable as soon as its gradient
@@ -46,8 +53,9 @@ class GradientSink {
   // becomes 65504 without an error.
   virtual void OnWeight(float weight) {}
 
-  // Reports the value of update op `index` (ModelSpec.update_ops); it has as many elements as the op's variable.
-  virtual void OnUpdate(int index, absl::Span<const float> value) = 0;
+  // Reports the value of update op `index` (ModelSpec.update_ops). It has the type of the op's variable, and as many
+  // elements.
+  virtual void OnUpdate(int index, Elements value) = 0;
 
   // Adds values that the chief writes to its event file for this slot, at the global step that the slot's step
   // produces. May be called any number of times before the first gradient. A slot's summaries and metrics may take up
@@ -80,7 +88,7 @@ class ForwardingSink : public GradientSink {
 
   bool OnLoss(float loss) override { return sink_->OnLoss(loss); }
   void OnWeight(float weight) override { sink_->OnWeight(weight); }
-  void OnUpdate(int index, absl::Span<const float> value) override { sink_->OnUpdate(index, value); }
+  void OnUpdate(int index, Elements value) override { sink_->OnUpdate(index, value); }
   absl::Status OnSummary(const v1::Summary& summary) override { return sink_->OnSummary(summary); }
   absl::Status OnMetric(const std::string& name, float value) override { return sink_->OnMetric(name, value); }
   void RequestStop() override { sink_->RequestStop(); }

@@ -9,6 +9,7 @@
 #include "lockstep/common/contract/gradient_digest.h"
 #include "lockstep/common/memory/aligned_buffer.h"
 #include "lockstep/common/tensor/parameter_layout.h"
+#include "lockstep/worker/session/block/check_update.h"
 #include "lockstep/worker/session/block/gradient_norm.h"
 #include "lockstep/worker/session/block/gradient_transforms.h"
 
@@ -30,7 +31,10 @@ class DigestSink : public GradientSink {
 
   bool OnLoss(float) override { return !stop_.load(); }
   void OnWeight(float weight) override { weight_ = weight; }
-  void OnUpdate(int index, absl::Span<const float> value) override { updates_[index] = GradientDigest(value); }
+  void OnUpdate(int index, Elements value) override {
+    status_.Update(CheckUpdate(layout_, index, value));
+    updates_[index] = UpdateDigest(value);
+  }
   float* GradientBuffer(int variable) override {
     return buffer_.as<float>() + layout_.variables()[variable].flat_offset;
   }
@@ -40,6 +44,8 @@ class DigestSink : public GradientSink {
     gradients_[variable] = GradientDigest({GradientBuffer(variable), elements});
   }
 
+  // Returns the error of a wrong update.
+  const absl::Status& status() const { return status_; }
   // Returns the digests of the trainable variables, followed by those of the update ops.
   std::vector<uint64_t> digests() const {
     std::vector<uint64_t> digests;
@@ -57,11 +63,12 @@ class DigestSink : public GradientSink {
   float weight_ = 1;
   std::vector<uint64_t> gradients_;  // by variable
   std::vector<uint64_t> updates_;
+  absl::Status status_;
 };
 
 absl::Status CopyPiece(const ParameterLayout& layout, int64_t index, const v1::TensorPiece& piece, float* values) {
   const ParameterLayout::Segment& segment = layout.segments()[index];
-  const auto bytes = static_cast<size_t>(segment.elements) * sizeof(float);
+  const size_t bytes = static_cast<size_t>(segment.elements) * layout.variables()[segment.variable].element_bytes;
   if (piece.variable() != static_cast<uint32_t>(segment.variable) ||
       piece.offset() != static_cast<uint64_t>(segment.offset) || piece.content().size() != bytes) {
     return absl::InvalidArgumentError(absl::StrCat("the canary's values have ", piece.content().size(), " bytes at ",
@@ -111,6 +118,7 @@ absl::StatusOr<std::vector<uint64_t>> Compute(const ParameterLayout& layout, con
   key.seed = config.training().seed();
   const absl::Status computed = workload.model->ComputeGradients(variables, *batch, key, transforms.get());
   if (!absl::IsOutOfRange(computed)) RETURN_IF_ERROR(computed);
+  RETURN_IF_ERROR(sink.status());
   return sink.digests();
 }
 

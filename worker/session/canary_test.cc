@@ -99,6 +99,48 @@ TEST_F(CanaryTest, IsTheDigestOfTheGradients) {
   EXPECT_EQ(*digests, std::vector<uint64_t>{GradientDigest({1.0f})});
 }
 
+// Reports an update of an integer variable.
+class CountingModel : public Model {
+ public:
+  explicit CountingModel(Elements update) : update_(update) {
+    EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+      variables { name: "w" dtype: DT_FLOAT trainable: true }
+      variables { name: "seen" dtype: DT_INT64 shape: 2 }
+      update_ops { variable: "seen" kind: ASSIGN_ADD })",
+                                                              &spec_));
+  }
+  const v1::ModelSpec& spec() const override { return spec_; }
+  absl::Status ComputeGradients(VariableValues, const Batch&, const SlotKey&, GradientSink* sink) override {
+    sink->OnLoss(1);
+    sink->OnUpdate(0, update_);
+    *sink->GradientBuffer(0) = 1;
+    sink->OnGradient(0);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<Tensor> Predict(VariableValues, const Batch&) override { return absl::UnimplementedError("no"); }
+  absl::StatusOr<float> EvaluateLoss(VariableValues, const Batch&) override { return absl::UnimplementedError("no"); }
+
+ private:
+  v1::ModelSpec spec_;
+  const Elements update_;
+};
+
+TEST_F(CanaryTest, AnUpdateHasItsVariablesType) {
+  const int64_t right[] = {1, 2}, other[] = {1, 3};
+  const float wrong[] = {1, 2, 3, 4};
+  const auto compute = [this](Elements update) {
+    Workload workload = TinyWorkload();
+    workload.model = std::make_unique<CountingModel>(update);
+    return Compute(config::v1::RunSpec(), workload);
+  };
+  const auto digests = compute(right);
+  ASSERT_TRUE(digests.ok()) << digests.status();
+  EXPECT_EQ(digests->size(), 2u);
+  EXPECT_NE((*digests)[1], compute(other).value()[1]);
+  EXPECT_EQ(compute(wrong).status(),
+            absl::InvalidArgumentError("the update of seen is float32, the variable is int64"));
+}
+
 TEST_F(CanaryTest, AStopEndsIt) {
   const Workload workload = TinyWorkload([this] { stop_ = true; });
   EXPECT_TRUE(absl::IsCancelled(Compute(config::v1::RunSpec(), workload).status()));

@@ -9,14 +9,17 @@
 #include "absl/strings/string_view.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/digest.h"
+#include "lockstep/common/tensor/dtype.h"
 
 namespace lockstep {
 namespace {
 
-// Maximum content of a request, and the bytes of it that a piece may take in addition to its elements. Both are
-// multiples of an element's size. A request may have 1 MiB.
+// Maximum content of a request, and the bytes of it that a piece may take in addition to its elements. A request may
+// have 1 MiB.
 constexpr size_t kMaxContent = (1 << 20) - 4096;
 constexpr size_t kPieceBytes = 32;
+// A multiple of the size of an element of any type.
+constexpr size_t kElementBytes = 8;
 
 std::string DigestOf(const std::map<std::string, Tensor>& values) {
   VariablesDigest digest;
@@ -37,13 +40,16 @@ class Sender {
     request_.set_generation(session.generation());
   }
 
-  absl::Status Send(uint32_t variable, absl::string_view content) {
+  absl::Status Send(uint32_t variable, const Tensor& value) {
+    const absl::string_view content = value.bytes();
+    const size_t element_bytes = SizeOf(value.dtype());
     for (size_t at = 0; at < content.size();) {
-      if (bytes_ + kPieceBytes >= kMaxContent) RETURN_IF_ERROR(Flush());
-      const absl::string_view part = content.substr(at, kMaxContent - bytes_ - kPieceBytes);
+      if (bytes_ + kPieceBytes + kElementBytes > kMaxContent) RETURN_IF_ERROR(Flush());
+      const size_t room = kMaxContent - bytes_ - kPieceBytes;
+      const absl::string_view part = content.substr(at, room - room % kElementBytes);
       v1::TensorPiece* const piece = request_.add_value();
       piece->set_variable(variable);
-      piece->set_offset(at / sizeof(float));
+      piece->set_offset(at / element_bytes);
       piece->set_content(part.data(), part.size());
       bytes_ += kPieceBytes + part.size();
       at += part.size();
@@ -85,7 +91,7 @@ absl::Status InitialValues::Send(const v1::ModelSpec& model, const v1::OpenSessi
     if (variable == variables.end()) {
       return absl::InvalidArgumentError(absl::StrCat("there is an initial value for ", name, ", which is no variable"));
     }
-    RETURN_IF_ERROR(sender.Send(variable->second, value.bytes()));
+    RETURN_IF_ERROR(sender.Send(variable->second, value));
   }
   return sender.End();
 }

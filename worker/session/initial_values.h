@@ -16,7 +16,7 @@ namespace lockstep {
 // The initial values that a worker brings for a new run (docs/wire.md, "Initial values"). Immutable.
 class InitialValues {
  public:
-  // Takes float32 values by the names of their variables.
+  // Takes values, in the types of their variables, by the names of these.
   explicit InitialValues(std::map<std::string, Tensor> values);
 
   // Returns the value of OpenSessionRequest.initial_values_digest.

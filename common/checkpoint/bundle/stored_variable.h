@@ -17,8 +17,9 @@ inline constexpr char kSessionStateKey[] = "lockstep/session_state";
 // Key of the next positions of the input streams, int64 [streams]. Absent if batches belong to slots of steps.
 inline constexpr char kStreamPositionsKey[] = "lockstep/stream_positions";
 
-// Checks that `checkpoint` holds a tensor under `key` with the type and the shape that the model declares. The type is
-// float32. Errors: NotFound; InvalidArgument, which names the checkpoint, the key, both types and both shapes.
+// Checks that `checkpoint` holds a tensor under `key` with the type that the model declares, which must be one of a
+// variable's, and with its shape. Errors: NotFound; InvalidArgument, which names the checkpoint, the key, both types
+// and both shapes.
 absl::Status CheckStoredVariable(const TensorReader& checkpoint, absl::string_view key, v1::DataType dtype,
                                  const Shape& shape);
 

@@ -15,6 +15,7 @@
 #include "lockstep/common/checkpoint/warm_start/permutation.h"
 #include "lockstep/common/checkpoint/warm_start/warm_start_report.h"
 #include "lockstep/common/config/config_source.h"
+#include "lockstep/common/tensor/dtype.h"
 #include "lockstep/common/tensor/shape.h"
 #include "lockstep/common/tensor/tensor.h"
 
@@ -122,7 +123,11 @@ absl::StatusOr<WarmStartPlan> PlanWarmStart(const TensorReader& checkpoint, cons
     }
     const bool is_other = load.reshaped || !load.permutation.empty();
     RETURN_IF_ERROR(CheckOrder(checkpoint, match, entry.shape == match.shape || load.reshaped, &report));
-    RETURN_IF_ERROR(CheckStoredVariable(checkpoint, key, v1::DT_FLOAT, is_other ? entry.shape : match.shape));
+    const v1::DataType dtype = VariableType(variable.dtype());
+    if (dtype != v1::DT_FLOAT && !load.permutation.empty()) {
+      return Refuse(checkpoint, match, absl::StrCat("only float32 is rearranged, not ", NameOf(dtype)));
+    }
+    RETURN_IF_ERROR(CheckStoredVariable(checkpoint, key, dtype, is_other ? entry.shape : match.shape));
     plan.loads.push_back(std::move(load));
     report.AddLoaded(variable.name(), match.shape, key, how);
   }
@@ -166,6 +171,7 @@ absl::Status CheckValues(const WarmStart& start) {
   for (const WarmStartPlan::Load& load : start.plan.loads) {
     const auto value = start.checkpoint->Read(load.key);
     if (!value.ok()) return InField("checkpoint.warm_start", value.status());
+    if (value->dtype() != v1::DT_FLOAT) continue;
     const absl::Status finite = CheckFinite(*start.checkpoint, load.key, value->flat<float>());
     if (!finite.ok()) return InField("checkpoint.warm_start", finite);
   }

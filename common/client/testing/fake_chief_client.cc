@@ -155,12 +155,17 @@ absl::StatusOr<v1::GetCanaryValuesReply> FakeChiefClient::GetCanaryValues(const 
   ASSIGN_OR_RETURN(const ParameterLayout layout, ParameterLayout::Create(calls_.open_session.back().model()));
   // Returns one segment per call.
   const ParameterLayout::Segment& segment = layout.segments()[request.first_segment()];
+  const ParameterLayout::Variable& variable = layout.variables()[segment.variable];
   const std::vector<float> values(static_cast<size_t>(segment.elements), canary_value);
   v1::GetCanaryValuesReply reply;
   v1::TensorPiece* const piece = reply.add_value();
   piece->set_variable(static_cast<uint32_t>(segment.variable));
   piece->set_offset(static_cast<uint64_t>(segment.offset));
-  piece->set_content(values.data(), values.size() * sizeof(float));
+  if (variable.spec.dtype() == v1::DT_FLOAT) {
+    piece->set_content(values.data(), values.size() * sizeof(float));
+  } else {
+    piece->set_content(std::string(static_cast<size_t>(segment.elements) * variable.element_bytes, '\0'));
+  }
   return reply;
 }
 

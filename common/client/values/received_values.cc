@@ -1,6 +1,7 @@
 #include "lockstep/common/client/values/received_values.h"
 
 #include <algorithm>
+#include <cstring>
 #include <limits>
 
 #include "absl/strings/str_cat.h"
@@ -32,7 +33,9 @@ bool SentBuffer::IsFree() { return IsFree(0, std::numeric_limits<int64_t>::max()
 VariableBuffers::VariableBuffers(const ParameterLayout& layout, size_t element_bytes)
     : variables_(layout.variables().size()) {
   for (size_t i = 0; i < variables_.size(); ++i) {
-    variables_[i].bytes = static_cast<size_t>(layout.variables()[i].elements) * element_bytes;
+    const ParameterLayout::Variable& variable = layout.variables()[i];
+    variables_[i].bytes =
+        variable.spec.trainable() ? static_cast<size_t>(variable.elements) * element_bytes : variable.bytes();
   }
 }
 
@@ -75,11 +78,21 @@ float* ReceivedValues::Place(int64_t variable, int64_t offset, int64_t elements)
   if (!memory.IsFree(offset, elements)) {
     // The step completed without the contribution that is still being sent, so its memory cannot be overwritten.
     SentBuffer other = buffers_.Get(variable);
-    std::copy_n(memory.as<float>(), layout_.variables()[variable].elements, other.as<float>());
+    std::memcpy(other.as<char>(), memory.as<char>(), layout_.variables()[variable].bytes());
     buffers_.PutSent(variable, std::exchange(memory, std::move(other)));
   }
   back().variables[variable] = memory.as<float>();
-  return memory.as<float>() + offset;
+  return memory.as<float>();
+}
+
+void ReceivedValues::CopyPiece(const StepPiece& piece, float* memory) const {
+  const ParameterLayout::Variable& variable = layout_.variables()[piece.variable];
+  if (variable.spec.dtype() == v1::DT_FLOAT) {
+    piece.content.CopyTo(0, piece.content.size(), memory + piece.offset);
+  } else {
+    piece.content.CopyBytes(reinterpret_cast<char*>(memory) +
+                            static_cast<size_t>(piece.offset) * variable.element_bytes);
+  }
 }
 
 void ReceivedValues::Flip() {
@@ -105,7 +118,7 @@ absl::Status ReceivedValues::CheckPiece(const StepPiece& piece) const {
     return absl::InvalidArgumentError(absl::StrCat("a value for variable number ", piece.variable));
   }
   const auto& variable = layout_.variables()[piece.variable];
-  const v1::DataType type = variable.spec.trainable() ? type_ : v1::DT_FLOAT;
+  const v1::DataType type = variable.spec.trainable() ? type_ : variable.spec.dtype();
   if (piece.content.type() != type) {
     return absl::InvalidArgumentError(absl::StrCat("a value of ", variable.spec.name(), " is ",
                                                    NameOf(piece.content.type()), ", expected ", NameOf(type)));
@@ -126,10 +139,10 @@ absl::Status ReceivedValues::ReceiveConstant(const StepPiece& piece) {
   }
   Constant& constant = constants_[piece.variable];
   if (constant.memory.size() == 0) {
-    constant.memory = AlignedBuffer(static_cast<size_t>(variable.elements) * sizeof(float));
+    constant.memory = AlignedBuffer(variable.bytes());
     for (Version& version : versions_) version.variables[piece.variable] = constant.memory.as<float>();
   }
-  piece.content.CopyTo(0, piece.content.size(), constant.memory.as<float>() + piece.offset);
+  CopyPiece(piece, constant.memory.as<float>());
   constant.received_elements += piece.content.size();
   return absl::OkStatus();
 }
@@ -154,7 +167,7 @@ absl::Status ReceivedValues::Receive(int64_t step, const StepPiece& piece) {
     back().received_elements = 0;
   }
   const int64_t elements = piece.content.size();
-  piece.content.CopyTo(0, elements, Place(piece.variable, piece.offset, elements));
+  CopyPiece(piece, Place(piece.variable, piece.offset, elements));
   back().received_elements += elements;
   return absl::OkStatus();
 }

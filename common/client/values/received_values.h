@@ -60,7 +60,7 @@ class SentBuffer {
 // need. Buffers may outlive this object. Use it from one thread.
 class VariableBuffers {
  public:
-  // Each element takes `element_bytes`.
+  // Each element of a trainable variable takes `element_bytes`.
   VariableBuffers(const ParameterLayout& layout, size_t element_bytes);
 
   // Returns a buffer that may be overwritten as a whole. Not initialized.
@@ -90,7 +90,7 @@ class VariableBuffers {
 class ReceivedValues {
  public:
   // `layout` and `buffers`, whose elements are floats, must outlive this object. Values of trainable variables are sent
-  // as `type`, all others as float32.
+  // as `type`, all others in the variable's type.
   ReceivedValues(const ParameterLayout* layout, v1::DataType type, VariableBuffers* buffers);
 
   // Stores a piece of the version of `step`, or of a constant variable. Returns InvalidArgument if the piece does not
@@ -124,8 +124,10 @@ class ReceivedValues {
   // The total may be exceeded, because a piece arrives again if its variable is set after the piece was sent.
   bool complete(const Version& version) const { return version.received_elements >= total_elements_; }
   Version& back() { return versions_[1 - front_]; }
-  // Returns the address for these elements of the arriving version.
+  // Makes memory for these elements of the arriving version, and returns the variable's address.
   float* Place(int64_t variable, int64_t offset, int64_t elements);
+  // Copies a piece to its place in the memory of its variable.
+  void CopyPiece(const StepPiece& piece, float* memory) const;
   // Replaces the front version, which is no longer read, with the version that has arrived.
   void Flip();
 

@@ -1,10 +1,12 @@
 #include "lockstep/common/client/values/received_values.h"
 
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "google/protobuf/text_format.h"
 #include "gtest/gtest.h"
 
 namespace lockstep {
@@ -227,6 +229,47 @@ TEST_F(ReceivedValuesTest, APartNeverReplacesACompleteVersion) {
   ReceiveAll(3);
   for (int64_t step = 4; step < 9; ++step) Receive(step, 0);
   ExpectTaken(3);
+}
+
+TEST(ReceivedIntegersTest, AreCopiedInTheirType) {
+  v1::ModelSpec model;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+    variables { name: "w" dtype: DT_FLOAT trainable: true }
+    variables { name: "seen" dtype: DT_INT64 shape: 2 }
+    variables { name: "flags" dtype: DT_BOOL shape: 3 }
+    update_ops { variable: "seen" kind: ASSIGN_ADD }
+  )",
+                                                            &model));
+  const ParameterLayout layout = ParameterLayout::Create(model).value();
+  VariableBuffers buffers(layout, sizeof(float));
+  ReceivedValues values(&layout, v1::DT_BFLOAT16, &buffers);
+  const uint16_t one = 0x3f80;
+  const int64_t seen[] = {5, int64_t{1} << 40};
+  const bool flags[] = {true, false, true};
+  const auto piece = [](int64_t variable, int64_t offset, const FloatChunks& content) {
+    StepPiece made;
+    made.variable = variable;
+    made.offset = offset;
+    made.content = content;
+    return made;
+  };
+  ASSERT_TRUE(values.Receive(3, piece(0, 0, FloatChunks(v1::DT_BFLOAT16, &one, 1))).ok());
+  // An element arrives in two runs.
+  FloatChunks second(v1::DT_INT64, &seen[1], 0);
+  second.Append({reinterpret_cast<const char*>(&seen[1]), 3});
+  second.Append({reinterpret_cast<const char*>(&seen[1]) + 3, 5});
+  ASSERT_TRUE(values.Receive(3, piece(1, 1, second)).ok());
+  ASSERT_TRUE(values.Receive(3, piece(1, 0, FloatChunks(v1::DT_INT64, seen, 1))).ok());
+  EXPECT_FALSE(values.Take(3).ok()) << "the constant has not arrived";
+  ASSERT_TRUE(values.Receive(3, piece(2, 1, FloatChunks(v1::DT_BOOL, &flags[1], 2))).ok());
+  ASSERT_TRUE(values.Receive(3, piece(2, 0, FloatChunks(v1::DT_BOOL, flags, 1))).ok());
+  const auto taken = values.Take(3);
+  ASSERT_TRUE(taken.ok()) << taken.status();
+  EXPECT_EQ((**taken)[0][0], 1);
+  EXPECT_EQ(std::memcmp((**taken)[1], seen, sizeof(seen)), 0);
+  EXPECT_EQ(std::memcmp((**taken)[2], flags, sizeof(flags)), 0);
+  EXPECT_EQ(values.Receive(4, piece(1, 0, FloatChunks(v1::DT_FLOAT, seen, 1))).message(),
+            "a value of seen is float32, expected int64");
 }
 
 }  // namespace

@@ -1,9 +1,12 @@
+#include <cmath>
 #include <set>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "lockstep/common/config/validation/checks.h"
 #include "lockstep/common/config/validation/validation.h"
+#include "lockstep/common/tensor/dtype.h"
 
 namespace lockstep {
 namespace {
@@ -156,6 +159,20 @@ void CheckLoss(const std::string& field, const config::v1::Loss& loss, ConfigPro
   if (loss.huber().has_delta()) problems->RequirePositive(field + ".huber.delta", loss.huber().delta());
 }
 
+// Returns true if a variable of this integer type may be `value`, which is a whole number.
+bool IsInRange(v1::DataType dtype, double value) {
+  switch (dtype) {
+    case v1::DT_INT64:
+      return value >= -0x1p63 && value < 0x1p63;
+    case v1::DT_INT32:
+      return value >= -0x1p31 && value < 0x1p31;
+    case v1::DT_UINT8:
+      return value >= 0 && value < 256;
+    default:  // DT_BOOL
+      return value == 0 || value == 1;
+  }
+}
+
 }  // namespace
 
 void CheckInitializer(absl::string_view field, const v1::Initializer& initializer, ConfigProblems* problems) {
@@ -187,6 +204,25 @@ absl::Status ValidateInitializer(const v1::Initializer& initializer) {
   ConfigProblems problems;
   CheckInitializer("initializer", initializer, &problems);
   return problems.ToStatus();
+}
+
+absl::Status ValidateInitializer(const v1::VariableSpec& variable) {
+  const auto wrong = [&variable](absl::string_view why) {
+    return absl::InvalidArgumentError(absl::StrCat("variable ", variable.name(), ": ", why));
+  };
+  const v1::Initializer& initializer = variable.initializer();
+  if (const absl::Status status = ValidateInitializer(initializer); !status.ok()) return wrong(status.message());
+  if (!IsIntegerVariableType(variable.dtype()) || initializer.has_zeros() ||
+      initializer.kind_case() == v1::Initializer::KIND_NOT_SET) {
+    return absl::OkStatus();
+  }
+  const absl::string_view type = NameOf(variable.dtype());
+  if (!initializer.has_constant()) {
+    return wrong(absl::StrCat("its initializer is for float32, but it is ", type, "; use zeros or constant"));
+  }
+  const double value = initializer.constant().value();
+  if (value == std::floor(value) && IsInRange(variable.dtype(), value)) return absl::OkStatus();
+  return wrong(absl::StrCat("its initializer.constant.value is ", value, ", which is no ", type));
 }
 
 void CheckModel(const config::v1::ModelConfig& model, ConfigProblems* problems) {

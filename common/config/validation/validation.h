@@ -19,6 +19,9 @@ absl::Status ValidateRunSpec(const config::v1::RunSpec& config);
 absl::Status ValidateOptimizerRule(const config::v1::OptimizerConfig& config);  // kind and its numbers
 absl::Status ValidateLearningRate(const config::v1::LearningRate& rate);
 absl::Status ValidateInitializer(const v1::Initializer& initializer);
+// Validates the initializer of a variable, which it names. An integer variable starts at zeros, or at a constant of its
+// type.
+absl::Status ValidateInitializer(const v1::VariableSpec& variable);
 
 }  // namespace lockstep
 

@@ -123,10 +123,10 @@ absl::Status TakePiece(uint32_t field, uint64_t length, WireReader* reader, Step
   if (!ReadPiece(reader, length, piece, &type_number)) return Malformed(field);
   if (type_number == v1::DT_INVALID) type_number = v1::DT_FLOAT;  // absent
   const v1::DataType dtype = type_number <= INT32_MAX ? static_cast<v1::DataType>(type_number) : v1::DT_INVALID;
-  if (!IsFloatType(dtype)) {
+  if (!IsFloatType(dtype) && !IsIntegerVariableType(dtype)) {
     return absl::InvalidArgumentError(absl::StrCat("a piece of variable number ", piece->variable, " has type ",
                                                    type_number, " (", NameOf(dtype),
-                                                   "), must be float32, bfloat16 or float16"));
+                                                   "), must be a type of a variable, bfloat16 or float16"));
   }
   piece->content.set_type(dtype);
   return absl::OkStatus();

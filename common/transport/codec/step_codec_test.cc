@@ -550,7 +550,8 @@ TEST(StepCodecTest, MalformedMessagesAreNamed) {
       {"3a021a0561626364", "field 7 is malformed"},
       {"3a0608ffffffff1f", "field 7 is malformed"},            // a variable above 2^32
       {"3a0b10ffffffffffffffffff01", "field 7 is malformed"},  // an offset above 2^63
-      {"3a0420071a00", "a piece of variable number 0 has type 7 (string), must be float32, bfloat16 or float16"},
+      {"3a0420071a00",
+       "a piece of variable number 0 has type 7 (string), must be a type of a variable, bfloat16 or float16"},
       {"3a0c2080808080808080808080"
        "01",
        "field 7 is malformed"},  // a type of more than 64 bits

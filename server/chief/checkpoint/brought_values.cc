@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/tensor/dtype.h"
 #include "lockstep/common/tensor/shape.h"
 #include "lockstep/common/tensor/tensor.h"
 #include "lockstep/server/sync/workers/worker_identity.h"
@@ -94,21 +95,21 @@ absl::Status BroughtValues::AddPiece(Held* held, const v1::TensorPiece& piece) {
   // digest differs.
   if (place < held->place) return absl::OkStatus();
   Tensor& tensor = held->values.back().value;
-  const size_t bytes = tensor.bytes().size();
+  const size_t bytes = tensor.bytes().size(), element_bytes = SizeOf(tensor.dtype());
   const absl::string_view content = piece.content();
   const uint64_t first = piece.offset();
-  if (content.size() % sizeof(float) != 0 || first > bytes / sizeof(float) ||
-      content.size() > bytes - first * sizeof(float)) {
+  if (content.size() % element_bytes != 0 || first > bytes / element_bytes ||
+      content.size() > bytes - first * element_bytes) {
     return absl::InvalidArgumentError(absl::StrCat("a piece of ", content.size(), " bytes at element ", first,
                                                    " does not fit into the initial value of ", held->values.back().key,
                                                    ", which has ", bytes, " bytes"));
   }
-  const size_t begin = static_cast<size_t>(first) * sizeof(float);
+  const size_t begin = static_cast<size_t>(first) * element_bytes;
   if (begin + content.size() <= held->received) return absl::OkStatus();
   if (begin != held->received) {
     return absl::InvalidArgumentError(absl::StrCat("the initial value of ", held->values.back().key,
                                                    " continues at element ", first, " after ",
-                                                   held->received / sizeof(float)));
+                                                   held->received / element_bytes));
   }
   std::memcpy(tensor.data() + begin, content.data(), content.size());
   held->hash.AddContent(content);
@@ -120,7 +121,7 @@ absl::Status BroughtValues::BeginVariable(Held* held, size_t place) {
   RETURN_IF_ERROR(CheckComplete(*held));
   const v1::VariableSpec& variable = held->variables[place];
   ASSIGN_OR_RETURN(Shape shape, Shape::Create(variable.shape()));
-  held->values.push_back({variable.name(), Tensor(v1::DT_FLOAT, std::move(shape))});
+  held->values.push_back({variable.name(), Tensor(variable.dtype(), std::move(shape))});
   held->place = place;
   held->received = 0;
   const Tensor& tensor = held->values.back().value;

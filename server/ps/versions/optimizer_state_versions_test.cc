@@ -86,7 +86,7 @@ TEST_F(OptimizerStateVersionsTest, VariablesMayHaveDifferentStates) {
 
 TEST_F(OptimizerStateVersionsTest, WhatIsNotTrainedTakesNoMemory) {
   state_.Clear();
-  const size_t bytes = static_cast<size_t>(ParameterLayout::Padded(2)) * sizeof(float);
+  const size_t bytes = static_cast<size_t>(ParameterLayout::PaddedFloats(8)) * sizeof(float);
   for (const auto& array : Snapshot().optimizer_state) EXPECT_EQ(array->size(), bytes) << "that of w alone";
 }
 

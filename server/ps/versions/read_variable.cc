@@ -12,7 +12,7 @@ namespace lockstep {
 namespace {
 
 absl::Span<char> BytesOf(const ParameterLayout::Variable& variable, float* elements) {
-  return absl::MakeSpan(reinterpret_cast<char*>(elements), static_cast<size_t>(variable.elements) * sizeof(float));
+  return absl::MakeSpan(reinterpret_cast<char*>(elements), variable.bytes());
 }
 
 }  // namespace
@@ -23,7 +23,7 @@ Shape ShapeOf(const v1::VariableSpec& spec) {
 
 absl::StatusOr<BundleReader::Place> PlaceOf(const BundleReader& reader, std::string key,
                                             const ParameterLayout::Variable& variable, float* out) {
-  RETURN_IF_ERROR(CheckStoredVariable(reader, key, v1::DT_FLOAT, ShapeOf(variable.spec)));
+  RETURN_IF_ERROR(CheckStoredVariable(reader, key, variable.spec.dtype(), ShapeOf(variable.spec)));
   return BundleReader::Place{std::move(key), BytesOf(variable, out)};
 }
 

@@ -16,8 +16,9 @@ using Source = SnapshotEntry::Source;
 SnapshotEntry EntryOf(std::string key, const ParameterLayout::Variable& variable, Source source, size_t index) {
   SnapshotEntry entry;
   entry.key = std::move(key);
+  entry.dtype = variable.spec.dtype();
   entry.shape = ShapeOf(variable.spec);
-  entry.bytes = static_cast<size_t>(variable.elements) * sizeof(float);
+  entry.bytes = variable.bytes();
   entry.source = source;
   entry.index = index;
   entry.flat_offset = variable.flat_offset;

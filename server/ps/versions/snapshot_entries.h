@@ -25,7 +25,7 @@ struct SnapshotEntry {
   Source source = Source::kValues;
   // Index of the array within the source, or of the scalar.
   size_t index = 0;
-  // Offset in the source's array, in elements.
+  // Offset in the source's array, in floats.
   int64_t flat_offset = 0;
 };
 

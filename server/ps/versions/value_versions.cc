@@ -14,6 +14,33 @@ namespace {
 // The number of bytes that a thread pre-faults at a time.
 constexpr size_t kProvided = 8 * kHugePage;
 
+// Adds integers of this size, in two's complement.
+template <typename Unsigned>
+void AddIntegers(int64_t n, const void* value, void* variable) {
+  for (int64_t i = 0; i < n; ++i) {
+    const size_t at = static_cast<size_t>(i) * sizeof(Unsigned);
+    Unsigned sum, added;
+    std::memcpy(&sum, static_cast<const char*>(variable) + at, sizeof(sum));
+    std::memcpy(&added, static_cast<const char*>(value) + at, sizeof(added));
+    sum = static_cast<Unsigned>(sum + added);
+    std::memcpy(static_cast<char*>(variable) + at, &sum, sizeof(sum));
+  }
+}
+
+// `value` has the bytes of integers, too.
+void FoldIntegers(const v1::UpdateOpSpec& op, const ParameterLayout::Variable& place, const float* value,
+                  float* variable) {
+  if (op.kind() == v1::UpdateOpSpec::ASSIGN) {
+    std::memcpy(variable, value, place.bytes());
+  } else if (place.element_bytes == sizeof(uint64_t)) {  // ASSIGN_ADD; ParameterLayout::Create accepts no other
+    AddIntegers<uint64_t>(place.elements, value, variable);
+  } else if (place.element_bytes == sizeof(uint32_t)) {
+    AddIntegers<uint32_t>(place.elements, value, variable);
+  } else {
+    AddIntegers<uint8_t>(place.elements, value, variable);
+  }
+}
+
 void Fold(const v1::UpdateOpSpec& op, absl::Span<const float> value, float* variable) {
   for (size_t i = 0; i < value.size(); ++i) {
     switch (op.kind()) {
@@ -60,10 +87,11 @@ void Provide(AlignedBuffer* buffer, ThreadPool* pool) {
 FloatChunks PublishedValues::Segment(const ParameterLayout& layout, const ParameterLayout::Segment& segment) const {
   const ParameterLayout::Variable& variable = layout.variables()[segment.variable];
   if (variable.constant) {
-    return FloatChunks(constants->flat->as<float>() + layout.OffsetInConstants(segment.flat_offset), segment.elements);
+    return FloatChunks(variable.spec.dtype(),
+                       constants->flat->as<float>() + layout.OffsetInConstants(segment.flat_offset), segment.elements);
   }
   if (encoded == nullptr || !variable.spec.trainable()) {
-    return FloatChunks(flat->as<float>() + segment.flat_offset, segment.elements);
+    return FloatChunks(variable.spec.dtype(), flat->as<float>() + segment.flat_offset, segment.elements);
   }
   return FloatChunks(type, encoded->as<uint16_t>() + segment.flat_offset, segment.elements);
 }
@@ -114,13 +142,12 @@ void ValueVersions::Renew(ThreadPool* pool) {
     if (buffer != nullptr && buffer->handle() != nullptr && buffer->size() >= kHugeBuffer) Provide(buffer, pool);
   }
   // Clears the gaps between variables, which no other code writes.
-  for (const auto& variable : layout_->variables()) {
-    std::fill_n(Current(variable.flat_offset) + variable.elements,
-                ParameterLayout::Padded(variable.elements) - variable.elements, 0.0f);
-  }
-  for (const auto& state : layout_->update_state()) {
-    std::fill_n(Current(state.flat_offset), ParameterLayout::Padded(state.elements), 0.0f);
-  }
+  const auto clear = [this](const ParameterLayout::Variable& variable, size_t from) {
+    const size_t end = static_cast<size_t>(ParameterLayout::PaddedFloats(variable.bytes())) * sizeof(float);
+    std::memset(reinterpret_cast<char*>(Current(variable.flat_offset)) + from, 0, end - from);
+  };
+  for (const auto& variable : layout_->variables()) clear(variable, variable.bytes());
+  for (const auto& state : layout_->update_state()) clear(state, 0);
 }
 
 void ValueVersions::PublishCurrent() {
@@ -161,7 +188,9 @@ void ValueVersions::EncodeNext(const ParameterLayout::Segment& segment) {
 }
 
 void ValueVersions::FoldUpdate(const ParameterLayout::UpdateOp& op, absl::Span<const float> value) {
-  float* const variable = Next(layout_->variables()[op.variable].flat_offset);
+  const ParameterLayout::Variable& place = layout_->variables()[op.variable];
+  float* const variable = Next(place.flat_offset);
+  if (place.spec.dtype() != v1::DT_FLOAT) return FoldIntegers(op.spec, place, value.data(), variable);
   if (!op.spec.zero_debias()) return Fold(op.spec, value, variable);
   const auto& state = layout_->update_state();
   FoldUnbiased(op.spec.decay(), value, variable, Next(state[op.state].flat_offset),
@@ -170,8 +199,7 @@ void ValueVersions::FoldUpdate(const ParameterLayout::UpdateOp& op, absl::Span<c
 
 void ValueVersions::FoldUpdates(absl::Span<const std::vector<std::vector<float>>> updates) {
   const auto copy = [this](const ParameterLayout::Variable& variable) {
-    std::memcpy(Next(variable.flat_offset), Current(variable.flat_offset),
-                static_cast<size_t>(variable.elements) * sizeof(float));
+    std::memcpy(Next(variable.flat_offset), Current(variable.flat_offset), variable.bytes());
   };
   for (const auto& variable : layout_->variables()) {
     if (!variable.spec.trainable() && !variable.constant) copy(variable);

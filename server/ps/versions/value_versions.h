@@ -17,7 +17,7 @@ namespace lockstep {
 
 // The values of the constant variables. All versions share them until one of the variables is set. Immutable.
 struct ConstantValues {
-  // Flat float32 values, from ParameterLayout::constants_offset() on. Null if the model has no constant variable.
+  // Flat values, from ParameterLayout::constants_offset() on. Null if the model has no constant variable.
   std::shared_ptr<AlignedBuffer> flat;
   // A number for each variable, which increases whenever the variable is set.
   std::vector<int64_t> editions;
@@ -25,7 +25,7 @@ struct ConstantValues {
 
 // A version of all values, as sent to workers. Shared by all readers; immutable once the version is current.
 struct PublishedValues {
-  // Flat float32 values of all variables except the constant ones, and the state of update ops. The chief updates and
+  // Flat values of all variables except the constant ones, and the state of update ops. The chief updates and
   // saves these.
   std::shared_ptr<const AlignedBuffer> flat;
   std::shared_ptr<const ConstantValues> constants;
@@ -72,7 +72,8 @@ class ValueVersions {
   // Rounds a final trainable segment of the next version for the workers.
   void EncodeNext(const ParameterLayout::Segment& segment);
   // Writes the next version of the variables that update ops name, and of the state of update ops: the current values
-  // with `updates` folded in (one value for each update op, for each slot in slot order).
+  // with `updates` folded in (one value for each update op, for each slot in slot order). The value of an integer
+  // variable is the bytes of its elements, in as many floats as they need.
   void FoldUpdates(absl::Span<const std::vector<std::vector<float>>> updates);
   // Makes the next version the current one.
   void Commit();

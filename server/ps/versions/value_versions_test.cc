@@ -1,6 +1,8 @@
 #include "lockstep/server/ps/versions/value_versions.h"
 
 #include <algorithm>
+#include <cstring>
+#include <limits>
 #include <map>
 #include <memory>
 #include <set>
@@ -105,6 +107,63 @@ TEST_F(ValueVersionsTest, FoldsUpdateOpsInSlotOrder) {
   EXPECT_EQ(values.Current(OffsetOf(1))[0], 3);
   EXPECT_EQ(values.Current(OffsetOf(1))[1], 3);
   EXPECT_EQ(values.Current(OffsetOf(2))[0], 3);
+}
+
+// Returns a value of an update op as it is folded.
+template <typename T>
+std::vector<float> BytesOf(const std::vector<T>& elements) {
+  std::vector<float> bytes((elements.size() * sizeof(T) + 3) / 4);
+  std::memcpy(bytes.data(), elements.data(), elements.size() * sizeof(T));
+  return bytes;
+}
+
+TEST_F(ValueVersionsTest, FoldsIntegersInTheirOwnType) {
+  v1::ModelSpec model;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+    variables { name: "w" dtype: DT_FLOAT shape: 3 trainable: true }
+    variables { name: "long" dtype: DT_INT64 shape: 2 }
+    variables { name: "int" dtype: DT_INT32 }
+    variables { name: "byte" dtype: DT_UINT8 shape: 3 }
+    variables { name: "last" dtype: DT_INT64 }
+    variables { name: "flag" dtype: DT_BOOL }
+    update_ops { variable: "long" kind: ASSIGN_ADD }
+    update_ops { variable: "int" kind: ASSIGN_ADD }
+    update_ops { variable: "byte" kind: ASSIGN_ADD }
+    update_ops { variable: "last" kind: ASSIGN }
+    update_ops { variable: "flag" kind: ASSIGN })",
+                                                            &model));
+  const auto layout = std::make_shared<ParameterLayout>(ParameterLayout::Create(model).value());
+  ValueVersions values(layout, v1::DT_BFLOAT16, kSpare, false);
+  values.Renew(/*pool=*/nullptr);
+  std::fill_n(values.Current(0), layout->constants_offset(), 0.0f);
+  values.PublishCurrent();
+  constexpr int64_t kLong = int64_t{1} << 60;  // a float has 24 bits
+  const std::vector<std::vector<std::vector<float>>> updates = {
+      {BytesOf<int64_t>({kLong + 1, std::numeric_limits<int64_t>::max()}), BytesOf<int32_t>({-5}),
+       BytesOf<uint8_t>({250, 1, 2}), BytesOf<int64_t>({3}), BytesOf<uint8_t>({1})},
+      {BytesOf<int64_t>({kLong, 2}), BytesOf<int32_t>({std::numeric_limits<int32_t>::min()}),
+       BytesOf<uint8_t>({10, 1, 2}), BytesOf<int64_t>({kLong + 7}), BytesOf<uint8_t>({0})}};
+  for (int step = 0; step < 2; ++step) {
+    values.BeginUpdate();
+    if (step == 0) values.FoldUpdates(updates);
+    if (step == 1) values.FoldUpdates({});
+    values.Commit();
+  }
+  const auto address = [&](int variable) {
+    const auto& segment = layout->segments()[layout->variables()[variable].first_segment];
+    const FloatChunks chunks = values.published()->Segment(*layout, segment);
+    EXPECT_EQ(chunks.type(), layout->variables()[variable].spec.dtype());
+    EXPECT_EQ(chunks.bytes(), layout->variables()[variable].bytes());
+    return chunks.SingleRun();
+  };
+  const auto* const longs = reinterpret_cast<const int64_t*>(address(1));
+  EXPECT_EQ(longs[0], 2 * kLong + 1);
+  EXPECT_EQ(longs[1], std::numeric_limits<int64_t>::min() + 1) << "it wraps";
+  EXPECT_EQ(*reinterpret_cast<const int32_t*>(address(2)), std::numeric_limits<int32_t>::max() - 4);
+  const auto* const bytes = reinterpret_cast<const uint8_t*>(address(3));
+  EXPECT_EQ(std::vector<int>(bytes, bytes + 3), std::vector<int>({4, 2, 4}));
+  EXPECT_EQ(*reinterpret_cast<const int64_t*>(address(4)), kLong + 7) << "the last slot's value";
+  EXPECT_EQ(*address(5), 0);
 }
 
 // TensorFlow 2.21 computed the numbers, with assign_moving_average(mean, value, decay, zero_debias=True) in a graph:

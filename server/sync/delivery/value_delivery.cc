@@ -224,8 +224,11 @@ void ValueSender::SendAgain(int64_t step, absl::Span<const int> order, absl::Spa
 
 bool ValueSender::Add(int segment, const PublishedValues& values, int64_t* elements, StepReplyFrame* reply) const {
   const ParameterLayout::Segment& place = layout_.segments()[segment];
-  if (*elements > 0 && *elements + place.elements > kFrameElements) return false;
-  *elements += place.elements;
+  // An int64 counts as two elements.
+  const size_t size = std::max(layout_.variables()[place.variable].element_bytes, sizeof(float)) / sizeof(float);
+  const int64_t added = place.elements * static_cast<int64_t>(size);
+  if (*elements > 0 && *elements + added > kFrameElements) return false;
+  *elements += added;
   StepPiece piece;
   piece.variable = place.variable;
   piece.offset = place.offset;

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/step/sparse_differences.h"
@@ -19,7 +20,7 @@ constexpr int64_t kSegmentElements = ParameterLayout::kSegmentElements;
 int64_t UpdateBytes(const ParameterLayout& layout) {
   int64_t bytes = 0;
   for (const auto& op : layout.update_ops()) {
-    bytes += layout.variables()[op.variable].elements * static_cast<int64_t>(sizeof(float));
+    bytes += static_cast<int64_t>(layout.variables()[op.variable].bytes());
   }
   return bytes;
 }
@@ -89,11 +90,16 @@ absl::Status ContributionChecker::CheckReport(const v1::SlotReport& report) cons
                                                    " update values; the model has ", ops.size(), " update ops"));
   }
   for (int i = 0; i < report.update_size(); ++i) {
-    const size_t expected = static_cast<size_t>(layout_.variables()[ops[i].variable].elements) * sizeof(float);
-    if (report.update(i).size() != expected) {
+    const ParameterLayout::Variable& variable = layout_.variables()[ops[i].variable];
+    if (report.update(i).size() != variable.bytes()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the update of ", ops[i].spec.variable(), " for slot ", report.slot(), " has ", report.update(i).size(),
+          " bytes, expected ", variable.bytes(), " of ", NameOf(variable.spec.dtype())));
+    }
+    if (variable.spec.dtype() == v1::DT_BOOL &&
+        !absl::c_all_of(report.update(i), [](char x) { return (x & ~1) == 0; })) {
       return absl::InvalidArgumentError(absl::StrCat("the update of ", ops[i].spec.variable(), " for slot ",
-                                                     report.slot(), " has ", report.update(i).size(),
-                                                     " bytes, expected ", expected));
+                                                     report.slot(), " has a bool that is neither 0 nor 1"));
     }
   }
   return absl::OkStatus();

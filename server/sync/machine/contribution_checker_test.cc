@@ -177,6 +177,34 @@ TEST_F(ContributionCheckerTest, ChecksOnlyTheOrderOfAFinishedStep) {
   ExpectInvalid(Report({lockstep::Report(2)}, /*wanted=*/false), "reports were sent twice");
 }
 
+TEST(ContributionCheckerTypesTest, IntegerUpdatesHaveTheirSize) {
+  v1::ModelSpec model;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+    variables { name: "w" dtype: DT_FLOAT shape: 3 trainable: true }
+    variables { name: "seen" dtype: DT_INT64 shape: 2 }
+    variables { name: "flags" dtype: DT_BOOL shape: 3 }
+    update_ops { variable: "seen" kind: ASSIGN_ADD }
+    update_ops { variable: "flags" kind: ASSIGN }
+  )",
+                                                            &model));
+  const ParameterLayout layout = ParameterLayout::Create(model).value();
+  const auto check = [&](size_t seen, const std::string& flags) {
+    ContributionChecker checker(&layout, {});
+    StepFrame frame;
+    frame.block = {0, 1};
+    v1::SlotReport& report = frame.reports.emplace_back();
+    report.add_update(std::string(seen, '\0'));
+    report.add_update(flags);
+    checker.Begin(0, frame.block);
+    return std::string(checker.CheckFrame(frame, /*wanted=*/true).message());
+  };
+  EXPECT_EQ(check(16, std::string("\0\1\1", 3)), "");
+  EXPECT_THAT(check(8, std::string(3, '\1')),
+              HasSubstr("the update of seen for slot 0 has 8 bytes, expected 16 of int64"));
+  EXPECT_THAT(check(16, std::string("\0\1\2", 3)),
+              HasSubstr("the update of flags for slot 0 has a bool that is neither"));
+}
+
 TEST_F(ContributionCheckerTest, RefusesWrongReports) {
   v1::SlotReport no_update = lockstep::Report(3);
   no_update.clear_update();

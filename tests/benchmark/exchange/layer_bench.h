@@ -21,7 +21,7 @@ class DiscardingSink : public GradientSink, public GradientWriter {
   explicit DiscardingSink(const v1::ModelSpec& spec);
 
   bool OnLoss(float) override { return true; }
-  void OnUpdate(int, absl::Span<const float>) override {}
+  void OnUpdate(int, Elements) override {}
   float* GradientBuffer(int variable) override { return gradients_[variable].flat<float>().data(); }
   void OnGradient(int) override {}
   float* Buffer(int variable) override { return GradientBuffer(variable); }

@@ -1,3 +1,4 @@
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
@@ -32,7 +33,9 @@ constexpr absl::Duration kStopLimit = absl::Seconds(60);
 
 train::NamedTensor Assigned(const std::string& name) {
   const std::vector<float> values = AssignedValues(name);
-  return train::NamedFloats(name, {static_cast<int64_t>(values.size())}, values).value();
+  Tensor tensor(TypeOf(name), Shape({static_cast<int64_t>(values.size())}));
+  std::memcpy(tensor.data(), values.data(), values.size() * sizeof(float));
+  return {name, std::move(tensor)};
 }
 
 // Draws an assignment to one or two variables or optimizer states. Some of the variables are constant. A reader that

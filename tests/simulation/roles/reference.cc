@@ -25,6 +25,7 @@ const char kCountingHook[] = "count";
 namespace {
 
 constexpr int kTrainable = 3;
+// An int32. The values of the reference have its bits.
 constexpr int kCounter = 3;
 // An average of what slots add to the counter, with zero_debias. Its decay is 0.5, so that its powers are exact.
 constexpr int kAverage = 4;
@@ -60,7 +61,7 @@ float GradientAt(const SlotKey& key, VariableValues values, int64_t batch_size, 
   return own * 0.3f - other * 0.1f + fixed * 0.01f + Noise(key, variable, element) * static_cast<float>(batch_size);
 }
 
-// Returns the small integer that a slot adds to the counter. A float represents the sum exactly.
+// Returns the small integer that a slot adds to the counter.
 float CountAt(const SlotKey& key, int element) {
   return element == 0 ? 1.0f : static_cast<float>(1 + (key.step * 7 + key.slot * 3) % 50);
 }
@@ -78,10 +79,14 @@ class TinyModel : public Model {
     const float loss = finite ? LossAt(key, values) : std::numeric_limits<float>::quiet_NaN();
     if (!sink->OnLoss(loss)) return absl::CancelledError("the gradients are no longer wanted");
     if (key.step == rules_.stop_step && key.slot == rules_.stop_slot) sink->RequestStop();
-    float counts[2];
-    for (int i = 0; i < kElements[kCounter]; ++i) counts[i] = CountAt(key, i);
+    int32_t counts[2];
+    float averaged[2];
+    for (int i = 0; i < 2; ++i) {
+      averaged[i] = CountAt(key, i);
+      counts[i] = static_cast<int32_t>(averaged[i]);
+    }
     sink->OnUpdate(0, counts);
-    sink->OnUpdate(1, counts);
+    sink->OnUpdate(1, averaged);
     for (int variable = kTrainable - 1; variable >= 0; --variable) {
       if (hooks_.before_gradient) hooks_.before_gradient();
       float* const gradient = sink->GradientBuffer(variable);
@@ -128,6 +133,18 @@ absl::Status Compare(int64_t step, absl::string_view name, const float* got, con
       absl::StrCat("step ", step, ": ", name, "[", i, "] is ", got[i], ", in the undisturbed run ", wanted[i]));
 }
 
+// Returns a float with the bits of an integer.
+float FloatOf(int32_t integer) {
+  float bits = 0;
+  std::memcpy(&bits, &integer, sizeof(bits));
+  return bits;
+}
+int32_t IntegerOf(float bits) {
+  int32_t integer = 0;
+  std::memcpy(&integer, &bits, sizeof(integer));
+  return integer;
+}
+
 // Returns the bits of the loss, or the same bits for every NaN.
 uint64_t BitsOf(double loss) {
   if (std::isnan(loss)) return ~uint64_t{0};
@@ -144,7 +161,7 @@ const v1::ModelSpec& TinyModelSpec() {
     for (int i = 0; i < kVariables; ++i) {
       v1::VariableSpec* const variable = model->add_variables();
       variable->set_name(kNames[i]);
-      variable->set_dtype(v1::DT_FLOAT);
+      variable->set_dtype(TypeOf(kNames[i]));
       variable->add_shape(kElements[i]);
       variable->set_trainable(i < kTrainable);
       variable->mutable_initializer()->mutable_constant()->set_value(kInitial[i]);
@@ -235,12 +252,16 @@ Workload NewTinyWorkload(const config::v1::RunSpec& config, const RunRules& rule
   return workload;
 }
 
+v1::DataType TypeOf(absl::string_view name) { return name == kNames[kCounter] ? v1::DT_INT32 : v1::DT_FLOAT; }
+
 std::vector<float> AssignedValues(const std::string& name) {
   std::vector<float> values;
   for (int v = 0; v < kVariables; ++v) {
     const absl::string_view variable = absl::string_view(name).substr(0, name.find('/'));
     if (variable != kNames[v]) continue;
-    for (int i = 0; i < kElements[v]; ++i) values.push_back(static_cast<float>(name.size()) - 0.125f * i);
+    for (int i = 0; i < kElements[v]; ++i) {
+      values.push_back(v == kCounter ? FloatOf(1000 + i) : static_cast<float>(name.size()) - 0.125f * i);
+    }
   }
   return values;
 }
@@ -271,7 +292,8 @@ Reference::Reference(const config::v1::RunSpec& config, const RunRules& rules, R
   states_.push_back(std::make_shared<const State>(std::move(first)));
   const ParameterLayout layout = ParameterLayout::Create(TinyModelSpec()).value();
   for (const auto& variable : layout.variables()) {
-    canary_.emplace_back(variable.elements);
+    canary_.emplace_back(variable.elements);  // zeros of any type
+    if (variable.spec.dtype() != v1::DT_FLOAT) continue;
     FillCanaryValues(config_.training().seed(), variable, /*offset=*/0, absl::MakeSpan(canary_.back()));
   }
 }
@@ -410,7 +432,10 @@ Reference::State Reference::After(const State& state, const RunChanges::Settings
   next.mean_loss = 0;
   for (const Gradient* const gradient : gradients) {
     next.mean_loss += gradient->loss;
-    for (int i = 0; i < kElements[kCounter]; ++i) next.values[kCounter][i] += gradient->counts[i];
+    for (int i = 0; i < kElements[kCounter]; ++i) {
+      float& counter = next.values[kCounter][i];
+      counter = FloatOf(IntegerOf(counter) + static_cast<int32_t>(gradient->counts[i]));
+    }
     AddToAverage(*gradient, &next);
   }
   next.mean_loss /= static_cast<double>(gradients.size());

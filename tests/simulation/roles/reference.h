@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
@@ -107,7 +108,10 @@ struct ComputeHooks {
 };
 Workload NewTinyWorkload(const config::v1::RunSpec& config, const RunRules& rules, ComputeHooks hooks);
 
-// Returns the values that an assignment sets for a variable of the model or one of its states.
+// Returns the type of a variable of the model, or of its state.
+v1::DataType TypeOf(absl::string_view name);
+// Returns the values that an assignment sets for a variable of the model or one of its states. Those of an integer
+// variable have its bits.
 std::vector<float> AssignedValues(const std::string& name);
 // Returns the suffixes of a variable's optimizer states, such as "/Momentum".
 std::vector<std::string> StateNames(const config::v1::OptimizerConfig& optimizer);

@@ -18,6 +18,9 @@ std::string ElementText(const Tensor& tensor, int64_t i) {
       return absl::StrCat(tensor.flat<int64_t>()[i]);
     case v1::DT_INT32:
       return absl::StrCat(tensor.flat<int32_t>()[i]);
+    case v1::DT_UINT8:
+    case v1::DT_BOOL:
+      return absl::StrCat(static_cast<int>(tensor.flat<uint8_t>()[i]));
     default:
       return v1::DataType_Name(tensor.dtype());
   }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/tensor/dtype.h"
 #include "lockstep/common/tensor/shape.h"
 
 namespace lockstep::train {
@@ -62,10 +63,11 @@ class InitSession : public Session {
     for (const v1::VariableSpec& variable : model_.variables()) {
       if (variable.name() != value.name) continue;
       ASSIGN_OR_RETURN(const Shape shape, Shape::Create(variable.shape()));
-      if (value.value.dtype() == v1::DT_FLOAT && value.value.shape() == shape) return absl::OkStatus();
+      const v1::DataType dtype = VariableType(variable.dtype());
+      if (value.value.dtype() == dtype && value.value.shape() == shape) return absl::OkStatus();
       return absl::InvalidArgumentError(absl::StrCat("the value for ", value.name, " is ", NameOf(value.value.dtype()),
-                                                     value.value.shape().ToString(), ", the variable is float32",
-                                                     shape.ToString()));
+                                                     value.value.shape().ToString(), ", the variable is ",
+                                                     NameOf(dtype), shape.ToString()));
     }
     return absl::InvalidArgumentError(absl::StrCat("the model has no variable ", value.name));
   }

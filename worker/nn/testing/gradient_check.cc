@@ -25,7 +25,7 @@ class LossSink : public GradientSink {
     loss_ = loss;
     return false;
   }
-  void OnUpdate(int, absl::Span<const float>) override {}
+  void OnUpdate(int, Elements) override {}
   float* GradientBuffer(int) override { return nullptr; }
   void OnGradient(int) override {}
   float loss() const { return loss_; }
@@ -131,10 +131,10 @@ bool RecordingSink::OnLoss(float loss) {
   return !refuse_;
 }
 
-void RecordingSink::OnUpdate(int index, absl::Span<const float> value) {
+void RecordingSink::OnUpdate(int index, Elements value) {
   if (losses_ != 1 || !order_.empty()) absl::StrAppend(&violations_, "OnUpdate(", index, ") out of order; ");
   ++update_calls_[index];
-  updates_[index].assign(value.begin(), value.end());
+  updates_[index].assign(value.as<float>(), value.as<float>() + value.size());
 }
 
 float* RecordingSink::GradientBuffer(int variable) {

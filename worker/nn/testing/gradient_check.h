@@ -37,7 +37,7 @@ class RecordingSink : public GradientSink {
   explicit RecordingSink(const v1::ModelSpec& spec);
 
   bool OnLoss(float loss) override;
-  void OnUpdate(int index, absl::Span<const float> value) override;
+  void OnUpdate(int index, Elements value) override;
   float* GradientBuffer(int variable) override;
   void OnGradient(int variable) override;
 

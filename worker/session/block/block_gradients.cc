@@ -8,6 +8,7 @@
 #include "lockstep/common/step/report_parts.h"
 #include "lockstep/common/tensor/float_chunks.h"
 #include "lockstep/common/tensor/rounding.h"
+#include "lockstep/worker/session/block/check_update.h"
 #include "lockstep/worker/session/block/gradient_norm.h"
 
 namespace lockstep {
@@ -66,10 +67,11 @@ void BlockGradients::OnWeight(float weight) {
   if (weight != 1) reports_.back().set_weight(weight);
 }
 
-void BlockGradients::OnUpdate(int index, absl::Span<const float> value) {
+void BlockGradients::OnUpdate(int index, Elements value) {
+  status_.Update(CheckUpdate(layout_, index, value));
   v1::SlotReport& report = reports_.back();
   while (report.update_size() <= index) report.add_update();
-  report.mutable_update(index)->assign(reinterpret_cast<const char*>(value.data()), value.size() * sizeof(float));
+  report.mutable_update(index)->assign(value.bytes().data(), value.bytes().size());
 }
 
 absl::Status BlockGradients::OnSummary(const v1::Summary& summary) {
@@ -119,7 +121,7 @@ void BlockGradients::OnGradient(int variable) {
   const bool last = index() + 1 == token_.slot_count();
   if (last && !reports_sent_) {
     reports_sent_ = true;
-    status_.Update(channel_->SendReports(reports_));
+    if (status_.ok()) status_ = channel_->SendReports(reports_);
   }
   if (!digests_.empty()) {
     const auto elements = static_cast<size_t>(layout_.variables()[variable].elements);

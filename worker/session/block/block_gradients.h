@@ -39,7 +39,7 @@ class BlockGradients : public GradientSink {
 
   bool OnLoss(float loss) override;
   void OnWeight(float weight) override;
-  void OnUpdate(int index, absl::Span<const float> value) override;
+  void OnUpdate(int index, Elements value) override;
   absl::Status OnSummary(const v1::Summary& summary) override;
   absl::Status OnMetric(const std::string& name, float value) override;
   void RequestStop() override { reports_.back().set_stop(true); }

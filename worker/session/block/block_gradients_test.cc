@@ -89,6 +89,36 @@ std::vector<float> TreeSum(int64_t begin, int64_t size, int64_t end, v1::DataTyp
   return left;
 }
 
+TEST(BlockGradientsTest, AnUpdateHasItsVariablesType) {
+  v1::ModelSpec model = OneVariable();
+  v1::VariableSpec* const seen = model.add_variables();
+  seen->set_name("seen");
+  seen->set_dtype(v1::DT_INT64);
+  model.add_update_ops()->set_variable("seen");
+  const auto layout = *ParameterLayout::Create(model);
+  const std::atomic<bool> wanted(true);
+  BlockGradients sink(&layout, &wanted, Compression());
+  v1::Token token;
+  token.set_slot_count(1);
+  const auto report = [&](Elements value) {
+    RecordingChannel channel;
+    sink.BeginBlock(&channel, token);
+    sink.BeginSlot(0);
+    sink.OnLoss(1);
+    sink.OnUpdate(0, value);
+    const std::vector<float> gradient = Gradient(0);
+    std::copy(gradient.begin(), gradient.end(), sink.GradientBuffer(0));
+    sink.OnGradient(0);
+    EXPECT_EQ(channel.num_reports, sink.status().ok() ? 1u : 0u);
+    EXPECT_EQ(channel.sends, sink.status().ok() ? 1 : 0);
+    return sink.status();
+  };
+  const int64_t right = 7;
+  const float wrong[] = {7, 0};
+  EXPECT_TRUE(report({&right, 1}).ok());
+  EXPECT_EQ(report(wrong), absl::InvalidArgumentError("the update of seen is float32, the variable is int64"));
+}
+
 class BlockGradientsTypeTest : public ::testing::TestWithParam<v1::DataType> {};
 
 TEST_P(BlockGradientsTypeTest, SumsTheSlotsOfABlockAlongTheTree) {

@@ -24,7 +24,7 @@ class FakeSink : public GradientSink {
     }
   }
   bool OnLoss(float) override { return true; }
-  void OnUpdate(int, absl::Span<const float>) override {}
+  void OnUpdate(int, Elements) override {}
   absl::Status OnSummary(const v1::Summary& summary) override {
     bytes += static_cast<int64_t>(summary.ByteSizeLong());
     for (const auto& value : summary.value()) {

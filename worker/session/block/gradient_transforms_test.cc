@@ -35,7 +35,7 @@ config::v1::OptimizerConfig Parse(const std::string& text) {
 class Sink : public GradientSink {
  public:
   bool OnLoss(float loss) override { return loss < 100; }
-  void OnUpdate(int index, absl::Span<const float> value) override { updates.push_back(value[0]); }
+  void OnUpdate(int index, Elements value) override { updates.push_back(*value.as<float>()); }
   float* GradientBuffer(int variable) override { return gradients[variable].data(); }
   void OnGradient(int variable) override { order.push_back(variable); }
 
@@ -114,7 +114,7 @@ TEST(GradientTransformsTest, PassUpdatesOn) {
   Sink sink;
   const auto transforms = GradientTransforms::Create(config::v1::OptimizerConfig(), ThreeVariables(), &sink);
   ASSERT_TRUE(transforms.ok());
-  (*transforms)->OnUpdate(0, {5.0f});
+  (*transforms)->OnUpdate(0, std::vector<float>{5});
   EXPECT_THAT(sink.updates, ElementsAre(5));
 }
 
