@@ -19,6 +19,8 @@ bool IsNoAnswer(const absl::Status& status) {
          absl::IsInternal(status) || absl::IsUnimplemented(status);
 }
 
+absl::Status Stopped() { return absl::CancelledError("the client was stopped"); }
+
 }  // namespace
 
 LocatedChiefClient::LocatedChiefClient(FileSystem* fs, MasterAddress address, Factory factory)
@@ -31,16 +33,15 @@ std::unique_ptr<ChiefClient> LocatedChiefClient::NewClient(const std::string& ta
 }
 
 absl::StatusOr<std::shared_ptr<ChiefClient>> LocatedChiefClient::ClientOf(const std::string& target) {
-  const auto stopped = [] { return absl::CancelledError("the client was stopped"); };
   {
     MutexLock lock(&mutex_);
-    if (stopped_) return stopped();
+    if (stopped_) return Stopped();
     const auto it = clients_.find(target);
     if (it != clients_.end()) return it->second;
   }
   std::shared_ptr<ChiefClient> made = NewClient(target);
   MutexLock lock(&mutex_);
-  if (stopped_) return stopped();
+  if (stopped_) return Stopped();
   return clients_.try_emplace(target, std::move(made)).first->second;  // another thread may have been faster
 }
 
@@ -113,13 +114,14 @@ absl::StatusOr<v1::ReadVariablesReply> LocatedChiefClient::ReadVariables(const v
                      return reply.status();
                    }));
   MutexLock lock(&mutex_);
-  read_from_ = std::move(place.client);
+  read_from_.swap(place.client);  // the lock is released before an old client is destroyed
   return reply;
 }
 
 absl::StatusOr<v1::OpenSessionReply> LocatedChiefClient::OpenSession(const v1::OpenSessionRequest& request) {
   ASSIGN_OR_RETURN(const std::shared_ptr<ChiefClient> chief, Found());
   ASSIGN_OR_RETURN(v1::OpenSessionReply reply, chief->OpenSession(request));
+  if (reply.initial_values_wanted()) return reply;  // there is no session yet
   MutexLock lock(&mutex_);
   lease_ = absl::Seconds(reply.lease_seconds());
   return reply;
@@ -157,7 +159,7 @@ absl::Status LocatedChiefClient::OnSilence(const v1::HeartbeatRequest& heartbeat
   {
     MutexLock lock(&mutex_);
     if (silence < lease_) return absl::OkStatus();
-    if (stopped_) return absl::CancelledError("the client was stopped");
+    if (stopped_) return Stopped();
     silent = found_.target;
   }
   const absl::StatusOr<std::vector<std::string>> targets = FindTargets(fs_, address_);
@@ -173,9 +175,16 @@ absl::Status LocatedChiefClient::OnSilence(const v1::HeartbeatRequest& heartbeat
 
 absl::Status LocatedChiefClient::LookForSuccessor(const std::string& target, int64_t generation) {
   std::shared_ptr<ChiefClient> client = NewClient(target);
+  {
+    MutexLock lock(&mutex_);
+    if (stopped_) return Stopped();
+    candidates_.insert(client);
+  }
   const absl::StatusOr<v1::GetRunSpecReply> reply = client->GetRunSpec();
-  if (!reply.ok() || reply->generation() <= generation) return absl::OkStatus();
   MutexLock lock(&mutex_);
+  candidates_.erase(client);
+  if (stopped_) return Stopped();
+  if (!reply.ok() || reply->generation() <= generation) return absl::OkStatus();
   clients_[target].swap(client);  // the lock is released before the old client is destroyed
   successor_ = target;
   return ChiefReplaced(absl::StrCat("the chief of generation ", generation, " is silent, and that of generation ",
@@ -194,6 +203,7 @@ void LocatedChiefClient::CancelConnecting() {
     MutexLock lock(&mutex_);
     stopped_ = true;
     for (const auto& entry : clients_) clients.push_back(entry.second);
+    clients.insert(clients.end(), candidates_.begin(), candidates_.end());
   }
   for (const auto& client : clients) client->CancelConnecting();
 }

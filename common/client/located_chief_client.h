@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -70,7 +71,8 @@ class LocatedChiefClient : public ChiefClient {
   // Handles the silence of the chief during a heartbeat. Errors: ChiefReplaced if a successor answers or the run is
   // over; Cancelled after CancelConnecting.
   absl::Status OnSilence(const v1::HeartbeatRequest& heartbeat, absl::Duration silence) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Returns ChiefReplaced if a chief of a generation after `generation` answers at `target`.
+  // Returns ChiefReplaced if a chief of a generation after `generation` answers at `target`; Cancelled after
+  // CancelConnecting.
   absl::Status LookForSuccessor(const std::string& target, int64_t generation) ABSL_LOCKS_EXCLUDED(mutex_);
 
   FileSystem* const fs_;
@@ -79,6 +81,8 @@ class LocatedChiefClient : public ChiefClient {
   Mutex mutex_;
   // Clients by target. Clients of targets that are no longer in the file are kept, because a chief may move back.
   std::map<std::string, std::shared_ptr<ChiefClient>> clients_ ABSL_GUARDED_BY(mutex_);
+  // The clients of searches for a successor.
+  std::set<std::shared_ptr<ChiefClient>> candidates_ ABSL_GUARDED_BY(mutex_);
   // The place where GetRunSpec was last answered; empty before the first answer.
   Place found_ ABSL_GUARDED_BY(mutex_);
   // The target where a successor has answered. Empty if there is none, or if it answers no more.

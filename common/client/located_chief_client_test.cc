@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -52,6 +53,9 @@ class LocatedChiefClientTest : public ::testing::Test {
   std::map<std::string, absl::Status> answers_;
   // The generations in replies to GetRunSpec; 1 if absent.
   std::map<std::string, int64_t> generations_;
+  bool wants_initial_values_ = false;
+  // Called during GetRunSpec, if set.
+  std::function<void()> during_get_run_;
   // Passed to the factory.
   ChiefClient::OnSilence on_silence_;
   MemoryFileSystem fs_;
@@ -62,6 +66,7 @@ class LocatedChiefClientTest : public ::testing::Test {
     Recorded(std::string target, LocatedChiefClientTest* test) : target_(std::move(target)), test_(test) {}
     absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() override {
       test_->calls_.push_back("GetRunSpec " + target_);
+      if (test_->during_get_run_) test_->during_get_run_();
       if (!test_->answers_[target_].ok()) return test_->answers_[target_];
       auto reply = FakeChiefClient::GetRunSpec();
       if (reply.ok()) reply->set_generation(std::max<int64_t>(test_->generations_[target_], 1));
@@ -69,6 +74,7 @@ class LocatedChiefClientTest : public ::testing::Test {
     }
     absl::StatusOr<v1::OpenSessionReply> OpenSession(const v1::OpenSessionRequest& request) override {
       test_->calls_.push_back("OpenSession " + target_);
+      wants_initial_values = test_->wants_initial_values_;
       return FakeChiefClient::OpenSession(request);
     }
     absl::StatusOr<v1::RunStatus> GetStatus() override {
@@ -80,6 +86,11 @@ class LocatedChiefClientTest : public ::testing::Test {
       test_->calls_.push_back("ReadVariables " + target_);
       if (!test_->answers_[target_].ok()) return test_->answers_[target_];
       return v1::ReadVariablesReply();
+    }
+    void CancelConnecting() override {
+      // The found chief's connection is of no interest.
+      if (target_ != "a:1") test_->calls_.push_back("CancelConnecting " + target_);
+      FakeChiefClient::CancelConnecting();
     }
 
    private:
@@ -251,6 +262,26 @@ TEST_F(LocatedChiefClientTest, AStoppedClientWaitsOneLease) {
   EXPECT_TRUE(Silence(absl::Seconds(2)).ok());
   EXPECT_TRUE(absl::IsCancelled(Silence(absl::Seconds(3))));
   EXPECT_THAT(calls_, ElementsAre());
+}
+
+TEST_F(LocatedChiefClientTest, AStopEndsTheSearchForASuccessor) {
+  const auto client = New("a:1,b:2,c:3");
+  Join(client.get());
+  during_get_run_ = [&client] { client->CancelConnecting(); };  // as another thread may
+  EXPECT_TRUE(absl::IsCancelled(Silence(absl::Seconds(3))));
+  EXPECT_THAT(calls_, ElementsAre("new b:2", "GetRunSpec b:2", "CancelConnecting b:2"));
+}
+
+TEST_F(LocatedChiefClientTest, NoSessionHasNoLease) {
+  const auto client = New("a:1,b:2");
+  Join(client.get());
+  wants_initial_values_ = true;
+  v1::OpenSessionRequest request;
+  request.set_initial_values_digest("12");
+  ASSERT_TRUE(client->OpenSession(request)->initial_values_wanted());
+  calls_.clear();
+  EXPECT_TRUE(Silence(absl::Seconds(2)).ok());
+  EXPECT_THAT(calls_, ElementsAre()) << "the lease is that of the last session";
 }
 
 TEST_F(LocatedChiefClientTest, OneTargetNeedsNoSearch) {

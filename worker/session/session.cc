@@ -73,7 +73,8 @@ absl::StatusOr<v1::OpenSessionReply> WorkerSession::OpenChecked(const Workload& 
                    ComputeCanary(config(), workload, session, stop_requested_, client_));
   *request.mutable_canary_digest() = {canary.begin(), canary.end()};
   checked_ = std::move(request);
-  return CallOpenSession(checked_);
+  // Another chief may have taken over since the first call.
+  return OpenWithValues(checked_);
 }
 
 absl::StatusOr<v1::OpenSessionReply> WorkerSession::OpenWithValues(const v1::OpenSessionRequest& declaration) {

@@ -163,6 +163,30 @@ TEST_F(WorkerSessionTest, BringsInitialValuesToNewRun) {
   EXPECT_TRUE(held.expired()) << "the memory is free";
 }
 
+TEST_F(WorkerSessionTest, BringsValuesAfterTheCanaryToo) {
+  // A chief that is replaced, while the worker computes the canary, by one without the run.
+  class ReplacedChief : public FakeChiefClient {
+   public:
+    absl::StatusOr<v1::GetCanaryValuesReply> GetCanaryValues(const v1::GetCanaryValuesRequest& request) override {
+      wants_initial_values = true;
+      return FakeChiefClient::GetCanaryValues(request);
+    }
+  };
+  ReplacedChief client;
+  client.wants_canary = true;
+  std::map<std::string, Tensor> values;
+  values["w"] = Tensor::FromValues<float>({}, {3.0f});
+  WorkerSession::Options options = NewOptions();
+  options.initial_values = std::make_shared<const InitialValues>(values);
+  WorkerSession session(std::move(options), &client);
+  ASSERT_TRUE(session.Connect().ok());
+  ASSERT_TRUE(session.Open(workload_).ok());
+  const auto calls = client.calls();
+  ASSERT_EQ(calls.open_session.size(), 3u) << "the canary is wanted; values are wanted; with both";
+  EXPECT_EQ(calls.initial_values.size(), 1u);
+  EXPECT_EQ(calls.streams[0].session_id, 3u);
+}
+
 TEST_F(WorkerSessionTest, LaterSessionsNameTheRunAndItsLastStep) {
   client_.wants_canary = true;
   client_.global_step = 5;
