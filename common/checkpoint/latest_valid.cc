@@ -169,4 +169,11 @@ absl::StatusOr<absl::optional<std::string>> ReadNewestCheckpoint(
                                           " can be read; the newest is ", candidates.front()));
 }
 
+absl::StatusOr<bool> HasCheckpoints(FileSystem* fs, const std::string& directory, absl::string_view run_base) {
+  const absl::StatusOr<std::vector<std::string>> candidates = Candidates(fs, directory, run_base);
+  if (absl::IsInvalidArgument(candidates.status())) return true;  // a bad state file may name one
+  RETURN_IF_ERROR(candidates.status());
+  return !candidates->empty();
+}
+
 }  // namespace lockstep

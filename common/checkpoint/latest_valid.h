@@ -50,6 +50,10 @@ absl::StatusOr<absl::optional<std::string>> ReadNewestCheckpoint(
     absl::FunctionRef<void(const std::string& prefix, const absl::Status& damage)> report,
     CheckpointsOf whose = CheckpointsOf::kRun, absl::string_view run_base = kRunBase);
 
+// Returns false only if ReadNewestCheckpoint would return nullopt. Errors: file system errors.
+absl::StatusOr<bool> HasCheckpoints(FileSystem* fs, const std::string& directory,
+                                    absl::string_view run_base = kRunBase);
+
 }  // namespace lockstep
 
 #endif  // LOCKSTEP_COMMON_CHECKPOINT_LATEST_VALID_H_

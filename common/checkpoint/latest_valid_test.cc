@@ -56,6 +56,10 @@ class NewestValidCheckpointTest : public ::testing::Test {
 
 TEST_F(NewestValidCheckpointTest, IsNoneOnlyWithoutAnyCheckpoint) {
   EXPECT_EQ(Found(), "none");
+  Save("d/export-3");
+  EXPECT_EQ(Found(), "none") << "another base name";
+  EXPECT_FALSE(HasCheckpoints(&fs_, "d").value());
+  EXPECT_TRUE(HasCheckpoints(&fs_, "d", "export").value());
   EXPECT_FALSE(NewestValidCheckpoint(&fs_, "missing", [](const std::string&, const absl::Status&) {})->has_value());
 }
 
@@ -131,6 +135,7 @@ TEST_F(NewestValidCheckpointTest, LooksForTheBaseNameOfTheChoice) {
 // SM-20
 TEST_F(NewestValidCheckpointTest, IsAnErrorWhenTheOnlyCheckpointIsGone) {
   List(7, {7});
+  EXPECT_TRUE(HasCheckpoints(&fs_, "d").value());
   const absl::Status status = Find(&fs_).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(status.message(), "none of the 1 checkpoints of d can be read; the newest is d/model.ckpt-7");
@@ -150,6 +155,7 @@ TEST_F(NewestValidCheckpointTest, DoesNotGuessPastABadStateFile) {
   Save(1);
   ASSERT_TRUE(WriteFileAtomically(&fs_, "d/checkpoint", "model_checkpoint_path: model.ckpt-1").ok());
   EXPECT_EQ(Find(&fs_).status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_TRUE(HasCheckpoints(&fs_, "d").value());
 }
 
 // Falling back to an older checkpoint would lose work.

@@ -57,7 +57,8 @@ Chief::Chief(Options options, std::unique_ptr<RunDirectory> directory)
     : run_(std::move(options), std::move(directory)), sessions_(&run_), ends_(&run_), changes_(&run_) {}
 
 absl::Status Chief::Start() {
-  ASSIGN_OR_RETURN(const bool recorded, run_.history.Read(run_.options.machine.draw_run_id()));
+  ASSIGN_OR_RETURN(const bool recorded,
+                   run_.history.Read(run_.options.machine.draw_run_id(), run_.options.checkpoint_basename));
   if (run_.history.may_change_program()) AdoptProgram(run_.options, &run_.history);
   v1::RunRecord record = run_.history.record();
   bool changes = false;

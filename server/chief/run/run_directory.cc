@@ -1,6 +1,5 @@
 #include "lockstep/server/chief/run/run_directory.h"
 
-#include <algorithm>
 #include <limits>
 #include <utility>
 #include <vector>
@@ -136,9 +135,8 @@ absl::Status RunDirectory::Beat() const {
 
 absl::StatusOr<absl::optional<v1::RunRecord>> RunDirectory::ReadRecord() const { return ReadRunRecord(fs_, path_); }
 
-absl::StatusOr<bool> RunDirectory::HasCheckpoint() const {
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, fs_->ListDirectory(path_));
-  return std::any_of(names.begin(), names.end(), [](const auto& name) { return absl::EndsWith(name, ".index"); });
+absl::StatusOr<bool> RunDirectory::HasCheckpoint(absl::string_view base) const {
+  return HasCheckpoints(fs_, path_, base);
 }
 
 absl::StatusOr<bool> RunDirectory::IsNewest(int64_t step) const {

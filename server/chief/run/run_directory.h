@@ -51,8 +51,8 @@ class RunDirectory {
 
   // Calls ReadRunRecord. Returns nullopt for a new run.
   absl::StatusOr<absl::optional<v1::RunRecord>> ReadRecord() const;
-  // Returns true if there is a checkpoint, damaged or not.
-  absl::StatusOr<bool> HasCheckpoint() const;
+  // Calls HasCheckpoints for checkpoints of this base name.
+  absl::StatusOr<bool> HasCheckpoint(absl::string_view base) const;
   // Returns true if the checkpoint of global step `step` is the newest, and the state file names it.
   absl::StatusOr<bool> IsNewest(int64_t step) const;
   // Calls WriteRunRecord.

@@ -29,14 +29,18 @@ absl::Status RunHistory::Report(absl::Status status) const {
   return status;
 }
 
-absl::StatusOr<bool> RunHistory::Read(uint64_t drawn_run_id) {
+absl::StatusOr<bool> RunHistory::Read(uint64_t drawn_run_id, absl::string_view checkpoint_base) {
   absl::optional<v1::RunRecord> record;
+  std::string run_id = RunIdText(drawn_run_id);
   bool has_checkpoint = false, at_good_end = false;
   if (directory_ != nullptr) {
     ASSIGN_OR_RETURN(record, directory_->ReadRecord());
     if (!record || record->has_initial_values()) {
-      ASSIGN_OR_RETURN(has_checkpoint, directory_->HasCheckpoint());
-      if (!has_checkpoint) record.reset();
+      ASSIGN_OR_RETURN(has_checkpoint, directory_->HasCheckpoint(checkpoint_base));
+    }
+    if (record && record->has_initial_values() && !has_checkpoint) {
+      run_id = record->run_id();
+      record.reset();
     }
   }
   if (record && record->has_finished_step()) {
@@ -47,7 +51,7 @@ absl::StatusOr<bool> RunHistory::Read(uint64_t drawn_run_id) {
   known_ = record.has_value();
   found_nothing_ = !known_ && !has_checkpoint;
   if (record) record_ = *std::move(record);
-  if (record_.run_id().empty()) record_.set_run_id(RunIdText(drawn_run_id));
+  if (record_.run_id().empty()) record_.set_run_id(std::move(run_id));
   return known_;
 }
 

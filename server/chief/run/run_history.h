@@ -9,9 +9,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/common/base/mutex.h"
+#include "lockstep/common/checkpoint/latest_valid.h"
 #include "lockstep/server/chief/run/run_directory.h"
 #include "lockstep/server/chief/run/run_target.h"
 #include "lockstep/server/sync/run_events.h"
@@ -39,8 +41,11 @@ class RunHistory {
 
   // Reads the logdir's record. Returns false if there is none. A record without a run id gets the id of `drawn_run_id`,
   // which the next Update writes. Ignores the record of a run whose initial values a worker brought if there is no
-  // checkpoint: no worker ever had a session (RunState::StartModel). Must be called before all other methods.
-  absl::StatusOr<bool> Read(uint64_t drawn_run_id) ABSL_LOCKS_EXCLUDED(mutex_);
+  // checkpoint: no worker ever had a session (RunState::StartModel). The run keeps its id, which other files of the
+  // logdir have, too. The run's checkpoints have the base name `checkpoint_base`. Must be called before all other
+  // methods.
+  absl::StatusOr<bool> Read(uint64_t drawn_run_id, absl::string_view checkpoint_base = kRunBase)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   v1::RunRecord record() const ABSL_LOCKS_EXCLUDED(mutex_);
   // The number of recorded changes of settings.
   int64_t changes() const ABSL_LOCKS_EXCLUDED(mutex_);

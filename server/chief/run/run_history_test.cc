@@ -81,7 +81,12 @@ TEST_F(RunHistoryTest, IgnoresRunWhoseBroughtValuesAreLost) {
   history = Open();
   EXPECT_FALSE(history->Read(8).value());
   EXPECT_TRUE(history->found_nothing());
-  EXPECT_EQ(history->run_id(), "0000000000000008");
+  EXPECT_EQ(history->run_id(), "0000000000000007") << "an order of arrival in the logdir has this id";
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "d/export-3.index", "").ok());
+  history.reset();
+  history = Open();
+  EXPECT_FALSE(history->Read(8).value());
+  EXPECT_TRUE(history->found_nothing()) << "the file is not of a run";
   ASSERT_TRUE(WriteFileAtomically(&fs_, "d/model.ckpt-0.index", "").ok());
   history.reset();
   history = Open();
