@@ -66,6 +66,8 @@ absl::StatusOr<std::unique_ptr<Training>> RunState::CreateTraining(std::shared_p
   RestoreOptions restore = NewRestoreOptions();
   if (values) restore.initialize = [&values](const v1::ModelSpec&) { return std::move(values->values); };
   ASSIGN_OR_RETURN(RestoredVariables restored, RestoreOrInitialize(restore, (*declared)->model()));
+  // An attempt of another worker may have failed after its values were in a checkpoint.
+  if (restored.checkpoint) values.reset();
   for (const auto& [checkpoint, why] : restored.damaged) OnEvent({RunEvent::kDamaged, 0, "", checkpoint, why});
   RETURN_IF_ERROR(history.OnRestored(restored.store->step()));
   journal.OnRestored(restored.store->step(), restored.checkpoint.value_or(""));

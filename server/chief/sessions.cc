@@ -122,7 +122,10 @@ absl::StatusOr<uint64_t> Sessions::DeclareFirst(const v1::OpenSessionRequest& re
   absl::optional<BroughtValues::Whole> values;
   ASSIGN_OR_RETURN(const uint64_t bringing, TakeInitialValues(request, peer, &values));
   if (bringing != 0) return bringing;
-  RETURN_IF_ERROR(run_->StartModel(std::move(contract), /*changes_settings=*/false, std::move(values)));
+  const absl::Status started = run_->StartModel(std::move(contract), /*changes_settings=*/false, std::move(values));
+  // A successor may have taken over the logdir meanwhile.
+  if (absl::IsFailedPrecondition(started)) RETURN_IF_ERROR(CheckOwnedForWorker());
+  RETURN_IF_ERROR(started);
   RunEvent declared{RunEvent::kDeclared, 0, IdentityOf(request).ToString()};
   declared.count = request.model().variables_size();
   run_->OnEvent(declared);
@@ -153,6 +156,8 @@ absl::StatusOr<uint64_t> Sessions::Agree(const v1::OpenSessionRequest& request, 
                                              " changes, the run had ", newest));
     }
     contract = run_->ContractFor(changes);
+    // The other workers must not occupy the declaration while one brings values, which ends with a declaration.
+    if (contract == nullptr) RETURN_IF_ERROR(run_->brought.CheckFree(request, peer, run_->options.clock->Now()));
     // Only a worker with the newest settings makes declarations, because the run's declarations apply to those.
     declares = changes == newest && (contract == nullptr || contract->Lacks(request) || run_->parts_may_change ||
                                      (run_->canary_may_change && request.canary_digest_size() > 0));

@@ -703,6 +703,68 @@ TEST_F(InitialValuesTest, UnsavedValuesLeaveNoRun) {
   EXPECT_EQ(ValueOfW(), Bytes({4, 5, 6}));
 }
 
+TEST_F(InitialValuesTest, ValuesInACheckpointStay) {
+  fs_.FailMatching(FaultyFileSystem::Operation::kRename, "logdir/checkpoint", absl::ResourceExhaustedError("full"));
+  ASSERT_TRUE(Start().ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Bring("a", {1, 2, 3}).status()));
+  EXPECT_TRUE(HasCheckpoint(0)) << "only the state file is missing";
+  fs_.Heal();
+  const auto session = Bring("b", {4, 5, 6});
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(session->initial_values_digest(), DigestOf({1, 2, 3}));
+  EXPECT_EQ(Record().initial_values().brought_by(), "a");
+  EXPECT_EQ(ValueOfW(), Bytes({1, 2, 3}));
+}
+
+TEST_F(InitialValuesTest, FailedSaveLeavesNoOrderOfArrival) {
+  config_.mutable_training()->mutable_async();
+  config_.mutable_training()->set_replicas_to_aggregate(1);
+  config_.mutable_training()->set_record_order(true);
+  fs_.FailMatching(FaultyFileSystem::Operation::kCreate, "model.ckpt-0", absl::ResourceExhaustedError("full"));
+  ASSERT_TRUE(Start().ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Bring("a", {1, 2, 3}).status()));
+  fs_.Heal();
+  const auto session = Bring("b", {4, 5, 6});
+  ASSERT_TRUE(session.ok()) << session.status();
+  EXPECT_EQ(Record().initial_values().brought_by(), "b");
+  EXPECT_TRUE(memory_.Exists("logdir/arrivals-1").value());
+}
+
+TEST_F(InitialValuesTest, ReplacedChiefEndsNoWorker) {
+  ASSERT_TRUE(Start().ok());
+  hanging_.Hang("model.ckpt-0");
+  std::thread successor([this] {
+    hanging_.AwaitHanging();
+    EXPECT_TRUE(WriteFileAtomically(&memory_, "logdir/generation", "2\n").ok());
+    hanging_.Release();
+  });
+  const absl::Status status = Bring("a", {1, 2, 3}).status();
+  successor.join();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("it has entered generation 2"));
+}
+
+TEST_F(InitialValuesTest, OthersDoNotOccupyTheDeclaration) {
+  ASSERT_TRUE(Start().ok());
+  ASSERT_TRUE(Open("a", DigestOf({1, 2, 3})).ok());
+  fs_.FailMatching(FaultyFileSystem::Operation::kOpen, "logdir/generation", absl::InternalError("a declaration reads"));
+  EXPECT_TRUE(absl::IsUnavailable(Open("b", DigestOf({4, 5, 6})).status()));
+  EXPECT_TRUE(absl::IsUnavailable(Open("c", "").status()));
+  EXPECT_TRUE(absl::IsInternal(Open("a", DigestOf({1, 2, 3})).status())) << "a declares the run";
+}
+
+TEST_F(InitialValuesTest, FilesOfOthersAreNoCheckpoints) {
+  ASSERT_TRUE(memory_.CreateDirectory("logdir").ok());
+  ASSERT_TRUE(WriteFileAtomically(&memory_, "logdir/export-3.index", "").ok());
+  fs_.FailMatching(FaultyFileSystem::Operation::kCreate, "model.ckpt-0", absl::ResourceExhaustedError("full"));
+  ASSERT_TRUE(Start().ok());
+  EXPECT_TRUE(absl::IsResourceExhausted(Bring("a", {1, 2, 3}).status())) << "a new run takes values";
+  fs_.Heal();
+  ASSERT_TRUE(Restart().ok());
+  ASSERT_TRUE(Bring("b", {4, 5, 6}).ok()) << "the first values are in no checkpoint";
+  EXPECT_EQ(ValueOfW(), Bytes({4, 5, 6}));
+}
+
 TEST_F(InitialValuesTest, RefusesValuesThatCannotBe) {
   ASSERT_TRUE(Start().ok());
   const auto digest = Open("a", "12").status();

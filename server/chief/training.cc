@@ -16,6 +16,7 @@
 #include "lockstep/kernels/rounding.h"
 #include "lockstep/server/chief/run/run_settings.h"
 #include "lockstep/server/ps/versions/snapshot_entries.h"
+#include "lockstep/server/sync/arrivals/recorded_order.h"
 #include "lockstep/server/sync/policy/policy_factory.h"
 #include "lockstep/server/sync/shard/local_shard.h"
 #include "lockstep/server/sync/workers/contribution_counts.h"
@@ -114,7 +115,11 @@ absl::StatusOr<std::unique_ptr<Training>> Training::Create(Options options, Rest
       NewStepPolicy(training->options_.config, training->store_->layout(), training->store_->step(),
                     std::move(stream_positions)));
   if (training->options_.awaits_first_save) {
-    RETURN_IF_ERROR(training->Save());
+    const absl::Status saved = training->Save();
+    if (!saved.ok()) {
+      training->RemoveArrivalLog();
+      return saved;
+    }
   } else if (training->checkpoint_writer_ != nullptr && !checkpoint) {
     training->SaveIfRoom();
   }
@@ -176,6 +181,12 @@ absl::Status Training::CreateArrivalLog() {
   ASSIGN_OR_RETURN(arrivals_, ArrivalLog::Create(std::move(log)));
   if (!records) arrivals_.reset();
   return absl::OkStatus();
+}
+
+void Training::RemoveArrivalLog() {
+  if (!ReadsStreams(options_.config.training())) return;
+  const ChiefOptions& chief = *options_.chief;
+  chief.fs->Remove(ArrivalFile(chief.logdir, options_.history->generation())).IgnoreError();
 }
 
 absl::Status Training::CreateSaver(absl::optional<std::string> restored) {

@@ -110,6 +110,8 @@ class Training : private RunEvents {
   // Creates this incarnation's file for the order in which contributions arrive, if that order is recorded now or was
   // recorded before.
   absl::Status CreateArrivalLog();
+  // Removes that file, so that another attempt of this incarnation does not find it.
+  void RemoveArrivalLog();
   absl::Status CreateSaver(absl::optional<std::string> restored);
   SyncReplicas::Options SyncOptions();
   void OnEvent(const RunEvent& event) override ABSL_LOCKS_EXCLUDED(mutex_);

@@ -15,17 +15,22 @@
 
 namespace lockstep {
 
+absl::Status BroughtValues::CheckFree(const v1::OpenSessionRequest& request, const std::string& peer, absl::Time now) {
+  Expire(now);
+  if (!held_) return absl::OkStatus();
+  if (held_->worker != request.worker() || held_->incarnation != request.incarnation() || held_->peer != peer ||
+      held_->digest != request.initial_values_digest()) {
+    return absl::UnavailableError(absl::StrCat(held_->identity, " is bringing initial values for the run"));
+  }
+  held_->last_used = now;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<uint64_t> BroughtValues::Begin(const v1::OpenSessionRequest& request, const std::string& peer,
                                               uint64_t fresh_id, absl::Time now) {
-  Expire(now);
-  const std::string& digest = request.initial_values_digest();
-  if (held_ && held_->worker == request.worker() && held_->incarnation == request.incarnation() &&
-      held_->peer == peer && held_->digest == digest) {
-    held_->last_used = now;
-    return held_->whole ? 0 : held_->id;
-  }
-  if (held_) return absl::UnavailableError(absl::StrCat(held_->identity, " is bringing initial values for the run"));
-  if (digest.empty()) return 0;
+  RETURN_IF_ERROR(CheckFree(request, peer, now));
+  if (held_) return held_->whole ? 0 : held_->id;
+  if (request.initial_values_digest().empty()) return 0;
   held_ = NewHeld(request, peer, fresh_id);
   held_->last_used = now;
   return fresh_id;
@@ -36,7 +41,6 @@ BroughtValues::Held BroughtValues::NewHeld(const v1::OpenSessionRequest& request
   Held held;
   held.id = id;
   held.worker = request.worker();
-  held.incarnation = request.incarnation();
   held.incarnation = request.incarnation();
   held.peer = peer;
   held.digest = request.initial_values_digest();

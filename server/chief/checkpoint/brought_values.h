@@ -31,6 +31,8 @@ class BroughtValues {
  public:
   static constexpr absl::Duration kExpiry = absl::Seconds(10);
 
+  // Returns Unavailable if another worker is bringing values. Counts as a call of the worker that brings them.
+  absl::Status CheckFree(const v1::OpenSessionRequest& request, const std::string& peer, absl::Time now);
   // Returns the id for Add. Returns 0 if the request brings no values, or if its values are whole. The request's model
   // must be valid. `peer` is the identity that the caller has proved; only it may add values. `fresh_id` is not 0 if
   // the request brings values.

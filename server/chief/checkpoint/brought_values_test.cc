@@ -114,6 +114,8 @@ TEST_F(BroughtValuesTest, OneWorkerAtATimeBringsValues) {
   EXPECT_THAT(std::string(busy.status().message()), HasSubstr("w0 on h is bringing"));
   other.clear_initial_values_digest();
   EXPECT_TRUE(absl::IsUnavailable(values_.Begin(other, "peer", 0, now_).status())) << "it would declare the run";
+  EXPECT_TRUE(absl::IsUnavailable(values_.CheckFree(other, "peer", now_)));
+  EXPECT_TRUE(absl::IsUnavailable(values_.CheckFree(open_, "other", now_))) << "another peer";
   ASSERT_TRUE(Add(1, 0, {1}).ok());
   now_ += kLong - absl::Milliseconds(1);
   EXPECT_TRUE(absl::IsUnavailable(values_.Begin(other, "peer", 0, now_).status())) << "each call counts";
