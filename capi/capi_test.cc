@@ -1,4 +1,5 @@
 // Tests the C interface the way a program uses it, with workers in this process, and with wrong arguments.
+#include <cstddef>
 #include <cstdlib>
 #include <limits>
 #include <memory>
@@ -456,6 +457,17 @@ TEST(CApiTest, EachWrongOptionOfAWorkerIsNamed) {
     EXPECT_EQ(lockstep_worker_new(&options, &worker), LOCKSTEP_INVALID_ARGUMENT) << expected;
     EXPECT_THAT(std::string(lockstep_error()), HasSubstr(expected));
   }
+}
+
+TEST(CApiTest, AnOlderProgramHasFewerOptions) {
+  lockstep_worker_options options = WorkerOptions("127.0.0.1:1");
+  options.size = offsetof(lockstep_worker_options, initial_values);
+  SetValues(nullptr, 1, &options);  // another variable's memory
+  lockstep_id worker = 0;
+  EXPECT_EQ(lockstep_worker_new(&options, &worker), LOCKSTEP_OK) << lockstep_error();
+  EXPECT_EQ(lockstep_worker_free(worker), LOCKSTEP_OK);
+  --options.size;
+  EXPECT_EQ(lockstep_worker_new(&options, &worker), LOCKSTEP_INVALID_ARGUMENT);
 }
 
 TEST(CApiTest, ARunIsParsedWithItsOverridesAndDefaults) {

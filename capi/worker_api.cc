@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 #include <string>
@@ -24,6 +25,8 @@ namespace lockstep {
 namespace {
 
 constexpr int64_t kMostExamples = int64_t{1} << 48;
+// The size of lockstep_worker_options in the library's first version.
+constexpr size_t kFirstOptionsSize = offsetof(lockstep_worker_options, initial_values);
 
 HandleTable<ForeignWorker>& Workers() {
   static auto* const workers = new HandleTable<ForeignWorker>("worker");
@@ -132,10 +135,13 @@ using lockstep::Workers;
 int lockstep_worker_new(const lockstep_worker_options* options, lockstep_id* worker) {
   return Answer([&]() -> absl::Status {
     RETURN_IF_ERROR(RequirePointer(options, "options"));
-    RETURN_IF_ERROR(RequireSize(options->size, sizeof(lockstep_worker_options), "options"));
+    RETURN_IF_ERROR(RequireSize(options->size, lockstep::kFirstOptionsSize, "options"));
     RETURN_IF_ERROR(RequirePointer(worker, "worker"));
+    // An older program's struct lacks the newer fields; they stay 0.
+    lockstep_worker_options known = {};
+    std::memcpy(&known, options, std::min(options->size, sizeof(known)));
     lockstep::InitializeLibrary();
-    ASSIGN_OR_RETURN(ForeignWorker::Options read, lockstep::ReadOptions(*options));
+    ASSIGN_OR_RETURN(ForeignWorker::Options read, lockstep::ReadOptions(known));
     ASSIGN_OR_RETURN(auto created, ForeignWorker::Create(std::move(read)));
     *worker = Workers().Add(std::move(created));
     return absl::OkStatus();
