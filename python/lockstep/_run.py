@@ -250,8 +250,10 @@ class EMA:
   @property
   def text(self) -> str:
     """config.v1.OptimizerConfig.MovingAverage in text format."""
+    # A str is a sequence of its letters, too.
+    expressions = (self.variables,) if isinstance(self.variables, str) else self.variables
     return (fields(decay=float(self.decay), num_updates=self.num_updates) +
-            "".join(field("variables", expression) for expression in self.variables))
+            "".join(field("variables", expression) for expression in expressions))
 
 
 Initial = Union[None, str, "os.PathLike[str]", Mapping[str, npt.NDArray[np.float32]]]

@@ -595,6 +595,9 @@ class DeclarationTest(unittest.TestCase):
     for text in "epochs: 3", " by_global_norm: 1", "mean_by_global_norm: 2", "BFLOAT16", "num_updates: true", "lease_seconds: 1":
       self.assertIn(text, run.to_text())
 
+  def test_one_expression_selects_averages(self):
+    self.assertEqual(lockstep.EMA(0.99, variables="kernel").text, lockstep.EMA(0.99, variables=["kernel"]).text)
+
   def test_numbers_of_numpy_are_numbers(self):
     optimizer = lockstep.SGD(lockstep.exponential(0.1, np.int64(7), np.float32(0.5)))
     run = lockstep.Run(None, steps=np.int64(60), slots=np.int32(2), batch=np.int64(3), optimizer=optimizer)
