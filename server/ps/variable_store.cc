@@ -12,6 +12,7 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/bundle/stored_variable.h"
 #include "lockstep/common/step/partial_sums.h"
+#include "lockstep/common/tensor/bools.h"
 #include "lockstep/common/tensor/dtype.h"
 #include "lockstep/server/ps/initializer.h"
 #include "lockstep/server/ps/versions/checkpoint_keys.h"
@@ -204,7 +205,11 @@ absl::Status VariableStore::WarmStart(const TensorReader& reader, const WarmStar
     const auto& variable = layout_->variables()[load.variable];
     float* const out = values_.Current(variable.flat_offset);
     if (variable.spec.dtype() != v1::DT_FLOAT) {
-      RETURN_IF_ERROR(reader.ReadInto(load.key, absl::MakeSpan(reinterpret_cast<char*>(out), variable.bytes())));
+      const auto bytes = absl::MakeSpan(reinterpret_cast<char*>(out), variable.bytes());
+      RETURN_IF_ERROR(reader.ReadInto(load.key, bytes));
+      if (variable.spec.dtype() == v1::DT_BOOL) {
+        RETURN_IF_ERROR(CheckBools(reader, load.key, {bytes.data(), bytes.size()}));
+      }
       continue;
     }
     const auto elements = absl::MakeSpan(out, variable.elements);
@@ -241,6 +246,9 @@ absl::StatusOr<VariableStore::Place> VariableStore::FindAssigned(const AssignedV
 absl::Status VariableStore::CheckAssign(absl::Span<const AssignedValue> values) const {
   for (const AssignedValue& value : values) {
     RETURN_IF_ERROR(FindAssigned(value).status());
+    if (value.value.dtype() == v1::DT_BOOL && !AreBools(value.value.bytes())) {
+      return absl::InvalidArgumentError(absl::StrCat(value.key, " is set to a bool that is neither 0 nor 1"));
+    }
     if (value.value.dtype() != v1::DT_FLOAT) continue;
     const absl::Span<const float> elements = value.value.flat<float>();
     const auto found = absl::c_find_if(elements, [](float element) { return !std::isfinite(element); });

@@ -596,6 +596,23 @@ TEST_F(IntegerVariablesTest, AWarmStartLoadsThem) {
   EXPECT_EQ(Saved<int64_t>(*store, "seen"), seen);
 }
 
+TEST_F(IntegerVariablesTest, ABoolIsZeroOrOne) {
+  const auto store = NewStore();
+  Tensor flags(v1::DT_BOOL, {5});
+  std::fill_n(flags.data(), 5, '\0');
+  flags.data()[3] = '\2';
+  EXPECT_EQ(store->Assign({{"flags", flags}}),
+            absl::InvalidArgumentError("flags is set to a bool that is neither 0 nor 1"));
+  EXPECT_THAT(Saved<bool>(*store, "flags"), ElementsAre(true, true, true, true, true));
+  auto writer = BundleWriter::Create(&fs_, "d/old").value();
+  ASSERT_TRUE(writer->Add("flags", v1::DT_BOOL, {5}, flags.bytes()).ok());
+  ASSERT_TRUE(writer->Finish().ok());
+  WarmStartPlan plan;
+  plan.loads.push_back({6, "flags"});
+  EXPECT_EQ(store->WarmStart(*BundleReader::Open(&fs_, "d/old").value(), plan),
+            absl::InvalidArgumentError("checkpoint d/old: flags has a bool that is neither 0 nor 1"));
+}
+
 TEST_F(IntegerVariablesTest, StartAtWholeNumbersOfTheirType) {
   const std::pair<const char*, const char*> cases[] = {
       {"normal {}", "variable offset: its initializer is for float32, but it is int32; use zeros or constant"},

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/tensor/bools.h"
 #include "lockstep/common/tensor/dtype.h"
 
 namespace lockstep {
@@ -25,6 +26,12 @@ absl::Status CheckFinite(const TensorReader& checkpoint, absl::string_view key, 
   return absl::InvalidArgumentError(absl::StrCat("checkpoint ", checkpoint.prefix(), ": element ",
                                                  found - values.begin(), " of ", key, " is ", *found,
                                                  ", no run starts from values that are not finite"));
+}
+
+absl::Status CheckBools(const TensorReader& checkpoint, absl::string_view key, absl::string_view bytes) {
+  if (AreBools(bytes)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("checkpoint ", checkpoint.prefix(), ": ", key, " has a bool that is neither 0 nor 1"));
 }
 
 }  // namespace lockstep

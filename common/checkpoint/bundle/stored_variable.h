@@ -27,6 +27,10 @@ absl::Status CheckStoredVariable(const TensorReader& checkpoint, absl::string_vi
 // values that are not finite. InvalidArgument names the checkpoint, the key and the first element that is not finite.
 absl::Status CheckFinite(const TensorReader& checkpoint, absl::string_view key, absl::Span<const float> values);
 
+// Checks that the bytes read from `key`, which is a bool tensor, are 0 or 1. InvalidArgument names the checkpoint and
+// the key.
+absl::Status CheckBools(const TensorReader& checkpoint, absl::string_view key, absl::string_view bytes);
+
 }  // namespace lockstep
 
 #endif  // LOCKSTEP_COMMON_CHECKPOINT_BUNDLE_STORED_VARIABLE_H_

@@ -171,9 +171,10 @@ absl::Status CheckValues(const WarmStart& start) {
   for (const WarmStartPlan::Load& load : start.plan.loads) {
     const auto value = start.checkpoint->Read(load.key);
     if (!value.ok()) return InField("checkpoint.warm_start", value.status());
-    if (value->dtype() != v1::DT_FLOAT) continue;
-    const absl::Status finite = CheckFinite(*start.checkpoint, load.key, value->flat<float>());
-    if (!finite.ok()) return InField("checkpoint.warm_start", finite);
+    absl::Status checked;
+    if (value->dtype() == v1::DT_FLOAT) checked = CheckFinite(*start.checkpoint, load.key, value->flat<float>());
+    if (value->dtype() == v1::DT_BOOL) checked = CheckBools(*start.checkpoint, load.key, value->bytes());
+    if (!checked.ok()) return InField("checkpoint.warm_start", checked);
   }
   return absl::OkStatus();
 }

@@ -95,6 +95,27 @@ TEST_F(WarmStartPlanTest, AWeightFileStartsARun) {
   }
 }
 
+TEST_F(WarmStartPlanTest, ABoolIsZeroOrOne) {
+  v1::ModelSpec model;
+  v1::VariableSpec* const variable = model.add_variables();
+  variable->set_name("flags");
+  variable->set_dtype(v1::DT_BOOL);
+  variable->add_shape(2);
+  ASSERT_TRUE(fs_.CreateDirectory("d").ok());
+  config::v1::CheckpointConfig config;
+  config.set_warm_start("d/old");
+  const auto check = [&](const std::string& bytes) {
+    auto writer = BundleWriter::Create(&fs_, "d/old").value();
+    EXPECT_TRUE(writer->Add("flags", v1::DT_BOOL, {2}, bytes).ok());
+    EXPECT_TRUE(writer->Finish().ok());
+    return CheckValues(OpenWarmStart(&fs_, config, model).value());
+  };
+  EXPECT_EQ(check(std::string("\0\1", 2)), absl::OkStatus());
+  EXPECT_EQ(
+      check(std::string("\0\2", 2)),
+      absl::InvalidArgumentError("checkpoint.warm_start: checkpoint d/old: flags has a bool that is neither 0 nor 1"));
+}
+
 // The tensors of a PyTorch state_dict. Linear is [outputs, inputs], Conv2d [outputs, inputs, height, width].
 class PytorchWeightsTest : public WarmStartPlanTest {
  protected:

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/step/sparse_differences.h"
+#include "lockstep/common/tensor/bools.h"
 #include "lockstep/common/tensor/dtype.h"
 
 namespace lockstep {
@@ -96,8 +97,7 @@ absl::Status ContributionChecker::CheckReport(const v1::SlotReport& report) cons
           "the update of ", ops[i].spec.variable(), " for slot ", report.slot(), " has ", report.update(i).size(),
           " bytes, expected ", variable.bytes(), " of ", NameOf(variable.spec.dtype())));
     }
-    if (variable.spec.dtype() == v1::DT_BOOL &&
-        !absl::c_all_of(report.update(i), [](char x) { return (x & ~1) == 0; })) {
+    if (variable.spec.dtype() == v1::DT_BOOL && !AreBools(report.update(i))) {
       return absl::InvalidArgumentError(absl::StrCat("the update of ", ops[i].spec.variable(), " for slot ",
                                                      report.slot(), " has a bool that is neither 0 nor 1"));
     }
