@@ -15,6 +15,7 @@
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/train/graph_actions/graph_actions.h"
 #include "lockstep/v1/event.pb.h"
+#include "lockstep/worker/nn/testing/forwarding_model.h"
 
 namespace lockstep::train::graph_actions {
 namespace {
@@ -266,6 +267,31 @@ TEST_F(GraphActionsRunTest, InferNeedsNoTrainingData) {
   options_.op.spec = spec;
   options_.checkpoint_path = run_.checkpoint_path;
   EXPECT_TRUE(Evaluate(options_).ok()) << "its own split alone is read";
+}
+
+// A model that leaves the types of its variables out.
+class UntypedModel : public ForwardingModel {
+ public:
+  explicit UntypedModel(std::unique_ptr<Model> model) : ForwardingModel(std::move(model)) {
+    spec_ = ForwardingModel::spec();
+    for (v1::VariableSpec& variable : *spec_.mutable_variables()) variable.clear_dtype();
+  }
+  const v1::ModelSpec& spec() const override { return spec_; }
+
+ private:
+  v1::ModelSpec spec_;
+};
+
+TEST_F(GraphActionsRunTest, AVariableWithoutATypeIsFloat32) {
+  const Batch batch = BatchOf(1);
+  const auto expected = Infer(run_, outputs_, &batch);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+  run_.op.transform_model = [](std::unique_ptr<Model> model) -> absl::StatusOr<std::unique_ptr<Model>> {
+    return std::make_unique<UntypedModel>(std::move(model));
+  };
+  const auto values = Infer(run_, outputs_, &batch);
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_EQ(values->at("logits").bytes(), expected->at("logits").bytes());
 }
 
 TEST_F(GraphActionsRunTest, RunFeedsComputesThemForEachBatch) {

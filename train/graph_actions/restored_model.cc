@@ -8,6 +8,7 @@
 #include "absl/types/span.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
+#include "lockstep/common/tensor/dtype.h"
 #include "lockstep/server/ps/initializer.h"
 #include "lockstep/train/evaluation/model_of.h"
 
@@ -19,7 +20,7 @@ absl::StatusOr<ModelValues> InitialValues(const v1::ModelSpec& spec, uint64_t se
   for (const v1::VariableSpec& variable : spec.variables()) {
     ASSIGN_OR_RETURN(const Shape shape,
                      Shape::Create({variable.shape().data(), static_cast<size_t>(variable.shape_size())}));
-    Tensor tensor(variable.dtype(), shape);
+    Tensor tensor(VariableType(variable.dtype()), shape);
     InitializeVariable(variable, seed, absl::MakeSpan(tensor.data(), tensor.bytes().size()));
     tensors.push_back(std::move(tensor));
   }
