@@ -44,6 +44,11 @@ absl::optional<ValueStatistics> StatisticsOf(const Tensor& tensor) {
   switch (tensor.dtype()) {
     case v1::DT_FLOAT:
       return StatisticsOfValues(tensor.flat<float>());
+    case v1::DT_INT32:
+      return StatisticsOfValues(tensor.flat<int32_t>());
+    case v1::DT_UINT8:
+    case v1::DT_BOOL:
+      return StatisticsOfValues(tensor.flat<uint8_t>());
     case v1::DT_INT64:
       return StatisticsOfValues(tensor.flat<int64_t>());
     default:
@@ -74,7 +79,8 @@ void PrintVariableTable(const std::vector<VariableRow>& rows, std::ostream& out)
                               bytes);
   };
   print("name", "dtype", "shape", "bytes");
-  const bool any_statistics = !rows.empty() && rows[0].statistics.has_value();
+  const bool any_statistics =
+      std::any_of(rows.begin(), rows.end(), [](const VariableRow& row) { return row.statistics.has_value(); });
   if (any_statistics) out << absl::StreamFormat("  %10s  %10s  %10s  %10s", "min", "max", "mean", "deviation");
   out << "\n";
   for (size_t i = 0; i < rows.size(); ++i) {

@@ -20,7 +20,8 @@ struct ValueStatistics {
   double deviation = 0;
 };
 
-// Returns the statistics of a non-empty float32 or int64 tensor, or nullopt for any other tensor.
+// Returns the statistics of a non-empty tensor of a variable's type, or nullopt for any other tensor. A bool counts as
+// 0 or 1.
 absl::optional<ValueStatistics> StatisticsOf(const Tensor& tensor);
 
 // A variable of a checkpoint or a run, for printing.
@@ -34,7 +35,7 @@ struct VariableRow {
 
 uint64_t TotalBytes(const std::vector<VariableRow>& rows);
 
-// Prints a header line and a line for each row, with statistics if the first row has them.
+// Prints a header line and a line for each row, with statistics in the rows that have them.
 void PrintVariableTable(const std::vector<VariableRow>& rows, std::ostream& out);
 
 // Prints the rows as a JSON list of objects: {"name", "dtype", "shape", "bytes"}, and with statistics "min", "max",

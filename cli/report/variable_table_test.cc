@@ -17,6 +17,9 @@ TEST(VariableTableTest, ComputesStatisticsOfTheElements) {
   EXPECT_EQ(numbers->mean, 2);
   EXPECT_DOUBLE_EQ(numbers->deviation, std::sqrt(5.0));
   EXPECT_EQ(StatisticsOf(Tensor::FromValues<int64_t>({}, {12}))->mean, 12);
+  EXPECT_EQ(StatisticsOf(Tensor::FromValues<int32_t>({2}, {-3, 5}))->min, -3);
+  EXPECT_EQ(StatisticsOf(Tensor::FromValues<uint8_t>({1}, {200}))->max, 200);
+  EXPECT_EQ(StatisticsOf(Tensor::FromValues<bool>({2}, {true, false}))->mean, 0.5);
 }
 
 TEST(VariableTableTest, ANanIsNotHidden) {
@@ -29,7 +32,7 @@ TEST(VariableTableTest, ANanIsNotHidden) {
 
 TEST(VariableTableTest, OtherTypesHaveNone) {
   EXPECT_FALSE(StatisticsOf(Tensor()).has_value());
-  EXPECT_FALSE(StatisticsOf(Tensor::FromValues<uint8_t>({1}, {12})).has_value());
+  EXPECT_FALSE(StatisticsOf(Tensor::FromValues<double>({1}, {12})).has_value());
 }
 
 TEST(VariableTableTest, PrintsStatisticsWhereTheyAre) {
@@ -48,6 +51,16 @@ TEST(VariableTableTest, PrintsStatisticsWhereTheyAre) {
             "\"mean\": -0.25, \"deviation\": 0.75},\n"
             "  {\"name\": \"odd\\u000a\", \"dtype\": \"uint8\", \"shape\": [], \"bytes\": 1}]");
   EXPECT_EQ(TotalBytes(rows), 9u);
+}
+
+TEST(VariableTableTest, TheFirstRowMayLackStatistics) {
+  std::ostringstream table;
+  PrintVariableTable(
+      {{"none", "float64", "[]", 8, absl::nullopt}, {"w", "int32", "[]", 4, ValueStatistics{7, 7, 7, 0}}}, table);
+  EXPECT_EQ(table.str(),
+            "name  dtype    shape         bytes         min         max        mean   deviation\n"
+            "none  float64  []                8\n"
+            "w     int32    []                4           7           7           7           0\n");
 }
 
 }  // namespace
