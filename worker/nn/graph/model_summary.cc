@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/tensor/dtype.h"
 #include "lockstep/worker/nn/graph/graph_model.h"
 
 namespace lockstep {
@@ -20,6 +21,7 @@ void CountVariable(const v1::VariableSpec& variable, ModelSummary::Row* row) {
   int64_t elements = 1;
   for (const int64_t dim : variable.shape()) elements *= dim;
   row->parameters += elements;
+  row->bytes += elements * static_cast<int64_t>(SizeOf(VariableType(variable.dtype())));
   if (!variable.trainable()) row->fixed_parameters += elements;
 }
 
@@ -41,12 +43,8 @@ std::string WithCommas(int64_t number) {
 }
 
 Line MakeLine(const ModelSummary::Row& row) {
-  return {row.name,
-          row.kind,
-          row.shape,
-          WithCommas(row.parameters),
-          WithCommas(row.parameters * static_cast<int64_t>(sizeof(float))),
-          WithCommas(row.multiply_adds)};
+  return {
+      row.name, row.kind, row.shape, WithCommas(row.parameters), WithCommas(row.bytes), WithCommas(row.multiply_adds)};
 }
 
 }  // namespace
@@ -73,6 +71,7 @@ absl::StatusOr<ModelSummary> SummarizeModel(const config::v1::ModelConfig& confi
   for (const ModelSummary::Row& row : summary.rows) {
     summary.total.parameters += row.parameters;
     summary.total.fixed_parameters += row.fixed_parameters;
+    summary.total.bytes += row.bytes;
     summary.total.multiply_adds += row.multiply_adds;
   }
   return summary;

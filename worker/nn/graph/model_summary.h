@@ -22,6 +22,8 @@ struct ModelSummary {
     // Numbers of elements in all its variables, and in those that are not trained.
     int64_t parameters = 0;
     int64_t fixed_parameters = 0;
+    // The size of its variables' values.
+    int64_t bytes = 0;
     // Multiply-adds of the forward pass for one example; the backward pass has about twice as many.
     int64_t multiply_adds = 0;
   };
