@@ -67,6 +67,13 @@ absl::Status ContributionComputer::SetConfig(const config::v1::RunSpec& config) 
   for (int i = 0; is_same && i < model.variables_size(); ++i) {
     is_same = MessageDifferencer::Equals(model.variables(i), layout_.variables()[i].spec);
   }
+  const std::vector<ParameterLayout::UpdateOp>& ops = layout_.update_ops();
+  const bool has_same_ops = std::equal(
+      ops.begin(), ops.end(), model.update_ops().begin(), model.update_ops().end(),
+      [](const auto& op, const v1::UpdateOpSpec& other) { return MessageDifferencer::Equals(op.spec, other); });
+  if (is_same && !has_same_ops) {
+    return absl::FailedPreconditionError("the model has other update ops than the run's");
+  }
   if (!is_same) {
     return absl::FailedPreconditionError(
         "the model has other variables than the run's; --program=//FOLDER:TARGET names a program that links the run's "

@@ -77,6 +77,21 @@ TEST(ContributionComputerTest, ComputesWithConstantVariables) {
   EXPECT_THAT(gradient(), ElementsAre(5, 5));
 }
 
+TEST(ContributionComputerTest, RefusesAModelWithOtherUpdateOps) {
+  config::v1::RunSpec config;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "input { batch_size: 1 } optimizer { sgd {} learning_rate { initial: 1 } } training { steps: 10 }", &config));
+  v1::ModelSpec recorded = Spec();
+  recorded.add_update_ops()->set_variable("body");
+  const ParameterLayout layout = ParameterLayout::Create(recorded).value();
+  ContributionComputer computer(&layout, [](const config::v1::RunSpec&) -> absl::StatusOr<Workload> {
+    Workload workload;
+    workload.model = std::make_unique<BodyModel>();
+    return workload;
+  });
+  EXPECT_EQ(computer.SetConfig(config), absl::FailedPreconditionError("the model has other update ops than the run's"));
+}
+
 // An estimate covers only the trained variables.
 TEST(KeptContributionTest, StartsAtTheEstimate) {
   const ParameterLayout layout = ParameterLayout::Create(Spec()).value();

@@ -89,7 +89,7 @@ std::vector<float> TreeSum(int64_t begin, int64_t size, int64_t end, v1::DataTyp
   return left;
 }
 
-TEST(BlockGradientsTest, AnUpdateHasItsVariablesType) {
+TEST(BlockGradientsTest, AnUpdateHasItsVariablesTypeAndSize) {
   v1::ModelSpec model = OneVariable();
   v1::VariableSpec* const seen = model.add_variables();
   seen->set_name("seen");
@@ -117,6 +117,9 @@ TEST(BlockGradientsTest, AnUpdateHasItsVariablesType) {
   const float wrong[] = {7, 0};
   EXPECT_TRUE(report({&right, 1}).ok());
   EXPECT_EQ(report(wrong), absl::InvalidArgumentError("the update of seen is float32, the variable is int64"));
+  const int64_t longer[] = {7, 0};
+  EXPECT_EQ(report(longer), absl::InvalidArgumentError("the update of seen has 2 elements, the variable has 1"));
+  EXPECT_EQ(report({&right, 0}), absl::InvalidArgumentError("the update of seen has 0 elements, the variable has 1"));
 }
 
 class BlockGradientsTypeTest : public ::testing::TestWithParam<v1::DataType> {};

@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// Checks the value that a model reports for update op `index`. If it is not of the variable's type, returns
-// InvalidArgument, which names the variable and both types. The chief checks the size.
+// Checks the value that a model reports for update op `index`. If it does not have the variable's type
+// and size, returns InvalidArgument, which names the variable and both types or sizes.
 absl::Status CheckUpdate(const ParameterLayout& layout, int index, const Elements& value);
 
 }  // namespace lockstep
