@@ -50,6 +50,7 @@ class Sender {
       v1::TensorPiece* const piece = request_.add_value();
       piece->set_variable(variable);
       piece->set_offset(at / element_bytes);
+      if (value.dtype() != v1::DT_FLOAT) piece->set_dtype(value.dtype());
       piece->set_content(part.data(), part.size());
       bytes_ += kPieceBytes + part.size();
       at += part.size();

@@ -66,6 +66,25 @@ TEST_F(InitialValuesTest, SendsOneVariableAfterTheOther) {
   EXPECT_EQ(z, Values(700000).bytes());
 }
 
+TEST_F(InitialValuesTest, SendsIntegersWithTheirType) {
+  constexpr int64_t kCount = 200000;
+  Tensor counts(v1::DT_INT64, {kCount});
+  for (int64_t i = 0; i < kCount; ++i) counts.flat<int64_t>()[i] = i;
+  const InitialValues values({{"b", Values(2)}, {"z", counts}});
+  ASSERT_TRUE(values.Send(model_, session_, stop_, &client_).ok());
+  std::string received;
+  for (const v1::SetInitialValuesRequest& request : client_.calls().initial_values) {
+    EXPECT_LE(request.ByteSizeLong(), 1u << 20);
+    for (const v1::TensorPiece& piece : request.value()) {
+      EXPECT_EQ(piece.dtype(), piece.variable() == 0 ? v1::DT_INT64 : v1::DT_INVALID);
+      if (piece.variable() != 0) continue;
+      EXPECT_EQ(piece.offset() * sizeof(int64_t), received.size());
+      received += piece.content();
+    }
+  }
+  EXPECT_EQ(received, counts.bytes());
+}
+
 TEST_F(InitialValuesTest, EndsWithTheFirstError) {
   client_.set_initial_values = {absl::OkStatus(), absl::AbortedError("forgotten")};
   const InitialValues values({{"z", Values(700000)}});

@@ -99,6 +99,11 @@ absl::Status BroughtValues::AddPiece(Held* held, const v1::TensorPiece& piece) {
   // digest differs.
   if (place < held->place) return absl::OkStatus();
   Tensor& tensor = held->values.back().value;
+  if (piece.dtype() != v1::DT_INVALID && piece.dtype() != tensor.dtype()) {
+    return absl::InvalidArgumentError(absl::StrCat("a piece of the initial value of ", held->values.back().key, " is ",
+                                                   NameOf(piece.dtype()), ", the variable is ",
+                                                   NameOf(tensor.dtype())));
+  }
   const size_t bytes = tensor.bytes().size(), element_bytes = SizeOf(tensor.dtype());
   const absl::string_view content = piece.content();
   const uint64_t first = piece.offset();

@@ -98,6 +98,33 @@ TEST_F(BroughtValuesTest, TakesPiecesInTheOrderOfNames) {
   EXPECT_FALSE(values_.Take());
 }
 
+TEST_F(BroughtValuesTest, TakesPiecesOfIntegers) {
+  const std::vector<int64_t> seen = {1, -2, int64_t{1} << 40};
+  const std::string bytes(reinterpret_cast<const char*>(seen.data()), 24);
+  VariablesDigest digest;
+  digest.Begin("b", v1::DT_INT64, {1, 3}, 24);
+  digest.AddContent(bytes);
+  open_.set_initial_values_digest(digest.Hex());
+  open_.mutable_model()->mutable_variables(0)->set_dtype(v1::DT_INT64);
+  const auto add = [&](uint64_t offset, size_t count, v1::DataType dtype) {
+    request_.clear_value();
+    AddPiece(&request_, 0, offset, {});
+    request_.mutable_value(0)->set_content(bytes.substr(offset * 8, count * 8));
+    request_.mutable_value(0)->set_dtype(dtype);
+    request_.set_end(offset + count == seen.size());
+    return Add();
+  };
+  ASSERT_TRUE(Begin().ok());
+  EXPECT_EQ(add(0, 1, v1::DT_FLOAT),
+            absl::InvalidArgumentError("a piece of the initial value of b is float32, the variable is int64"));
+  ASSERT_TRUE(Begin().ok());
+  EXPECT_EQ(add(0, 1, v1::DT_INT64), absl::OkStatus());
+  EXPECT_EQ(add(1, 2, v1::DT_INVALID), absl::OkStatus()) << "a piece may leave its type out";
+  const auto whole = values_.Take();
+  ASSERT_TRUE(whole);
+  EXPECT_EQ(whole->values[0].value.bytes(), bytes);
+}
+
 TEST_F(BroughtValuesTest, VariablesMayLackValues) {
   ASSERT_TRUE(Begin().ok());
   EXPECT_TRUE(Add(1, 0, {1, 2}, /*end=*/true).ok());
