@@ -66,6 +66,16 @@ def check(values: Mapping[str, Array], shapes: Mapping[str, tuple[int, ...]]) ->
                        f"{tuple(shapes[name])}")
 
 
+def in_type(name: str, value: Array, dtype: str) -> Array:
+  """Returns the value in the variable's type. Raises ModelError if an integer or bool would be another number."""
+  given = np.asarray(value)
+  with np.errstate(invalid="ignore"):
+    array = given.astype(dtype, copy=False)
+  if dtype != "float32" and not np.array_equal(array, given):
+    raise ModelError(f"initial value of \"{name}\" has {given.dtype} elements that {dtype} cannot hold")
+  return array
+
+
 def file_for(values: Mapping[str, Array], directory: str) -> str:
   """Returns the file in `directory` that a run there starts from. Writes it if it does not exist.
 

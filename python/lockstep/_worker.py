@@ -91,6 +91,14 @@ def _update_text(variable: Variable) -> str:
   return message("update_ops", field("variable", variable.name) + f"kind: {kinds[kind]} " + field("decay", decay) + debias)
 
 
+def _check_constant(variable: Variable) -> None:
+  """Raises ModelError if the chief, which gets constants as float32, would start integers at another number."""
+  value = None if variable.init is None else variable.init.value
+  if value is not None and ctypes.c_float(value).value != value:
+    raise ModelError(f"init.constant({value}) of \"{variable.name}\" is not exact in float32; set the value with "
+                     "initial=")
+
+
 def _model_text(variables: Sequence[Variable]) -> str:
   text = ""
   for variable in variables:
@@ -101,6 +109,7 @@ def _model_text(variables: Sequence[Variable]) -> str:
       raise ModelError(f"dtype of \"{variable.name}\" is {variable.dtype!r}, must be one of {', '.join(_DTYPES)}")
     if variable.dtype != "float32":
       content += f"dtype: {_DTYPES[variable.dtype]} "
+      _check_constant(variable)
     if variable.init is not None:
       content += message("initializer", variable.init.text)
     text += message("variables", content)
@@ -370,12 +379,12 @@ class Worker:
     self.run = run
     self._trainable = [i for i, variable in enumerate(self.variables) if variable.trainable]
     self._updates = [i for i, variable in enumerate(self.variables) if variable.update is not None]
+    model = _model_text(self.variables)
     values = initial if initial is not None else run.initial if run and isinstance(run.initial, Mapping) else None
     if values is not None:
       _initial.check(values, {variable.name: variable.shape for variable in self.variables})
       types = {variable.name: variable.dtype for variable in self.variables}
-      values = {name: np.asarray(value, types[name]) for name, value in values.items()}
-    model = _model_text(self.variables)
+      values = {name: _initial.in_type(name, value, types[name]) for name, value in values.items()}
     self.master = self._find_master(master, values)
     # A chief elsewhere takes the values from the worker. This program's chief and the launcher's read them in a file.
     elsewhere = self._chief is None and (master is not None or not os.environ.get("LOCKSTEP_LAUNCH"))

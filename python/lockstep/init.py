@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import numbers
 
 from lockstep._text import fields, message
 
@@ -11,6 +12,8 @@ from lockstep._text import fields, message
 class Init:
   """A rule for initial values: lockstep.v1.Initializer in text format."""
   text: str
+  # The number of a constant, exactly as the program gave it.
+  value: float | None = None
 
 
 def zeros() -> Init:
@@ -18,7 +21,9 @@ def zeros() -> Init:
 
 
 def constant(value: float) -> Init:
-  return Init(message("constant", fields(value=float(value))))
+  """Every element has this value, rounded to float32. A variable of integers refuses a value that would be rounded."""
+  exact = int(value) if isinstance(value, numbers.Integral) else float(value)
+  return Init(message("constant", fields(value=float(value))), exact)
 
 
 def uniform(low: float, high: float) -> Init:

@@ -407,11 +407,26 @@ class IntegersTest(unittest.TestCase):
     np.testing.assert_array_equal(arrays["flags"], [True, False, True])
     self.assertEqual([arrays[name].dtype for name in ("seen", "flags", "base")], [np.int64, np.bool_, np.int32])
 
+  def test_initial_values_keep_their_numbers(self):
+    cases = [("int64", np.array([1.7])), ("int64", np.array([np.nan])), ("uint8", np.array([300])),
+             ("int32", np.array([2 ** 40])), ("bool", np.array([7])), ("int64", np.array([2 ** 63], np.uint64))]
+    for dtype, value in cases:
+      with self.assertRaisesRegex(lockstep.ModelError, f'initial value of "a" has {value.dtype} elements .* {dtype}'):
+        _initial.in_type("a", value, dtype)
+    for dtype, value in (("int64", np.array([2.0])), ("bool", np.array([1])), ("uint8", np.array([True])),
+                         ("int64", np.array([2 ** 53 + 1])), ("float32", np.array([0.1]))):
+      self.assertEqual(_initial.in_type("a", value, dtype), value.astype(dtype))
+    variables = [lockstep.Variable("w", (1,)), lockstep.Variable("a", (1,), False, dtype="int64")]
+    with self.assertRaisesRegex(lockstep.ModelError, 'initial value of "a" has float64 elements'):
+      lockstep.Worker(variables, None, master="127.0.0.1:1", initial={"a": np.array([1.7])})
+
   def test_a_wrong_type_is_named(self):
     for text, variable in (("variable a is trainable and has type int64", lockstep.Variable("a", (1,), dtype="int64")),
                            ("dtype of \"a\" is 'int8'", lockstep.Variable("a", (1,), False, dtype="int8")),
                            ("its initializer.constant.value is 0.5, which is no int32",
-                            lockstep.Variable("a", (1,), False, None, lockstep.init.constant(0.5), "int32"))):
+                            lockstep.Variable("a", (1,), False, None, lockstep.init.constant(0.5), "int32")),
+                           ('init.constant(16777217) of "a" is not exact in float32',
+                            lockstep.Variable("a", (1,), False, None, lockstep.init.constant(2 ** 24 + 1), "int64"))):
       with self.assertRaises(lockstep.ModelError) as caught:
         lockstep.Worker([lockstep.Variable("w", (1,)), variable], None, master="127.0.0.1:1")
       self.assertIn(text, str(caught.exception))
