@@ -4,7 +4,7 @@
 # Usage: completion_test.sh LOCKSTEP
 set -uo pipefail
 # shellcheck source=tests/fault/expectations.sh
-source "$(dirname "$0")/../tests/fault/expectations.sh"
+source "$(dirname "$0")/../fault/expectations.sh"
 lockstep="$(readlink -f "$1")"
 
 # completes EXPECTED WORD...: expects these choices for the last word.
