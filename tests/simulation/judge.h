@@ -41,10 +41,11 @@ class Judge {
   void OnCalm() { calm_since_ = world_->now(); }
   // Called on a power cut, which may lose any data that was not synced.
   void OnPowerCut() { power_was_cut_ = true; }
-  // Called when two chiefs may run at the same time. If `takes_over`, the lock does not prevent it.
+  // Called when two chiefs may run at the same time. If `takes_over`, the lock does not prevent it; nor does a lock that
+  // was lost before.
   void OnRival(bool takes_over) {
     rivals_ = true;
-    taken_over_ = taken_over_ || takes_over;
+    taken_over_ = taken_over_ || takes_over || !logdir_lost_.empty();
   }
   // Called when the chief's lock is gone. The chief notices at its next check.
   void OnLogdirLost(const Process* chief) { logdir_lost_[chief] = world_->now(); }
