@@ -41,8 +41,8 @@ class Judge {
   void OnCalm() { calm_since_ = world_->now(); }
   // Called on a power cut, which may lose any data that was not synced.
   void OnPowerCut() { power_was_cut_ = true; }
-  // Called when two chiefs may run at the same time. If `takes_over`, the lock does not prevent it; nor does a lock that
-  // was lost before.
+  // Called when two chiefs may run at the same time. If `takes_over`, or if a lock was lost before, the lock does not
+  // prevent it.
   void OnRival(bool takes_over) {
     rivals_ = true;
     taken_over_ = taken_over_ || takes_over || !logdir_lost_.empty();

@@ -22,8 +22,8 @@ config::v1::RunSpec EndlessRun(int slots);
 
 // A program that follows the run like train::Session. With hooks that only look (kLooks), the run may be up to 64 steps
 // ahead of the program. With hooks that gate (kGates), a step begins only after the program has seen the previous one.
-// Such a program may also change the learning rate (kChangesRate) or set the variable "logits/bias" of TrainingConfig
-// (kAssigns) after each step.
+// A program of kind kChangesRate also changes the learning rate after each step. One of kind kAssigns sets the variable
+// "logits/bias" of TrainingConfig.
 enum class Follower { kNone, kLooks, kGates, kChangesRate, kAssigns };
 
 // Starts a chief and its gRPC server.
