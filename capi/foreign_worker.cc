@@ -13,6 +13,7 @@
 #include "lockstep/common/config/text/first_difference.h"
 #include "lockstep/common/config/validation/validation.h"
 #include "lockstep/common/io/file_system.h"
+#include "lockstep/common/tensor/dtype.h"
 #include "lockstep/common/transport/grpc_connector.h"
 #include "lockstep/worker/session/initial_values.h"
 
@@ -76,7 +77,7 @@ absl::StatusOr<std::unique_ptr<ForeignWorker>> ForeignWorker::Create(Options opt
     return absl::InvalidArgumentError("master is empty; it takes the chief's address, such as grpc://127.0.0.1:2222");
   }
   for (v1::VariableSpec& variable : *options.model.mutable_variables()) {
-    if (variable.dtype() == v1::DT_INVALID) variable.set_dtype(v1::DT_FLOAT);
+    variable.set_dtype(VariableType(variable.dtype()));
   }
   ASSIGN_OR_RETURN(ParameterLayout layout, ParameterLayout::Create(options.model));
   RETURN_IF_ERROR(CheckInitializers(options.model));

@@ -64,8 +64,7 @@ absl::Status ReadInitialValues(const lockstep_worker_options& from, ForeignWorke
       return absl::InvalidArgumentError(absl::StrCat("the initial value of ", name, " has ", value.count,
                                                      " elements, the variable has ", shape.num_elements()));
     }
-    // ForeignWorker sets an absent type in the same way.
-    const v1::DataType dtype = variable->dtype() == v1::DT_INVALID ? v1::DT_FLOAT : variable->dtype();
+    const v1::DataType dtype = VariableType(variable->dtype());
     if (dtype != v1::DT_FLOAT && !IsIntegerVariableType(dtype)) {
       return absl::InvalidArgumentError(absl::StrCat("variable ", name, " has type ", NameOf(dtype)));
     }
