@@ -9,11 +9,12 @@
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/threads/periodic_task.h"
 #include "lockstep/common/cluster/master_address.h"
+#include "lockstep/common/io/file_system.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/local/local_connector.h"
 #include "lockstep/server/process/chief_host.h"
 #include "lockstep/train/session/local_workers.h"
-#include "lockstep/train/session/session_options.h"
+#include "lockstep/worker/session/workload/configured_workload.h"
 
 namespace lockstep {
 namespace {
@@ -23,21 +24,22 @@ constexpr absl::Duration kStatusPeriod = absl::Milliseconds(500);
 // Runs the workers until the chief has ended. A worker that fails permanently stops the chief. Returns the first such
 // failure, or else the chief's result.
 absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, ChiefHost* host) {
-  train::SessionOptions session;
-  session.logdir = options.logdir;
-  session.local_workers = options.workers;
-  session.compute_threads = options.compute_threads;
+  WorkloadOptions workload;
+  workload.compute_threads = options.compute_threads;
+  if (!options.logdir.empty()) workload.index_directory = JoinPath(options.logdir, "index");
+  train::LocalWorkers::Options local;
+  local.workers = options.workers;
+  local.name = [](int i) { return absl::StrCat("worker-", i); };
+  local.make_workload = [workload](const config::v1::RunSpec& spec) { return LoadWorkload(spec, workload); };
   Mutex mutex;
   absl::Status failure;  // guarded by mutex until the workers have ended
-  auto workers = std::make_unique<train::LocalWorkers>(
-      session, [](int i) { return absl::StrCat("worker-", i); }, client,
-      [&](const absl::Status& why) {
-        {
-          MutexLock lock(&mutex);
-          failure.Update(why);
-        }
-        host->chief()->ends()->RequestStop();
-      });
+  auto workers = std::make_unique<train::LocalWorkers>(local, client, [&](const absl::Status& why) {
+    {
+      MutexLock lock(&mutex);
+      failure.Update(why);
+    }
+    host->chief()->ends()->RequestStop();
+  });
   const absl::Status chief_status = host->Wait();
   if (absl::IsCancelled(chief_status) && !workers->StopWithin(train::kHungWorkerLimit)) {
     LOG(ERROR) << "the last step is saved; a worker of this process hangs, which ends without it";

@@ -118,9 +118,12 @@ absl::Status ChiefSession::Start(const SessionMachine& machine) {
   });
   client_ = LocalConnector(host_.chief()).Connect(MasterAddress()).value();
   if (!options_.listen.empty()) RETURN_IF_ERROR(host_.Serve());
-  const auto name = [only = options_.local_workers == 1](int i) { return only ? "chief" : absl::StrCat("chief-", i); };
-  workers_ =
-      std::make_unique<LocalWorkers>(options_, name, client_.get(), [this](absl::Status why) { Fail(std::move(why)); });
+  LocalWorkers::Options local;
+  local.clock = options_.clock;
+  local.workers = options_.local_workers;
+  local.name = [only = local.workers == 1](int i) { return only ? "chief" : absl::StrCat("chief-", i); };
+  local.make_workload = WorkloadFactoryOf(options_);
+  workers_ = std::make_unique<LocalWorkers>(local, client_.get(), [this](absl::Status why) { Fail(std::move(why)); });
   RETURN_IF_ERROR(result_.Explain(host_.chief()->AwaitModel()));
   SeekTo(training()->sync()->step());
   return absl::OkStatus();

@@ -30,20 +30,19 @@ WorkloadFactory WorkloadFactoryOf(const SessionOptions& options) {
   };
 }
 
-LocalWorkers::LocalWorkers(const SessionOptions& options, const std::function<std::string(int index)>& name,
-                           ChiefClient* client, std::function<void(absl::Status)> on_failure)
-    : clock_(options.clock), running_(options.local_workers) {
-  for (int i = 0; i < options.local_workers; ++i) {
+LocalWorkers::LocalWorkers(const Options& options, ChiefClient* client, std::function<void(absl::Status)> on_failure)
+    : clock_(options.clock), running_(options.workers) {
+  for (int i = 0; i < options.workers; ++i) {
     TrainingWorker::Options worker;
-    worker.name = name(i);
+    worker.name = options.name(i);
     worker.clock = clock_;
     worker.chief_address = "this process";
-    worker.make_workload = WorkloadFactoryOf(options);
+    worker.make_workload = options.make_workload;
     workers_.push_back(std::make_unique<TrainingWorker>(worker, client));
   }
-  for (int i = 0; i < options.local_workers; ++i) {
-    threads_.push_back(Executor::Threads()->Start(
-        "worker", [this, worker = workers_[i].get(), on_failure] { Run(worker, on_failure); }));
+  for (const auto& worker : workers_) {
+    threads_.push_back(
+        Executor::Threads()->Start("worker", [this, worker = worker.get(), on_failure] { Run(worker, on_failure); }));
   }
 }
 

@@ -27,10 +27,18 @@ WorkloadFactory WorkloadFactoryOf(const SessionOptions& options);
 // destructor waits for all workers. Not thread-safe.
 class LocalWorkers {
  public:
-  // Starts SessionOptions::local_workers workers. `name` returns the name of each; `client` must outlive this object.
-  // Calls `on_failure` in the thread of a worker that cannot continue.
-  LocalWorkers(const SessionOptions& options, const std::function<std::string(int index)>& name, ChiefClient* client,
-               std::function<void(absl::Status)> on_failure);
+  struct Options {
+    Clock* clock = Clock::Real();
+    int workers = 1;
+    // Returns the name of a worker.
+    std::function<std::string(int index)> name;
+    // Called in the thread of each worker.
+    WorkloadFactory make_workload;
+  };
+
+  // Starts the workers. `client` must outlive this object. Calls `on_failure` in the thread of a worker that cannot
+  // continue.
+  LocalWorkers(const Options& options, ChiefClient* client, std::function<void(absl::Status)> on_failure);
   ~LocalWorkers();
 
   // Stops the running workers and waits up to `limit` for all of them. Returns false if one is still running; it may
