@@ -130,34 +130,40 @@ void RunEnds::AwaitGoodbyes(const SyncReplicas& replicas) {
   }
 }
 
+absl::optional<std::string> RunEnds::AwaitFinishRequest() {
+  MutexLock lock(&run_->mutex);
+  while (!run_->life.over() && !run_->life.stop_requested()) {
+    const FinishRequest& request = *run_->life.finish_request();
+    if (!request.pending()) {
+      run_->changed.Wait(&run_->mutex);
+    } else if (run_->options.clock->Now() < request.due()) {
+      run_->options.clock->WaitUntil(&run_->changed, &run_->mutex, request.due());
+    } else {
+      return request.reason();
+    }
+  }
+  return absl::nullopt;
+}
+
+void RunEnds::CarryOutFinishRequest(const std::string& reason) {
+  const absl::Status ended = RequestFinish(reason);
+  bool again = false;
+  {
+    MutexLock lock(&run_->mutex);
+    again = run_->life.finish_request()->OnTried(ended, run_->options.clock->Now());
+    if (ended.ok() || absl::IsUnknown(ended) || run_->life.over()) return;
+  }
+  run_->OnEvent({RunEvent::kEndUnrecorded, 0, "",
+                 absl::StrCat("the run continues, because its end could not be recorded", again ? " yet" : ""), ended});
+}
+
 absl::Status RunEnds::Wait() {
+  while (const absl::optional<std::string> reason = AwaitFinishRequest()) CarryOutFinishRequest(*reason);
   bool over = false;
   Training* training = nullptr;
   absl::Status abandoned;
   {
     MutexLock lock(&run_->mutex);
-    while (!run_->life.over() && !run_->life.stop_requested()) {
-      FinishRequest* const request = run_->life.finish_request();
-      if (!request->pending()) {
-        run_->changed.Wait(&run_->mutex);
-        continue;
-      }
-      if (run_->options.clock->Now() < request->due()) {
-        run_->options.clock->WaitUntil(&run_->changed, &run_->mutex, request->due());
-        continue;
-      }
-      const std::string reason = request->reason();
-      run_->mutex.Unlock();
-      const absl::Status ended = RequestFinish(reason);
-      run_->mutex.Lock();
-      const bool again = request->OnTried(ended, run_->options.clock->Now());
-      if (ended.ok() || absl::IsUnknown(ended) || run_->life.over()) continue;
-      run_->mutex.Unlock();
-      run_->OnEvent({RunEvent::kEndUnrecorded, 0, "",
-                     absl::StrCat("the run continues, because its end could not be recorded", again ? " yet" : ""),
-                     ended});
-      run_->mutex.Lock();
-    }
     abandoned = run_->life.abandoned();
     over = run_->life.over();
     training = run_->training.get();

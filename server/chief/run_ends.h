@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/types/optional.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/server/chief/run_state.h"
 #include "lockstep/server/chief/training.h"
@@ -53,6 +54,11 @@ class RunEnds {
   void EndFollowersEvents() ABSL_LOCKS_EXCLUDED(run_->mutex);
 
  private:
+  // Blocks until a worker's request to finish the run is due, and returns its reason. Returns nullopt once the run is
+  // over or a stop is requested.
+  absl::optional<std::string> AwaitFinishRequest() ABSL_LOCKS_EXCLUDED(run_->mutex);
+  // Tries to finish the run for that request. If the end cannot be recorded, reports that.
+  void CarryOutFinishRequest(const std::string& reason) ABSL_LOCKS_EXCLUDED(run_->mutex);
   void RequestStopLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(run_->mutex);
   // Saves the last step unless it may be wrong. Returns the result of the run.
   absl::Status SaveLast(Training* training) ABSL_LOCKS_EXCLUDED(run_->mutex);
