@@ -29,7 +29,9 @@ class TraceRecorder {
   // Maximum number of events; later events are dropped.
   static constexpr size_t kMaxEvents = 100000;
 
-  // Returns the recorder that TraceSpan uses.
+  // Returns the process's recorder, which TraceSpan uses. There is one per process, like the log: a trace shows all
+  // threads, and no layer between a session and a kernel has to pass a recorder on. Only one step can be traced at a
+  // time.
   static TraceRecorder* Process();
 
   // Discards the collected events and starts recording.
