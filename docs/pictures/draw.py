@@ -224,7 +224,7 @@ def step():
     message(128, machine, shell, 'effects: tokens')
     message(160, shell, b, 'token s, slots [2,4)')
     message(196, shell, a, 'token s, slots [0,2)')
-    picture.text((b + shell) / 2, 213, 'values of step s come before it, or are mapped', 'small over', 'middle')
+    picture.text((b + shell) / 2, 213, 'values of step s come first, or are mapped', 'small over', 'middle')
 
     note(228, a, 150, 'batches of slots 0, 1', 'forward: losses', 'backward: gradients', '(0+1), layer by layer')
     note(228, b, 150, 'batches of slots 2, 3', 'forward: losses', 'backward: gradients', '(2+3), layer by layer')
