@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that each link between the pages leads to a file, and to a heading if it names one. Prints broken links.
 
-Also counts the files on the path of a gradient: docs/architecture.md says how many files "Life of a step" links to.
+Also checks docs/architecture.md: it names every folder of a layer, and says how many files "Life of a step" links to.
 """
 
 import pathlib
@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+LAYERS = ("capi", "cli", "common", "kernels", "proto", "python", "server", "train", "worker")
 # The maximum number of files on the path of a gradient.
 MOST_STEP_FILES = 88
 
@@ -38,11 +39,25 @@ def step_files():
   return wrong + ([f"a step passes {count} files, more than {MOST_STEP_FILES}"] if count > MOST_STEP_FILES else [])
 
 
-def main():
-  dead = step_files()
-  command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "*.md"]
+def listed(pattern):
+  """Returns the files of the tree, including new ones, that match the pattern."""
+  command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", pattern]
   listing = subprocess.check_output(command, cwd=ROOT, text=True).splitlines()
-  for page in filter(pathlib.Path.is_file, map(ROOT.joinpath, listing)):
+  return [path for path in map(ROOT.joinpath, listing) if path.is_file()]
+
+
+def unnamed_folders():
+  """Returns the packages of the layers that docs/architecture.md does not name, by path or as `name/`."""
+  text = (ROOT / "docs/architecture.md").read_text()
+  folders = [build.parent.relative_to(ROOT) for build in listed("*/BUILD")]
+  return [f"docs/architecture.md: does not name {folder}" for folder in folders
+          if folder.parts[0] in LAYERS and len(folder.parts) > 1 and not {"testing", "tests"} & set(folder.parts)
+          and f"`{folder}`" not in text and f"`{folder.name}/`" not in text]
+
+
+def main():
+  dead = step_files() + unnamed_folders()
+  for page in listed("*.md"):
     for link in re.findall(r"\]\(([^)\s]+)\)", re.sub("`[^`]*`", "", prose(page))):
       path, _, anchor = link.partition("#")
       target = page.parent / path if path else page
