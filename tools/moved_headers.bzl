@@ -168,7 +168,7 @@ MOVED_HEADERS = {
     "server/sync/delivery/streamed_delivery.h": "server/sync/delivery/value_delivery.h",
     "server/sync/delivery/value_sender.h": "server/sync/delivery/value_delivery.h",
     "server/sync/flat_set.h": "server/sync/workers/flat_set.h",
-    "server/sync/local_shard.h": "server/sync/shard/local_shard.h",
+    "server/sync/local_shard.h": "server/sync/shard/step_shard.h",
     "server/sync/policy/worker_roster.h": "server/sync/policy/worker_ledger.h",
     "server/sync/slot_leases.h": "server/sync/policy/slot_queue.h",
     "server/sync/slot_map.h": "server/sync/policy/slot_map.h",

@@ -18,7 +18,7 @@
 #include "lockstep/server/ps/versions/snapshot_entries.h"
 #include "lockstep/server/sync/arrivals/recorded_order.h"
 #include "lockstep/server/sync/policy/policy_factory.h"
-#include "lockstep/server/sync/shard/local_shard.h"
+#include "lockstep/server/sync/shard/step_shard.h"
 #include "lockstep/server/sync/workers/contribution_counts.h"
 
 namespace lockstep {
@@ -105,13 +105,13 @@ absl::StatusOr<std::unique_ptr<Training>> Training::Create(Options options, Rest
     training->prefault_ =
         std::make_unique<Prefault>(training->options_.chief->machine.executor, training->store_->PrepareSnapshots());
   }
-  LocalShardOptions shard;
+  StepShard::Options shard;
   shard.norms_every_steps = training->summaries_.norms_every_steps();
   shard.skips_non_finite = training->options_.config.training().skip_non_finite();
   shard.applies_sum = training->options_.config.training().reduction() == config::v1::TrainingConfig::SUM;
   const int64_t slots = training->options_.config.training().replicas_to_aggregate();
   training->sync_ = std::make_unique<SyncReplicas>(
-      training->SyncOptions(), std::make_unique<LocalShard>(training->store_.get(), slots, shard),
+      training->SyncOptions(), std::make_unique<StepShard>(training->store_.get(), slots, shard),
       NewStepPolicy(training->options_.config, training->store_->layout(), training->store_->step(),
                     std::move(stream_positions)));
   if (training->options_.awaits_first_save) {

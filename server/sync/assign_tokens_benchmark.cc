@@ -13,7 +13,7 @@
 #include "lockstep/server/ps/variable_store.h"
 #include "lockstep/server/sync/machine/step_machine.h"
 #include "lockstep/server/sync/policy/deterministic.h"
-#include "lockstep/server/sync/shard/local_shard.h"
+#include "lockstep/server/sync/shard/step_shard.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/server/sync/testing/frame_worker.h"
 
@@ -38,7 +38,7 @@ void AssignTokens(benchmark::State& state) {
   options.machine.total_steps = 10;
   RunEvents ignored;
   options.events = &ignored;
-  SyncReplicas sync(std::move(options), std::make_unique<LocalShard>(store.get(), slots), FramePolicy(slots));
+  SyncReplicas sync(std::move(options), std::make_unique<StepShard>(store.get(), slots), FramePolicy(slots));
   std::vector<std::unique_ptr<FrameWorker>> connected;
   for (int64_t i = 1; i <= workers; ++i) {
     connected.push_back(std::make_unique<FrameWorker>(i, kGeneration, [&](std::shared_ptr<StepListener> listener) {

@@ -9,7 +9,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/server/ps/variable_store.h"
-#include "lockstep/server/sync/shard/local_shard.h"
+#include "lockstep/server/sync/shard/step_shard.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/server/sync/testing/frame_worker.h"
 #include "lockstep/server/sync/testing/no_failures.h"
@@ -44,7 +44,7 @@ class PinnedVersionsTest : public testing::TestWithParam<ValuePath> {
     options.machine.total_steps = 100;
     options.old_version_bytes = old_version_bytes;
     options.events = &events_;
-    sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), /*slots=*/1),
+    sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<StepShard>(store_.get(), /*slots=*/1),
                                            FramePolicy(/*slots=*/1));
     good_ = Connect(kGoodSession);
     ASSERT_TRUE(good_->Ask().ok());

@@ -7,7 +7,7 @@
 #include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/common/memory/shared_memory.h"
 #include "lockstep/server/ps/variable_store.h"
-#include "lockstep/server/sync/shard/local_shard.h"
+#include "lockstep/server/sync/shard/step_shard.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/server/sync/testing/frame_worker.h"
 #include "lockstep/server/sync/testing/no_failures.h"
@@ -32,7 +32,7 @@ class SharedValuesTest : public testing::Test {
     options.machine.total_steps = 100;
     options.machine.lease = kLease;
     options.events = &events_;
-    sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), slots),
+    sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<StepShard>(store_.get(), slots),
                                            FramePolicy(slots, kLease));
   }
 

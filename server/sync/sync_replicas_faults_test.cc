@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/server/ps/variable_store.h"
-#include "lockstep/server/sync/shard/local_shard.h"
+#include "lockstep/server/sync/shard/step_shard.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/server/sync/testing/frame_worker.h"
 #include "lockstep/server/sync/testing/no_failures.h"
@@ -38,7 +38,7 @@ struct TestRun {
     options.machine.slots = 2;
     options.machine.total_steps = 10;
     options.events = &events;
-    sync = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store.get(), /*slots=*/2),
+    sync = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<StepShard>(store.get(), /*slots=*/2),
                                           FramePolicy(/*slots=*/2));
     worker = Connect(1);
     EXPECT_TRUE(worker->Ask().ok());

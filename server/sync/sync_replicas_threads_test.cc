@@ -14,7 +14,7 @@
 #include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/common/step/partial_sums.h"
 #include "lockstep/server/ps/variable_store.h"
-#include "lockstep/server/sync/shard/local_shard.h"
+#include "lockstep/server/sync/shard/step_shard.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/server/sync/testing/frame_worker.h"
 #include "lockstep/server/sync/testing/no_failures.h"
@@ -98,7 +98,7 @@ class SyncReplicasThreadsTest : public ::testing::Test, protected NoFailures {
     options.machine.lease = absl::Seconds(1);
     options.machine.snapshot_every_steps = 7;
     options.events = this;
-    sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<LocalShard>(store_.get(), slots_),
+    sync_ = std::make_unique<SyncReplicas>(std::move(options), std::make_unique<StepShard>(store_.get(), slots_),
                                            FramePolicy(slots_, absl::Seconds(1)));
   }
 

@@ -41,7 +41,7 @@
 #include "lockstep/server/ps/variable_store.h"
 #include "lockstep/server/sync/policy/first_arrivals.h"
 #include "lockstep/server/sync/run_events.h"
-#include "lockstep/server/sync/shard/local_shard.h"
+#include "lockstep/server/sync/shard/step_shard.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/tests/conformance/script_line.h"
 #include "lockstep/v1/status.pb.h"
@@ -191,7 +191,7 @@ class Script : private RunEvents {
     sync.machine.total_steps = 1000000;
     sync.machine.lease = kLease;
     sync.events = this;
-    sync_ = std::make_unique<SyncReplicas>(std::move(sync), std::make_unique<LocalShard>(store_.get(), replicas_),
+    sync_ = std::make_unique<SyncReplicas>(std::move(sync), std::make_unique<StepShard>(store_.get(), replicas_),
                                            std::move(policy));
   }
 

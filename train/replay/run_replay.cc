@@ -155,11 +155,11 @@ absl::Status RunReplay::Restore(int64_t step, const std::string& prefix) {
   ASSIGN_OR_RETURN(const v1::SessionState state, ReadSessionState(*reader));
   assignments_ = state.assignments();
   checkpoint_ = prefix;
-  LocalShardOptions shard;
+  StepShard::Options shard;
   const config::v1::TrainingConfig& training = record_.config().training();
   shard.skips_non_finite = training.skip_non_finite();
   shard.applies_sum = training.reduction() == config::v1::TrainingConfig::SUM;
-  shard_ = std::make_unique<LocalShard>(store_.get(), slots(), shard);
+  shard_ = std::make_unique<StepShard>(store_.get(), slots(), shard);
   KeepVersion();
   return absl::OkStatus();
 }

@@ -16,7 +16,7 @@
 #include "lockstep/common/tensor/tensor.h"
 #include "lockstep/server/ps/variable_store.h"
 #include "lockstep/server/sync/arrivals/recorded_order.h"
-#include "lockstep/server/sync/shard/local_shard.h"
+#include "lockstep/server/sync/shard/step_shard.h"
 #include "lockstep/train/replay/contribution.h"
 #include "lockstep/v1/run_record.pb.h"
 #include "lockstep/worker/session/workload/workload.h"
@@ -109,7 +109,7 @@ class RunReplay {
   const v1::RunRecord record_;
   std::map<int64_t, std::string> checkpoints_;  // prefixes by step
   std::unique_ptr<VariableStore> store_;
-  std::unique_ptr<LocalShard> shard_;
+  std::unique_ptr<StepShard> shard_;
   std::unique_ptr<ContributionComputer> computer_;
   std::string checkpoint_;
   // The number of the run's assignments that the current values include.

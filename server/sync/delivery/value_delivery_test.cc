@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "lockstep/common/memory/shared_memory.h"
 #include "lockstep/server/ps/variable_store.h"
-#include "lockstep/server/sync/shard/local_shard.h"
+#include "lockstep/server/sync/shard/step_shard.h"
 
 namespace lockstep {
 namespace {
@@ -36,7 +36,7 @@ class ValueDeliveryTest : public ::testing::Test {
     compression.top_k = top_k;
     store_ = VariableStore::Create(model, optimizer, compression, 1, share_values).value();
     store_->Initialize(1);
-    shard_ = std::make_unique<LocalShard>(store_.get(), /*slots=*/1);
+    shard_ = std::make_unique<StepShard>(store_.get(), /*slots=*/1);
     sums_ = shard_->Begin(0);
     sums_->AddReports({v1::SlotReport()});
     delivery_ = NewValueDelivery(path, {kSession, {}}, shard_.get(), &pins_);
@@ -58,7 +58,7 @@ class ValueDeliveryTest : public ::testing::Test {
   std::string constants_;  // more variables
   std::vector<float> zeros_;
   std::unique_ptr<VariableStore> store_;
-  std::unique_ptr<LocalShard> shard_;
+  std::unique_ptr<StepShard> shard_;
   std::shared_ptr<StepSums> sums_;
   VersionPins pins_{2};
   std::unique_ptr<ValueDelivery> delivery_;

@@ -18,6 +18,7 @@
 #include "lockstep/server/ps/non_finite_value.h"
 #include "lockstep/server/ps/slot_metrics.h"
 #include "lockstep/server/ps/update_norms.h"
+#include "lockstep/server/ps/variable_store.h"
 #include "lockstep/server/ps/versions/value_versions.h"
 #include "lockstep/server/ps/versions/variable_snapshot.h"
 #include "lockstep/v1/chief.pb.h"
@@ -45,27 +46,38 @@ class StepSums {
   virtual size_t num_finished_segments() const = 0;
 };
 
-// The store of a run's variables, as the step sees it. LocalShard keeps the variables in this process. Commit takes
-// effect before it returns, and several methods return memory of this process (values, versions, snapshots), so a shard
-// in another process would need a different interface. Life cycle: Begin, then Commit, GiveUp or Abort. Except after
-// Abort, Begin may follow again. For use by one thread at a time, except for StepSums.
+// The variables of a run and their sums, as the step sees them. Several methods return memory of this process (values,
+// versions, snapshots). Life cycle: Begin, then Commit, GiveUp or Abort. Except after Abort, Begin may follow again.
+// For use by one thread at a time, except for StepSums.
 class StepShard {
  public:
-  virtual ~StepShard() = default;
+  struct Options {
+    // The norms of updates are gathered at every multiple of this many steps. 0 means never.
+    int64_t norms_every_steps = 0;
+    // If true, an update that is not finite is skipped when it is committed. Whether it is finite is known only then,
+    // so no segment is final earlier.
+    bool skips_non_finite = false;
+    // See ContributionSet::Options.
+    bool applies_sum = false;
+  };
 
-  virtual const ParameterLayout& layout() const = 0;
+  // `store` must be initialized and must outlive this object. `slots` is replicas_to_aggregate.
+  StepShard(VariableStore* store, int64_t slots, const Options& options);
+  StepShard(VariableStore* store, int64_t slots) : StepShard(store, slots, Options()) {}
+
+  const ParameterLayout& layout() const { return store_->layout(); }
   // Returns the compression of gradients and values on the wire.
-  virtual const Compression& compression() const = 0;
+  const Compression& compression() const { return store_->compression(); }
   // Returns the number of updates applied so far.
-  virtual int64_t step() const = 0;
+  int64_t step() const { return store_->step(); }
   // Returns the maximum number of partial sums that a step may keep in memory.
-  virtual int64_t max_partial_sums() const = 0;
+  int64_t max_partial_sums() const { return store_->max_partial_sums(); }
 
   // Begins the update from `step`, which must be step(), to step + 1. Anything that is still being added to an update
   // after it has ended no longer counts.
-  virtual std::shared_ptr<StepSums> Begin(int64_t step) = 0;
+  std::shared_ptr<StepSums> Begin(int64_t step);
   // Returns the learning rate of the update that began last, for variables that are in no group.
-  virtual float learning_rate() const = 0;
+  float learning_rate() const { return store_->learning_rate(); }
   // The result of Commit, which applies the complete sums and advances to step() + 1.
   struct Committed {
     // The value that is not finite, if the update was skipped because of it; the step then counts, but nothing else has
@@ -80,40 +92,56 @@ class StepShard {
     // Set at the steps for which the shard gathers norms.
     absl::optional<UpdateNorms> norms;
   };
-  virtual Committed Commit() = 0;
+  Committed Commit();
   // Gives up the update, after which it may begin again. Must be called only when no thread adds to its sums any
   // longer.
-  virtual void GiveUp() = 0;
+  void GiveUp();
   // Gives up the update while other threads may still add to its sums. No other update follows.
-  virtual void Abort() = 0;
+  void Abort() { sums_.reset(); }
   // Returns the error that Assign would return, without setting anything.
-  virtual absl::Status CheckAssign(absl::Span<const AssignedValue> values) const = 0;
+  absl::Status CheckAssign(absl::Span<const AssignedValue> values) const { return store_->CheckAssign(values); }
   // Creates a new version of the values at step(), in which these values are set. Called between updates. Returns the
   // errors of VariableStore::Assign.
-  virtual absl::Status Assign(absl::Span<const AssignedValue> values) = 0;
+  absl::Status Assign(absl::Span<const AssignedValue> values) { return store_->Assign(values); }
   // Applies these settings to the following updates. Called between updates. Returns the errors of
   // VariableStore::SetOptimizer.
-  virtual absl::Status SetOptimizer(const config::v1::OptimizerConfig& optimizer) = 0;
+  absl::Status SetOptimizer(const config::v1::OptimizerConfig& optimizer) { return store_->SetOptimizer(optimizer); }
   // Returns the state at step(). May be called while an update is in progress.
-  virtual VariableSnapshot TakeSnapshot() const = 0;
+  VariableSnapshot TakeSnapshot() const { return store_->TakeSnapshot(); }
 
   // Return the values at step() as workers get them, and the segments of all variables except the constant ones in the
   // order in which they became final.
-  virtual std::shared_ptr<const PublishedValues> values() const = 0;
-  virtual const std::vector<int>& segment_order() const = 0;
+  std::shared_ptr<const PublishedValues> values() const { return store_->published(); }
+  const std::vector<int>& segment_order() const { return segment_order_; }
   // Return the memory where other processes may map the values of all variables except the constant ones, and of the
   // constant ones. Both are null if other processes cannot map them. The second is also null if there are no constant
   // variables.
-  virtual const v1::SharedMemoryHandle* values_memory() const = 0;
-  virtual const v1::SharedMemoryHandle* constants_memory() const = 0;
+  const v1::SharedMemoryHandle* values_memory() const;
+  const v1::SharedMemoryHandle* constants_memory() const;
   // With top-k compression, returns the estimates of the slots' gradients at step(), which are zeros at step 0.
   // Otherwise empty.
-  virtual std::shared_ptr<const GradientEstimates> estimates() const = 0;
+  std::shared_ptr<const GradientEstimates> estimates() const { return store_->estimates(); }
   // Return the values that the update in progress writes, which are null if there is none, and the segments whose new
   // values are final.
-  virtual std::shared_ptr<const PublishedValues> next_values() const = 0;
-  virtual std::vector<int> finished_segments() const = 0;
-  virtual size_t num_finished_segments() const = 0;
+  std::shared_ptr<const PublishedValues> next_values() const;
+  std::vector<int> finished_segments() const;
+  size_t num_finished_segments() const;
+
+ private:
+  class Sums;
+  struct FreeList;
+
+  // Returns empty sums. They are reused after their last owner has released them.
+  std::shared_ptr<Sums> NewSums();
+
+  VariableStore* const store_;
+  const int64_t slots_;
+  const Options options_;
+  const std::shared_ptr<FreeList> free_list_;
+  std::vector<int> segment_order_;
+  std::vector<int> updated_segments_;  // of the variables that update ops name
+  // The sums of the update in progress; null if there is none.
+  std::shared_ptr<Sums> sums_;
 };
 
 }  // namespace lockstep

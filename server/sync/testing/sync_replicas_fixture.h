@@ -17,7 +17,7 @@
 #include "lockstep/server/sync/policy/policy_factory.h"
 #include "lockstep/server/sync/policy/step_policy.h"
 #include "lockstep/server/sync/run_events.h"
-#include "lockstep/server/sync/shard/local_shard.h"
+#include "lockstep/server/sync/shard/step_shard.h"
 #include "lockstep/server/sync/sync_replicas.h"
 #include "lockstep/server/sync/testing/frame_worker.h"
 
@@ -50,14 +50,14 @@ class SyncReplicasFixture : public ::testing::Test, protected RunEvents {
     options.machine.snapshot_every_steps = snapshot_every_steps;
     options.non_finite = non_finite_;
     options.events = this;
-    LocalShardOptions shard;
+    StepShard::Options shard;
     shard.skips_non_finite = non_finite_ == NonFinite::kSkipsStep;
     config::v1::RunSpec config;
     config.mutable_training()->set_replicas_to_aggregate(slots);
     config.mutable_cluster()->set_lease_seconds(absl::ToDoubleSeconds(kLease));
     if (audit) *config.mutable_audit() = *audit;
     sync_ = std::make_unique<SyncReplicas>(
-        std::move(options), std::make_unique<LocalShard>(store_.get(), slots, shard),
+        std::move(options), std::make_unique<StepShard>(store_.get(), slots, shard),
         policy_ != nullptr ? std::move(policy_) : NewStepPolicy(config, store_->layout(), /*step=*/0));
   }
 

@@ -1,17 +1,17 @@
-#include "lockstep/server/sync/shard/local_shard.h"
+#include "lockstep/server/sync/shard/step_shard.h"
 
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/mutex.h"
-#include "lockstep/server/ps/non_finite_value.h"
+#include "lockstep/server/ps/contribution_set.h"
 
 namespace lockstep {
 
-class LocalShard::Sums : public StepSums {
+class StepShard::Sums : public StepSums {
  public:
-  Sums(VariableStore* store, int64_t slots, const LocalShardOptions& options)
+  Sums(VariableStore* store, int64_t slots, const Options& options)
       : skips_non_finite_(options.skips_non_finite),
         set_(store, slots, ContributionSet::Options{options.skips_non_finite, options.applies_sum}) {}
 
@@ -34,14 +34,14 @@ class LocalShard::Sums : public StepSums {
 };
 
 // The sums of finished steps, kept for reuse, because creating them takes longer than a small step's additions.
-struct LocalShard::FreeList {
+struct StepShard::FreeList {
   // A frame of a finished step may still hold that step's sums when the step after the next one begins.
   static constexpr size_t kMaxSpare = 2;
   Mutex mutex;
   std::vector<std::unique_ptr<Sums>> spare ABSL_GUARDED_BY(mutex);
 };
 
-LocalShard::LocalShard(VariableStore* store, int64_t slots, const LocalShardOptions& options)
+StepShard::StepShard(VariableStore* store, int64_t slots, const Options& options)
     : store_(store), slots_(slots), options_(options), free_list_(std::make_shared<FreeList>()) {
   for (size_t i = 0; i < layout().segments().size(); ++i) {
     const ParameterLayout::Variable& variable = layout().variables()[layout().segments()[i].variable];
@@ -51,7 +51,7 @@ LocalShard::LocalShard(VariableStore* store, int64_t slots, const LocalShardOpti
   }
 }
 
-std::shared_ptr<LocalShard::Sums> LocalShard::NewSums() {
+std::shared_ptr<StepShard::Sums> StepShard::NewSums() {
   std::unique_ptr<Sums> sums;
   {
     MutexLock lock(&free_list_->mutex);
@@ -73,7 +73,7 @@ std::shared_ptr<LocalShard::Sums> LocalShard::NewSums() {
   });
 }
 
-std::shared_ptr<StepSums> LocalShard::Begin(int64_t step) {
+std::shared_ptr<StepSums> StepShard::Begin(int64_t step) {
   CHECK_EQ(step, store_->step());
   const int64_t every = options_.norms_every_steps;
   const bool gathers = every > 0 && (step + 1) % every == 0;
@@ -88,7 +88,7 @@ std::shared_ptr<StepSums> LocalShard::Begin(int64_t step) {
   return sums_;
 }
 
-StepShard::Committed LocalShard::Commit() {
+StepShard::Committed StepShard::Commit() {
   CHECK(sums_ != nullptr && sums_->complete()) << "step " << store_->step() << " is not complete";
   ContributionSet& set = sums_->set();
   ContributionSet::Results results = set.TakeResults();
@@ -109,29 +109,29 @@ StepShard::Committed LocalShard::Commit() {
   return committed;
 }
 
-void LocalShard::GiveUp() {
+void StepShard::GiveUp() {
   sums_.reset();
   store_->DropUpdate();
 }
 
-const v1::SharedMemoryHandle* LocalShard::values_memory() const {
+const v1::SharedMemoryHandle* StepShard::values_memory() const {
   const bool has_constants = layout().constant_elements() > 0;
   return has_constants && constants_memory() == nullptr ? nullptr : store_->values()->handle();
 }
 
-const v1::SharedMemoryHandle* LocalShard::constants_memory() const {
+const v1::SharedMemoryHandle* StepShard::constants_memory() const {
   const AlignedBuffer* const constants = store_->published()->constants->flat.get();
   return constants == nullptr ? nullptr : constants->handle();
 }
 
-std::shared_ptr<const PublishedValues> LocalShard::next_values() const {
+std::shared_ptr<const PublishedValues> StepShard::next_values() const {
   return sums_ == nullptr || options_.skips_non_finite ? nullptr : store_->next_published();
 }
 
-std::vector<int> LocalShard::finished_segments() const {
+std::vector<int> StepShard::finished_segments() const {
   return sums_ == nullptr || options_.skips_non_finite ? std::vector<int>() : sums_->set().finished_segments();
 }
 
-size_t LocalShard::num_finished_segments() const { return sums_ == nullptr ? 0 : sums_->num_finished_segments(); }
+size_t StepShard::num_finished_segments() const { return sums_ == nullptr ? 0 : sums_->num_finished_segments(); }
 
 }  // namespace lockstep

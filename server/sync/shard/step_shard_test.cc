@@ -1,4 +1,4 @@
-#include "lockstep/server/sync/shard/local_shard.h"
+#include "lockstep/server/sync/shard/step_shard.h"
 
 #include <cmath>
 #include <limits>
@@ -18,9 +18,9 @@ using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
 // Variables: "mean" [2], which is not trainable, and "w" [3]. Uses one slot and SGD with rate 1.
-class LocalShardTest : public ::testing::Test {
+class StepShardTest : public ::testing::Test {
  protected:
-  LocalShardTest() {
+  StepShardTest() {
     v1::ModelSpec model;
     config::v1::OptimizerConfig optimizer;
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
@@ -32,7 +32,7 @@ class LocalShardTest : public ::testing::Test {
     EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {} learning_rate { initial: 1 }", &optimizer));
     store_ = VariableStore::Create(model, optimizer).value();
     store_->Initialize(1);
-    shard_ = std::make_unique<LocalShard>(store_.get(), /*slots=*/1);
+    shard_ = std::make_unique<StepShard>(store_.get(), /*slots=*/1);
   }
   static void Contribute(StepSums* sums, float loss, const std::vector<float>& gradient) {
     v1::SlotReport report;
@@ -46,10 +46,10 @@ class LocalShardTest : public ::testing::Test {
   }
 
   std::unique_ptr<VariableStore> store_;
-  std::unique_ptr<LocalShard> shard_;
+  std::unique_ptr<StepShard> shard_;
 };
 
-TEST_F(LocalShardTest, AnUpdateBecomesTheNextStepWhenItIsCommitted) {
+TEST_F(StepShardTest, AnUpdateBecomesTheNextStepWhenItIsCommitted) {
   EXPECT_THAT(shard_->segment_order(), ElementsAre(0, 1));
   EXPECT_EQ(shard_->next_values(), nullptr);
   EXPECT_EQ(shard_->num_finished_segments(), 0u);
@@ -74,7 +74,7 @@ TEST_F(LocalShardTest, AnUpdateBecomesTheNextStepWhenItIsCommitted) {
 
 REGISTER_SCHEDULE("broken", [](int64_t step, double initial) { return step == 1 ? std::nan("") : initial; });
 
-TEST_F(LocalShardTest, FindsANonFiniteRateBeforeAnyAddition) {
+TEST_F(StepShardTest, FindsANonFiniteRateBeforeAnyAddition) {
   config::v1::OptimizerConfig optimizer;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString("sgd {} learning_rate { initial: 1 registered: 'broken' }",
                                                             &optimizer));
@@ -90,7 +90,7 @@ TEST_F(LocalShardTest, FindsANonFiniteRateBeforeAnyAddition) {
   EXPECT_FALSE(found->contributed);
 }
 
-TEST_F(LocalShardTest, EachUpdateHasTheLearningRateOfItsStep) {
+TEST_F(StepShardTest, EachUpdateHasTheLearningRateOfItsStep) {
   config::v1::OptimizerConfig optimizer;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
       "sgd {} learning_rate { initial: 8 exponential { decay_steps: 1 decay_rate: 0.5 } }", &optimizer));
@@ -106,10 +106,10 @@ TEST_F(LocalShardTest, EachUpdateHasTheLearningRateOfItsStep) {
   }
 }
 
-TEST_F(LocalShardTest, NormsAreOptionalAndChangeNoBit) {
-  LocalShardOptions options;
+TEST_F(StepShardTest, NormsAreOptionalAndChangeNoBit) {
+  StepShard::Options options;
   options.norms_every_steps = 2;
-  LocalShard shard(store_.get(), /*slots=*/1, options);
+  StepShard shard(store_.get(), /*slots=*/1, options);
   const auto commit = [&](int64_t step, const std::vector<float>& gradient) {
     Contribute(shard.Begin(step).get(), 1, gradient);
     return shard.Commit();
@@ -128,7 +128,7 @@ TEST_F(LocalShardTest, NormsAreOptionalAndChangeNoBit) {
   EXPECT_FALSE(commit(2, {1, 1, 1}).norms.has_value());
 }
 
-TEST_F(LocalShardTest, WhatIsNotFiniteIsNamed) {
+TEST_F(StepShardTest, WhatIsNotFiniteIsNamed) {
   const auto sums = shard_->Begin(0);
   Contribute(sums.get(), 1, {1, std::numeric_limits<float>::quiet_NaN(), 3});
   EXPECT_FALSE(sums->complete());
@@ -138,10 +138,10 @@ TEST_F(LocalShardTest, WhatIsNotFiniteIsNamed) {
   EXPECT_FALSE(found->slot);
 }
 
-TEST_F(LocalShardTest, ASkippedUpdateCountsAndChangesNothingElse) {
-  LocalShardOptions options;
+TEST_F(StepShardTest, ASkippedUpdateCountsAndChangesNothingElse) {
+  StepShard::Options options;
   options.skips_non_finite = true;
-  LocalShard shard(store_.get(), /*slots=*/1, options);
+  StepShard shard(store_.get(), /*slots=*/1, options);
   const auto values = shard.values();
   auto sums = shard.Begin(0);
   Contribute(sums.get(), std::numeric_limits<float>::infinity(), {1, 2, 3});
@@ -162,7 +162,7 @@ TEST_F(LocalShardTest, ASkippedUpdateCountsAndChangesNothingElse) {
   EXPECT_NE(shard.values(), values);
 }
 
-TEST_F(LocalShardTest, AnUpdateThatWasGivenUpCanRestart) {
+TEST_F(StepShardTest, AnUpdateThatWasGivenUpCanRestart) {
   auto sums = shard_->Begin(0);
   Contribute(sums.get(), 1, {1, 2, 3});
   EXPECT_TRUE(sums->complete());
@@ -177,7 +177,7 @@ TEST_F(LocalShardTest, AnUpdateThatWasGivenUpCanRestart) {
   EXPECT_EQ(shard_->step(), 1);
 }
 
-TEST_F(LocalShardTest, WhatIsStillAddedAfterAnAbortCountsNoMore) {
+TEST_F(StepShardTest, WhatIsStillAddedAfterAnAbortCountsNoMore) {
   const auto sums = shard_->Begin(0);
   const auto values = shard_->values();
   shard_->Abort();
