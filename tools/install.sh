@@ -127,3 +127,29 @@ prepare_deploy_venv() {
   create_venv "${CACHE}/deploy" "the tests of the manifests and on Ray skip" "${DEPLOY_PIP_PACKAGES[@]}" || return 0
   export LOCKSTEP_DEPLOY_PYTHON="${CACHE}/deploy/bin/python3"
 }
+
+# Sets LOCKSTEP_PROMTOOL to the promtool of Debian's package prometheus. The package is unpacked, because its installation
+# would start a server. Without it, the tests with promtool are skipped, or fail in CI.
+prepare_promtool() {
+  local folder="${CACHE}/prometheus"
+  if [[ ! -x "${folder}/usr/bin/promtool" ]]; then
+    open_log install
+    say "fetching promtool (19 MB)"
+    rm -rf "${folder}" "${folder}.new"
+    mkdir -p "${folder}.new"
+    if ! (cd "${folder}.new" && to_log download_package prometheus && to_log dpkg-deb -x prometheus_*.deb . &&
+      rm prometheus_*.deb && mv "${folder}.new" "${folder}"); then
+      say "apt cannot get prometheus: the tests with promtool skip (${LOG})"
+      rm -rf "${folder}.new"
+      return
+    fi
+  fi
+  export LOCKSTEP_PROMTOOL="${folder}/usr/bin/promtool"
+}
+
+# Fetches a package into the current folder. A system that lacked no package may have no list of packages yet.
+download_package() {
+  local become
+  apt-get -q download "$1" ||
+    { become="$(root_command)" && "${become}" apt-get -q update && apt-get -q download "$1"; }
+}

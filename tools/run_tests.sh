@@ -119,16 +119,17 @@ slow_checks() {
   run_check "bits of the kernels on ARM" "${ROOT}/tools/check_arm.sh"
 }
 
-# prepare_environments CHECKS: fetches what the Python tests need while the function CHECKS runs.
+# prepare_environments CHECKS: fetches what the Python tests and promtool_test need while the function CHECKS runs.
 prepare_environments() {
-  (prepare_venv && prepare_torch_venv && prepare_deploy_venv) &
+  (prepare_venv && prepare_torch_venv && prepare_deploy_venv && prepare_promtool) &
   local fetching=$!
   "$1"
   wait "${fetching}"
-  # Sets the variables of those that pip could get, and does not try the others again.
+  # Sets the variables of those that could be fetched, and does not try the others again.
   [[ ! -f "${CACHE}/venv/lockstep-packages" ]] || prepare_venv
   [[ ! -f "${CACHE}/torch/lockstep-packages" ]] || prepare_torch_venv
   [[ ! -f "${CACHE}/deploy/lockstep-packages" ]] || prepare_deploy_venv
+  [[ ! -d "${CACHE}/prometheus" ]] || prepare_promtool
 }
 
 # long_tests [TARGET...]: prints those of the targets that are tests too slow for CI, one per line. The default is all
@@ -160,6 +161,7 @@ run_tests() {
   install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}" "${DATA_PACKAGES[@]}"
   [[ -z "${all}${long}" && " $*" != *" //deploy"* ]] || install_packages "${SLURM_PACKAGES[@]}"
   [[ " $*" != *" //deploy"* ]] || prepare_deploy_venv
+  [[ -z "${long}" && " $*" != *" //deploy"* ]] || prepare_promtool
   open_log test
   drop_stale_objects
   choose_cache

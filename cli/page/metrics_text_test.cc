@@ -1,39 +1,20 @@
 #include "lockstep/cli/page/metrics_text.h"
 
 #include <fstream>
+#include <regex>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_split.h"
-#include "google/protobuf/text_format.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
 #include "gtest/gtest.h"
+#include "lockstep/cli/page/testing/example_facts.h"
 
 namespace lockstep {
 namespace {
-
-RunView::Facts ExampleFacts() {
-  RunView::Facts facts;
-  facts.answers = true;
-  facts.restarts = 2;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(
-      R"(status {
-           phase: TRAINING global_step: 7 total_steps: 10 loss: 0.25 run_id: "ab" metric { name: "accuracy" value: 0.75 }
-           worker { name: "worker-\"0\"" accepted: 5 slot_count: 1 }
-           worker { name: "worker-1" silent_seconds: 9 }
-         }
-         worker { name: "worker-\"0\"" total { compute: 1.5 } bucket: [1, 2] bucket_sum: 0.5 }
-         worker { name: "worker-1" bucket: [0, 1] }
-         counters {
-           steps: 7 step_bounds: [0.1, 1] step_bucket: [3, 2, 2] step_seconds_sum: 4.5
-           contribution_bounds: 0.1 checkpoint_time_ms: 1500 bytes_received: 70 bytes_sent: 80
-           contribution_waits: 4 contributions_waiting: 1 max_partial_sums: 6 memory_needed_bytes: 100
-           memory_limit_bytes: 400 certificate_expires_ms: 2500
-         })",
-      &facts.last.emplace()));
-  return facts;
-}
 
 TEST(MetricsTextTest, HasTheRunsNumbers) {
   const std::string text = MetricsText(ExampleFacts());
@@ -105,10 +86,31 @@ std::set<std::string> NamesOfThePage() {
   return names;
 }
 
-TEST(MetricsTextTest, ThePageListsEachMetric) {
-  RunView::Facts facts = ExampleFacts();
-  facts.last->mutable_status()->mutable_audit();
-  EXPECT_EQ(Families(MetricsText(facts)), NamesOfThePage());
+TEST(MetricsTextTest, ThePageListsEachMetric) { EXPECT_EQ(Families(MetricsText(ExampleFacts())), NamesOfThePage()); }
+
+// Returns the family of a metric that an expression names.
+std::string FamilyOf(absl::string_view name) {
+  for (const char* suffix : {"_bucket", "_count", "_sum"}) name = absl::StripSuffix(name, suffix);
+  return std::string(name);
+}
+
+// An expression with a wrong name is valid, but it never has a value.
+TEST(MetricsTextTest, AlertsAndPanelsUseMetricsThatExist) {
+  const std::set<std::string> families = Families(MetricsText(ExampleFacts()));
+  const std::regex metric("(lockstep|process)_[a-z_]+");
+  for (const char* path : {"deploy/prometheus/alerts.yml", "deploy/grafana/lockstep.json"}) {
+    std::ifstream file(path);
+    std::set<std::string> names;
+    for (std::string line; std::getline(file, line);) {
+      for (std::sregex_iterator found(line.begin(), line.end(), metric), end; found != end; ++found) {
+        names.insert(found->str());
+      }
+    }
+    EXPECT_GT(names.size(), 10u) << path;
+    for (const std::string& name : names) {
+      EXPECT_EQ(families.count(FamilyOf(name)), 1u) << name << " in " << path;
+    }
+  }
 }
 
 TEST(MetricsTextTest, AViewWithoutAChiefHasMetricsToo) {

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""A real Prometheus scrapes a real run's page: the metrics are well-formed, the rules pass their tests, each dashboard
-expression has data, and an alert fires when the chief makes no progress.
+"""A real Prometheus scrapes a real run's page: the metrics are well-formed, each dashboard expression has data, and an
+alert fires when the chief makes no progress.
 
 Usage: prometheus_test.py CHIEF WORKER LOCKSTEP CONFIG FOLDER_OF_PROMETHEUS DEPLOY
 FOLDER_OF_PROMETHEUS contains the programs prometheus and promtool.
@@ -69,15 +69,7 @@ def expressions():
         yield panel["title"], target["expr"].replace("$instance", ".*")
 
 
-def check_rules():
-  rules = os.path.join(DEPLOY, "prometheus")
-  for command in (["check", "rules", "alerts.yml"], ["test", "rules", "alerts_test.yml"],
-                  ["check", "config", "prometheus.yml"]):
-    subprocess.run([PROMTOOL] + command, cwd=rules, check=True)
-
-
 def main():
-  check_rules()
   with tempfile.TemporaryDirectory() as directory:
     cluster = Cluster(directory, *PROGRAMS)
     try:

@@ -1,14 +1,7 @@
 #!/usr/bin/env bash
-# A real Prometheus scrapes a run (prometheus_test.py). Takes the programs from PATH, or from Debian's package, which is
-# unpacked but not installed.
+# A real Prometheus scrapes a run (prometheus_test.py). Takes the programs from the folder of LOCKSTEP_PROMTOOL, or from
+# PATH.
 set -euo pipefail
-folder="${TEST_TMPDIR:?}/prometheus"
-mkdir -p "${folder}"
-if command -v prometheus promtool >/dev/null; then
-  programs="$(dirname "$(command -v promtool)")"
-else
-  (cd "${folder}" && apt-get download prometheus >/dev/null && dpkg-deb -x prometheus_*.deb .)
-  programs="${folder}/usr/bin"
-fi
+promtool="${LOCKSTEP_PROMTOOL:-$(command -v promtool)}"
 exec python3 tests/page/prometheus_test.py server/chief_main worker/worker_main cli/lockstep_main \
-  examples/fashion_mnist.textproto "${programs}" deploy
+  examples/fashion_mnist.textproto "$(dirname "${promtool}")" deploy
