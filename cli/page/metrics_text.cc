@@ -98,6 +98,9 @@ void WriteRun(const v1::WatchRunReply& last, MetricsWriter* out) {
              static_cast<double>(status.total_steps()));
   if (status.has_loss()) out->Gauge("loss", "Mean loss of the last step.", status.loss());
   out->Gauge("learning_rate", "Learning rate of the last step.", status.learning_rate());
+  if (status.has_gradient_norm()) {
+    out->Gauge("gradient_norm", "Norm of the mean gradient of the last step with summaries.", status.gradient_norm());
+  }
   out->Family("slot_metric", "gauge", "Mean of a metric over the slots of the last step that has some.");
   for (const v1::RunStatus::Metric& metric : status.metric()) out->Sample(metric.value(), {{"name", metric.name()}});
 }

@@ -24,6 +24,7 @@ TEST(MetricsTextTest, HasTheRunsNumbers) {
            "lockstep_global_step 7",
            "lockstep_target_step 10",
            "lockstep_loss 0.25",
+           "lockstep_gradient_norm 1.5",
            "lockstep_slot_metric{name=\"accuracy\"} 0.75",
            "lockstep_phase{phase=\"TRAINING\"} 1",
            "lockstep_phase{phase=\"FAILED\"} 0",

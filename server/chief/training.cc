@@ -251,6 +251,7 @@ void Training::OnCommitted(const CommittedStep& committed) {
   update.last = committed.last;
   update.metrics = FoldMetrics(committed.metrics);
   if (!update.metrics.empty()) KeepMetrics(step, update.metrics);
+  if (committed.norms) KeepNorm(step, committed.norms->gradient);
   summaries_.OnCommit(update);
   AddContributionCounts(step, committed.last);
   options_.events->OnCommitted(committed);
@@ -271,6 +272,13 @@ void Training::KeepMetrics(int64_t step, const std::vector<StepMetric>& metrics)
   if (step < metrics_step_) return;
   metrics_step_ = step;
   metrics_ = metrics;
+}
+
+void Training::KeepNorm(int64_t step, double norm) {
+  MutexLock lock(&mutex_);
+  if (step < norm_step_) return;
+  norm_step_ = step;
+  gradient_norm_ = norm;
 }
 
 void Training::AddContributionCounts(int64_t step, bool last) {
@@ -319,6 +327,7 @@ void Training::FillStatus(v1::RunStatus* status) const {
     shown->set_name(metric.name);
     shown->set_value(metric.mean);
   }
+  if (gradient_norm_) status->set_gradient_norm(*gradient_norm_);
 }
 
 void Training::FillWatch(v1::WatchRunReply* reply) const {

@@ -65,7 +65,7 @@ class Training : private RunEvents {
   void SetBatchSize(int64_t batch_size);
   // Returns the prefix of the newest checkpoint; empty if there is none.
   std::string checkpoint() const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Adds the checkpoint and the metrics to the status that SyncReplicas::FillStatus fills in.
+  // Adds the checkpoint, the metrics and the gradient norm to the status that SyncReplicas::FillStatus fills in.
   void FillStatus(v1::RunStatus* status) const ABSL_LOCKS_EXCLUDED(mutex_);
   // Fills in the bounds of memory, and what SyncReplicas::FillTimes fills in.
   void FillWatch(v1::WatchRunReply* reply) const;
@@ -116,8 +116,9 @@ class Training : private RunEvents {
   SyncReplicas::Options SyncOptions();
   void OnEvent(const RunEvent& event) override ABSL_LOCKS_EXCLUDED(mutex_);
   void OnCommitted(const CommittedStep& committed) override ABSL_LOCKS_EXCLUDED(mutex_);
-  // Keeps the metrics of a step for the status, unless metrics of a later step are known.
+  // Keep the metrics and the gradient norm of a step for the status, unless those of a later step are known.
   void KeepMetrics(int64_t step, const std::vector<StepMetric>& metrics) ABSL_LOCKS_EXCLUDED(mutex_);
+  void KeepNorm(int64_t step, double norm) ABSL_LOCKS_EXCLUDED(mutex_);
   // If workers read input streams, adds the number of contributions with each result to the step's summaries.
   void AddContributionCounts(int64_t step, bool last);
   void OnSnapshot(VariableSnapshot snapshot) override { SaveSoon(std::move(snapshot)); }
@@ -147,6 +148,9 @@ class Training : private RunEvents {
   // The latest step that has metrics, and its metrics.
   int64_t metrics_step_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<StepMetric> metrics_ ABSL_GUARDED_BY(mutex_);
+  // The latest step whose gradient norm was computed, and the norm.
+  int64_t norm_step_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::optional<double> gradient_norm_ ABSL_GUARDED_BY(mutex_);
 
   // The following members are in order of dependency: events from sync_ reach checkpoint_writer_, and events from
   // checkpoint_writer_ reach the summaries.

@@ -1,6 +1,7 @@
 #include "lockstep/server/chief/training.h"
 
 #include <atomic>
+#include <cmath>
 #include <string>
 #include <thread>
 
@@ -119,6 +120,15 @@ TEST_F(TrainingTest, SavesByTheClock) {
   const int64_t before = fs_.operations();
   chief_->Housekeep();
   EXPECT_EQ(fs_.operations(), before) << "step 5 is saved already";
+}
+
+TEST_F(TrainingTest, StatusShowsTheNewestGradientNorm) {
+  ASSERT_TRUE(Start().ok());
+  TrainTo(1);
+  EXPECT_FALSE(chief_->GetStatus().has_gradient_norm()) << "there are summaries at even steps only";
+  TrainTo(3);
+  // At step 2 each of the 65,543 trained elements has the gradients 2 and 4.
+  EXPECT_NEAR(chief_->GetStatus().gradient_norm(), 3 * std::sqrt(65543.0), 1e-6);
 }
 
 TEST_F(TrainingTest, SavesOnRequestAndContinues) {
