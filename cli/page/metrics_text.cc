@@ -223,6 +223,10 @@ void WriteCheckpoints(const v1::WatchRunReply& last, MetricsWriter* out) {
                static_cast<double>(counters.checkpoint_time_ms()) / 1000);
     out->Gauge("checkpoint_size_bytes", "Bytes of its variables.", static_cast<double>(counters.checkpoint_bytes()));
   }
+  if (counters.checkpoint_period_seconds() > 0) {
+    out->Gauge("checkpoint_period_seconds", "Time between two checkpoints, as configured.",
+               counters.checkpoint_period_seconds());
+  }
   out->Family("checkpoint_save_duration_seconds", "summary", "Time that saves took.");
   out->Sample(counters.save_seconds_sum(), {}, "_sum");
   out->Sample(static_cast<double>(counters.checkpoints_saved()), {}, "_count");

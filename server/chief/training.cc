@@ -332,8 +332,12 @@ void Training::FillStatus(v1::RunStatus* status) const {
 
 void Training::FillWatch(v1::WatchRunReply* reply) const {
   sync_->FillTimes(reply);
-  reply->mutable_counters()->set_memory_needed_bytes(static_cast<int64_t>(memory_needed_));
-  reply->mutable_counters()->set_memory_limit_bytes(static_cast<int64_t>(memory_limit_));
+  v1::RunCounters& counters = *reply->mutable_counters();
+  counters.set_memory_needed_bytes(static_cast<int64_t>(memory_needed_));
+  counters.set_memory_limit_bytes(static_cast<int64_t>(memory_limit_));
+  if (checkpoint_writer_ != nullptr) {
+    counters.set_checkpoint_period_seconds(options_.config.checkpoint().every_seconds());
+  }
 }
 
 Training::~Training() {

@@ -67,7 +67,7 @@ class Training : private RunEvents {
   std::string checkpoint() const ABSL_LOCKS_EXCLUDED(mutex_);
   // Adds the checkpoint, the metrics and the gradient norm to the status that SyncReplicas::FillStatus fills in.
   void FillStatus(v1::RunStatus* status) const ABSL_LOCKS_EXCLUDED(mutex_);
-  // Fills in the bounds of memory, and what SyncReplicas::FillTimes fills in.
+  // Fills in the bounds of memory, the period of checkpoints, and what SyncReplicas::FillTimes fills in.
   void FillWatch(v1::WatchRunReply* reply) const;
 
   // Begins a save if one is due by time. Never blocks on files.

@@ -122,6 +122,18 @@ TEST_F(TrainingTest, SavesByTheClock) {
   EXPECT_EQ(fs_.operations(), before) << "step 5 is saved already";
 }
 
+TEST_F(TrainingTest, WatchersGetTheCheckpointPeriod) {
+  config_.mutable_checkpoint()->set_every_seconds(30);
+  for (const bool saves : {true, false}) {
+    if (!saves) logdir_.clear();
+    ASSERT_TRUE(Restart().ok());
+    TrainTo(1);
+    v1::WatchRunReply watched;
+    chief_->FillWatch(&watched);
+    EXPECT_EQ(watched.counters().checkpoint_period_seconds(), saves ? 30 : 0);
+  }
+}
+
 TEST_F(TrainingTest, StatusShowsTheNewestGradientNorm) {
   ASSERT_TRUE(Start().ok());
   TrainTo(1);
