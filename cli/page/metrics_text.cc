@@ -227,9 +227,10 @@ void WriteCheckpoints(const v1::WatchRunReply& last, MetricsWriter* out) {
     out->Gauge("checkpoint_period_seconds", "Time between two checkpoints, as configured.",
                counters.checkpoint_period_seconds());
   }
-  out->Family("checkpoint_save_duration_seconds", "summary", "Time that saves took.");
-  out->Sample(counters.save_seconds_sum(), {}, "_sum");
-  out->Sample(static_cast<double>(counters.checkpoints_saved()), {}, "_count");
+  out->Family("checkpoint_save_duration_seconds", "histogram", "Time that saves took.");
+  if (counters.save_bucket_size() > 0) {
+    out->Histogram(counters.save_bounds(), counters.save_bucket(), counters.save_seconds_sum());
+  }
   out->Counter("checkpoint_failures_total", "Checkpoints that could not be saved.",
                static_cast<double>(counters.checkpoint_failures()));
   out->Counter("checkpoints_damaged_total", "Checkpoints that this chief has skipped because they are damaged.",

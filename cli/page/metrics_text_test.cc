@@ -39,6 +39,8 @@ TEST(MetricsTextTest, HasTheRunsNumbers) {
            "lockstep_worker_phase_seconds_total{worker=\"worker-\\\"0\\\"\",phase=\"compute\"} 1.5",
            "lockstep_checkpoint_timestamp_seconds 1.5",
            "lockstep_checkpoint_period_seconds 600",
+           "lockstep_checkpoint_save_duration_seconds_bucket{le=\"2.5\"} 3",
+           "lockstep_checkpoint_save_duration_seconds_sum 4.25",
            "lockstep_wire_bytes_total{direction=\"received\"} 70",
            "lockstep_wire_bytes_total{direction=\"sent\"} 80",
            "lockstep_memory_bytes{kind=\"needed\"} 100",

@@ -1,6 +1,7 @@
 #include "lockstep/server/chief/journal/run_journal.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,8 @@ constexpr size_t kMaxLines = 4096;
 // Number of lines in the file beyond which it is replaced with what is in memory.
 constexpr int64_t kMaxFileLines = 50000;
 constexpr size_t kMaxLineBytes = 64 << 10;
+// Upper bounds of the histogram buckets of saves, in seconds.
+constexpr std::array<double, 7> kSaveBounds = {0.01, 0.1, 0.5, 2.5, 10, 60, 300};
 
 std::string LineOf(const v1::HistoryPoint& point) {
   v1::JournalLine line;
@@ -103,7 +106,10 @@ absl::StatusOr<std::string> ReadBounded(FileSystem* fs, const std::string& path)
 }  // namespace
 
 RunJournal::RunJournal(const Options& options)
-    : options_(options), started_ms_(NowMs()), last_commit_(options.clock->Now()) {}
+    : options_(options), started_ms_(NowMs()), last_commit_(options.clock->Now()) {
+  *counters_.mutable_save_bounds() = {kSaveBounds.begin(), kSaveBounds.end()};
+  counters_.mutable_save_bucket()->Resize(static_cast<int>(kSaveBounds.size()) + 1, 0);
+}
 
 RunJournal::~RunJournal() {
   task_.reset();
@@ -241,14 +247,17 @@ void RunJournal::Count(const RunEvent& event) {
     case RunEvent::kSaveFailed:
       counters.set_checkpoint_failures(counters.checkpoint_failures() + 1);
       return;
-    case RunEvent::kSaved:
+    case RunEvent::kSaved: {
       counters.set_checkpoints_saved(counters.checkpoints_saved() + 1);
       counters.set_checkpoint_step(event.step);
       counters.set_checkpoint_time_ms(NowMs());
       counters.set_checkpoint_bytes(event.bytes);
       counters.set_last_save_seconds(absl::ToDoubleSeconds(event.time));
       counters.set_save_seconds_sum(counters.save_seconds_sum() + counters.last_save_seconds());
+      const auto bound = std::lower_bound(kSaveBounds.begin(), kSaveBounds.end(), counters.last_save_seconds());
+      ++*counters.mutable_save_bucket()->Mutable(static_cast<int>(bound - kSaveBounds.begin()));
       return;
+    }
     default:
       return;
   }

@@ -4,12 +4,15 @@
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/base/testing/simulated_clock.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 
 namespace lockstep {
 namespace {
+
+using ::testing::ElementsAre;
 
 constexpr char kPath[] = "/events.jsonl";
 
@@ -141,6 +144,19 @@ TEST_F(RunJournalTest, CountsDamagedCheckpoints) {
   EXPECT_EQ(all.event(0).kind(), "checkpoint_damaged");
   EXPECT_EQ(all.event(0).severity(), v1::EventRecord::WARNING);
   EXPECT_EQ(all.event(0).text(), "d/model.ckpt-9 is damaged and skipped: a checksum is wrong");
+}
+
+TEST_F(RunJournalTest, CountsSavesByTheirDuration) {
+  const auto journal = NewJournal();
+  for (const double seconds : {0.01, 0.02, 1000.0}) {
+    RunEvent saved{RunEvent::kSaved, 3, "", "model.ckpt-3"};
+    saved.time = absl::Seconds(seconds);
+    journal->OnEvent(saved);
+  }
+  const v1::WatchRunReply all = All(*journal);
+  EXPECT_THAT(all.counters().save_bounds(), ElementsAre(0.01, 0.1, 0.5, 2.5, 10, 60, 300));
+  EXPECT_THAT(all.counters().save_bucket(), ElementsAre(1, 1, 0, 0, 0, 0, 0, 1)) << "a bound is in its bucket";
+  EXPECT_DOUBLE_EQ(all.counters().save_seconds_sum(), 1000.03);
 }
 
 TEST_F(RunJournalTest, EventsWithoutAMeaningForPeopleAreLeftOut) {
