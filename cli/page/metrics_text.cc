@@ -245,6 +245,10 @@ void WriteCheckpoints(const v1::WatchRunReply& last, MetricsWriter* out) {
 void WriteProcess(const v1::WatchRunReply& last, MetricsWriter* out) {
   const v1::RunCounters& counters = last.counters();
   out->Gauge("watchers", "Watchers of the chief.", static_cast<double>(counters.watchers()));
+  out->Family("rpc_calls_total", "counter", "Calls that have ended, by method and status code.");
+  for (const v1::RunCounters::Calls& calls : counters.calls()) {
+    out->Sample(static_cast<double>(calls.count()), {{"method", calls.method()}, {"code", calls.code()}});
+  }
   out->Counter("rpc_evictions_total", "Calls without a session that ended because there were too many.",
                static_cast<double>(counters.evicted_calls()));
   out->Counter("auth_denials_total", "Calls that were refused because of a certificate, a token or a role.",

@@ -43,6 +43,7 @@ TEST(MetricsTextTest, HasTheRunsNumbers) {
            "lockstep_checkpoint_save_duration_seconds_sum 4.25",
            "lockstep_wire_bytes_total{direction=\"received\"} 70",
            "lockstep_wire_bytes_total{direction=\"sent\"} 80",
+           "lockstep_rpc_calls_total{method=\"Heartbeat\",code=\"ABORTED\"} 3",
            "lockstep_memory_bytes{kind=\"needed\"} 100",
            "lockstep_memory_bytes{kind=\"limit\"} 400",
            "lockstep_admission_limit{kind=\"partial_sums\"} 6",

@@ -48,8 +48,8 @@ UnauthenticatedCalls::Options UnauthenticatedCallsOptions() {
   return options;
 }
 
-Watchers::Options WatcherOptions(Chief* chief, PeerAuthority* authority, UnauthenticatedCalls* unauthenticated_calls,
-                                 Executor* executor) {
+Watchers::Options WatcherOptions(Chief* chief, PeerAuthority* authority, const CallCounts* ended,
+                                 UnauthenticatedCalls* unauthenticated_calls, Executor* executor) {
   Watchers::Options options;
   options.chief = chief;
   options.unauthenticated_calls = unauthenticated_calls;
@@ -57,7 +57,10 @@ Watchers::Options WatcherOptions(Chief* chief, PeerAuthority* authority, Unauthe
   options.watch_peer = [authority](const CallPeer& peer, std::weak_ptr<RevocableCall> call) {
     authority->Watch(peer, std::move(call));
   };
-  options.fill_counters = [authority](v1::RunCounters* counters) { authority->FillCounters(counters); };
+  options.fill_counters = [authority, ended](v1::RunCounters* counters) {
+    authority->FillCounters(counters);
+    ended->Fill(counters);
+  };
   return options;
 }
 
@@ -72,7 +75,7 @@ PeriodicTask::Options SweepOptions(Executor* executor) {
 
 }  // namespace
 
-ChiefMethods::ChiefMethods(Chief* chief, PeerAuthority* authority, Executor* executor)
+ChiefMethods::ChiefMethods(Chief* chief, PeerAuthority* authority, const CallCounts* ended, Executor* executor)
     : chief_(chief),
       authority_(authority),
       unauthenticated_calls_(UnauthenticatedCallsOptions()),
@@ -81,7 +84,7 @@ ChiefMethods::ChiefMethods(Chief* chief, PeerAuthority* authority, Executor* exe
                 return chief->sessions()->OpenSession(request, peer);
               }),
       canaries_(/*threads=*/1, executor),
-      watchers_(WatcherOptions(chief, authority, &unauthenticated_calls_, executor)),
+      watchers_(WatcherOptions(chief, authority, ended, &unauthenticated_calls_, executor)),
       sweeps_(SweepOptions(executor), [this] {
         unauthenticated_calls_.Sweep();
         authority_->Sweep();

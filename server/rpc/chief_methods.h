@@ -14,6 +14,7 @@
 #include "lockstep/server/rpc/admission/call_acceptor.h"
 #include "lockstep/server/rpc/admission/peer_authority.h"
 #include "lockstep/server/rpc/admission/session_opener.h"
+#include "lockstep/server/rpc/call/call_counts.h"
 #include "lockstep/server/rpc/call/unary_call.h"
 #include "lockstep/server/rpc/call/unauthenticated_calls.h"
 #include "lockstep/server/rpc/watch/watch_call.h"
@@ -34,8 +35,8 @@ class ChiefMethods {
   // Maximum number of waiting GetCanaryValues calls. A worker that joins makes one call at a time.
   static constexpr size_t kMaxCanaryCalls = 2048;
 
-  // All arguments must outlive this object.
-  ChiefMethods(Chief* chief, PeerAuthority* authority, Executor* executor);
+  // All arguments must outlive this object. `ended` has the calls of the server.
+  ChiefMethods(Chief* chief, PeerAuthority* authority, const CallCounts* ended, Executor* executor);
 
   // Returns the handlers by method, for a CallAcceptor on `queue`. This object must outlive them. A Step stream that
   // receives no frame for `silence_limit` ends.

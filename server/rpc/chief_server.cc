@@ -27,6 +27,7 @@
 #include "lockstep/server/rpc/admission/connection_listener.h"
 #include "lockstep/server/rpc/admission/http2_limits.h"
 #include "lockstep/server/rpc/admission/peer_authority.h"
+#include "lockstep/server/rpc/call/call_counts.h"
 #include "lockstep/server/rpc/call/in_flight_calls.h"
 #include "lockstep/server/rpc/call/incoming_call.h"
 #include "lockstep/server/rpc/call/leader_follower_pool.h"
@@ -127,7 +128,7 @@ absl::Status AdmitCall(PeerAuthority* authority, IncomingCall* call) {
 // has run.
 struct ChiefServer::Impl {
   Impl(Chief* chief, std::unique_ptr<PeerAuthority> peers, Executor* executor)
-      : authority(std::move(peers)), methods(chief, authority.get(), executor) {}
+      : authority(std::move(peers)), methods(chief, authority.get(), &ended, executor) {}
   ~Impl();
 
   absl::Status Listen(const std::string& addresses);
@@ -135,6 +136,7 @@ struct ChiefServer::Impl {
   void AcceptConnections(Executor* executor);
 
   const std::unique_ptr<PeerAuthority> authority;
+  CallCounts ended;
   ChiefMethods methods;
   InFlightCalls calls;
   // Serves all methods: each method's handler decides how much of its messages is read.
@@ -174,7 +176,7 @@ absl::Status ChiefServer::Impl::Serve(const Options& options, int64_t slots) {
   queue = builder.AddCompletionQueue();
   server = builder.BuildAndStart();
   if (server == nullptr) return absl::UnavailableError(absl::StrCat("cannot serve on ", options.address));
-  acceptor = std::make_unique<CallAcceptor>(&service, queue.get(), &calls,
+  acceptor = std::make_unique<CallAcceptor>(&service, queue.get(), &calls, &ended,
                                             methods.Handlers(queue.get(), options.silence_limit, options.executor),
                                             [this](IncomingCall* call) { return AdmitCall(authority.get(), call); });
   acceptor->Accept();

@@ -118,6 +118,23 @@ TEST_F(WatchRunTest, StreamsTheStateThenEachSecond) {
   EXPECT_FALSE(second.new_history());
 }
 
+TEST_F(WatchRunTest, CountsEndedCalls) {
+  const auto stub =
+      v1::ChiefService::NewStub(grpc::CreateChannel(server_->address(), grpc::InsecureChannelCredentials()));
+  v1::HeartbeatReply beat;
+  grpc::ClientContext heartbeat;
+  EXPECT_FALSE(stub->Heartbeat(&heartbeat, v1::HeartbeatRequest(), &beat).ok());
+  const auto feed = Watch();
+  v1::WatchRunReply reply;
+  // The client may know the end of its call before the server does.
+  do {
+    ASSERT_TRUE(feed->Read(&reply).ok());
+  } while (reply.counters().calls_size() == 0);
+  EXPECT_EQ(reply.counters().calls(0).method(), "Heartbeat");
+  EXPECT_EQ(reply.counters().calls(0).code(), "ABORTED");
+  EXPECT_EQ(reply.counters().calls(0).count(), 1);
+}
+
 TEST_F(WatchRunTest, EndsWithTheServer) {
   const auto feed = Watch();
   v1::WatchRunReply reply;

@@ -28,6 +28,7 @@ inline RunView::Facts ExampleFacts() {
            save_seconds_sum: 4.25 checkpoint_period_seconds: 600
            contribution_waits: 4 contributions_waiting: 1 max_partial_sums: 6 memory_needed_bytes: 100
            memory_limit_bytes: 400 certificate_expires_ms: 2500
+           calls { method: "Heartbeat" code: "ABORTED" count: 3 } calls { method: "Heartbeat" code: "OK" count: 9 }
          })",
       &facts.last.emplace()));
   return facts;

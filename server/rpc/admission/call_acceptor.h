@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "grpcpp/completion_queue.h"
 #include "grpcpp/generic/async_generic_service.h"
+#include "lockstep/server/rpc/call/call_counts.h"
 #include "lockstep/server/rpc/call/completion_tag.h"
 #include "lockstep/server/rpc/call/in_flight_calls.h"
 #include "lockstep/server/rpc/call/incoming_call.h"
@@ -27,7 +28,7 @@ class CallAcceptor final : public CompletionTag {
   // The keys of `handlers` are methods, such as "/lockstep.v1.ChiefService/Step". Without `admit`, every call is
   // admitted. All arguments must outlive this object, which must outlive the server.
   CallAcceptor(grpc::AsyncGenericService* service, grpc::ServerCompletionQueue* queue, InFlightCalls* living,
-               std::map<std::string, Handler> handlers, Admission admit = nullptr);
+               CallCounts* ended, std::map<std::string, Handler> handlers, Admission admit = nullptr);
 
   // Starts to wait for the next call. When it arrives, OnEvent starts to wait for the one after it.
   void Accept();
@@ -38,6 +39,7 @@ class CallAcceptor final : public CompletionTag {
   grpc::AsyncGenericService* const service_;
   grpc::ServerCompletionQueue* const queue_;
   InFlightCalls* const living_;
+  CallCounts* const ended_;
   const std::map<std::string, Handler> handlers_;
   const Admission admit_;
   std::unique_ptr<IncomingCall> next_;

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "grpcpp/support/slice.h"
-#include "lockstep/common/transport/connection/status_conversion.h"
 
 namespace lockstep {
 namespace {
@@ -31,6 +30,7 @@ bool UnaryCall::IsLong() const {
 void UnaryCall::OnEvent(bool ok) {
   const std::shared_ptr<UnaryCall> self = self_;
   if (state_ == State::kFinishing) {
+    call_->OnEnded(ok);
     unauthenticated_calls_->Leave(this);
     self_.reset();
   } else if (!ok) {
@@ -83,7 +83,7 @@ void UnaryCall::Answer(const absl::StatusOr<std::string>& reply) {
   state_ = State::kFinishing;
   message_.Clear();
   if (!reply.ok()) {
-    call_->stream.Finish(ToGrpc(reply.status()), this);
+    call_->stream.Finish(call_->EndWith(reply.status()), this);
     return;
   }
   const grpc::Slice slice(*reply);

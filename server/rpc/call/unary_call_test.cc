@@ -4,7 +4,9 @@
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/common/base/mutex.h"
@@ -15,6 +17,7 @@
 namespace lockstep {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 // A service whose methods are passed to `Serve`.
@@ -113,6 +116,25 @@ TEST_F(UnaryCallTest, ASilentCallGivesWayToTheNext) {
   std::string reply;
   EXPECT_TRUE(server().Call("/a/Echo", "hello", &reply).ok());
   EXPECT_EQ(silent.Finish().error_code(), grpc::StatusCode::CANCELLED);
+}
+
+TEST_F(UnaryCallTest, EndedCallsAreCountedByCode) {
+  Add("/a/Echo", Echo());
+  std::string reply;
+  {
+    LoopbackStream silent(server().channel(), "/a/Echo");
+    EXPECT_TRUE(server().Call("/a/Echo", "hello", &reply).ok());
+    EXPECT_EQ(silent.Finish().error_code(), grpc::StatusCode::CANCELLED);
+  }
+  EXPECT_FALSE(server().Call("/a/Echo", std::string(4097, 'x'), &reply).ok());
+  EXPECT_FALSE(server().Call("/a/Nothing", "hello", &reply).ok());
+  const v1::RunCounters ended = server().Stop();
+  std::vector<std::string> counts;
+  for (const auto& calls : ended.calls()) {
+    counts.push_back(absl::StrCat(calls.count(), " ", calls.method(), " ", calls.code()));
+  }
+  EXPECT_THAT(counts,
+              ElementsAre("1 Echo OK", "1 Echo CANCELLED", "1 Echo RESOURCE_EXHAUSTED", "1 other UNIMPLEMENTED"));
 }
 
 TEST_F(UnaryCallTest, AHandledLastingCallIsNotCounted) {

@@ -8,7 +8,6 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/cluster/master_address.h"
 #include "lockstep/common/memory/ring_endpoint.h"
-#include "lockstep/common/transport/connection/status_conversion.h"
 
 namespace lockstep {
 namespace {
@@ -95,6 +94,7 @@ void StepCall::OnOperationEnded(Operation operation, bool ok) {
       route_.OnWritten();
       return Pump([ok](StepPump* pump) { return pump->OnWritten(ok); });
     case kFinish:
+      route_.call()->OnEnded(ok);
       options_.unauthenticated_calls->Leave(this);
       return Pump([](StepPump* pump) { return pump->OnFinished(); });
     case kStreamRead:
@@ -155,7 +155,7 @@ void StepCall::CarryOut(const StepPump::Effects& effects, StepConnection* connec
   if (effects.close_connection) connection->Close();
   if (effects.finish) {
     sent_.Clear();  // a reply that was fetched after the stream had ended
-    route_.call()->stream.Finish(ToGrpc(*effects.finish), &tags_[kFinish]);
+    route_.call()->stream.Finish(route_.call()->EndWith(*effects.finish), &tags_[kFinish]);
   }
   // This is the only way to end a write that the worker does not read. Nothing more reaches the worker after that.
   if (effects.cancel_call) route_.call()->context.TryCancel();

@@ -29,17 +29,24 @@ LoopbackServer::LoopbackServer(std::map<std::string, CallAcceptor::Handler> hand
   queue_ = builder.AddCompletionQueue();
   server_ = builder.BuildAndStart();
   CHECK(server_ != nullptr);
-  acceptor_ = std::make_unique<CallAcceptor>(&service_, queue_.get(), &calls_, std::move(handlers));
+  acceptor_ = std::make_unique<CallAcceptor>(&service_, queue_.get(), &calls_, &ended_, std::move(handlers));
   acceptor_->Accept();
   threads_ = std::make_unique<LeaderFollowerPool>(queue_.get(), 2);
   channel_ = server_->InProcessChannel(grpc::ChannelArguments());
 }
 
 LoopbackServer::~LoopbackServer() {
+  if (threads_ != nullptr) Stop();
+}
+
+v1::RunCounters LoopbackServer::Stop() {
   server_->Shutdown(std::chrono::system_clock::now());
   calls_.WaitUntilNone();
   queue_->Shutdown();
   threads_.reset();
+  v1::RunCounters counters;
+  ended_.Fill(&counters);
+  return counters;
 }
 
 grpc::Status LoopbackServer::Call(const std::string& method, const std::string& request, std::string* reply) {

@@ -11,8 +11,10 @@
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/server.h"
 #include "lockstep/server/rpc/admission/call_acceptor.h"
+#include "lockstep/server/rpc/call/call_counts.h"
 #include "lockstep/server/rpc/call/in_flight_calls.h"
 #include "lockstep/server/rpc/call/leader_follower_pool.h"
+#include "lockstep/v1/watch.pb.h"
 
 namespace lockstep {
 
@@ -26,9 +28,12 @@ class LoopbackServer {
   std::shared_ptr<grpc::Channel> channel() const { return channel_; }
   // Makes a unary call whose request and reply are raw bytes.
   grpc::Status Call(const std::string& method, const std::string& request, std::string* reply);
+  // Ends all calls, and returns all that there were as RunCounters.calls. Only the destructor may be called after this.
+  v1::RunCounters Stop();
 
  private:
   InFlightCalls calls_;
+  CallCounts ended_;
   grpc::AsyncGenericService service_;
   std::unique_ptr<grpc::ServerCompletionQueue> queue_;
   std::unique_ptr<grpc::Server> server_;

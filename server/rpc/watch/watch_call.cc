@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "grpcpp/support/slice.h"
-#include "lockstep/common/transport/connection/status_conversion.h"
 #include "lockstep/server/rpc/call/unary_call.h"
 #include "lockstep/v1/watch.pb.h"
 
@@ -169,7 +168,7 @@ void WatchCall::End(const std::string& common, absl::Time now, const absl::Statu
   Write(common);
 }
 
-void WatchCall::Finish(const absl::Status& status) { call_->stream.Finish(ToGrpc(status), this); }
+void WatchCall::Finish(const absl::Status& status) { call_->stream.Finish(call_->EndWith(status), this); }
 
 void WatchCall::OnEvent(bool ok) {
   State ended;
@@ -196,6 +195,7 @@ void WatchCall::OnEvent(bool ok) {
       if (!end.ok()) Finish(end);
       return;
     case State::kFinishing:
+      call_->OnEnded(ok);
       return watchers_->Leave(self);
     case State::kIdle:
       return;  // no operation is pending
