@@ -105,6 +105,13 @@ void WriteRun(const v1::WatchRunReply& last, MetricsWriter* out) {
   for (const v1::RunStatus::Metric& metric : status.metric()) out->Sample(metric.value(), {{"name", metric.name()}});
 }
 
+// Writes the bytes of one direction by their path.
+void WriteBytes(const char* direction, int64_t all, int64_t sockets, int64_t rings, MetricsWriter* out) {
+  out->Sample(static_cast<double>(all - sockets - rings), {{"direction", direction}, {"path", "tcp"}});
+  out->Sample(static_cast<double>(sockets), {{"direction", direction}, {"path", "unix"}});
+  out->Sample(static_cast<double>(rings), {{"direction", direction}, {"path", "ring"}});
+}
+
 void WriteSteps(const v1::WatchRunReply& last, MetricsWriter* out) {
   const v1::RunCounters& counters = last.counters();
   out->Counter("steps_total", "Steps that were committed since the chief started.",
@@ -127,8 +134,9 @@ void WriteSteps(const v1::WatchRunReply& last, MetricsWriter* out) {
   out->Counter("sessions_refused_total", "Workers that were refused.",
                static_cast<double>(counters.sessions_refused()));
   out->Family("wire_bytes_total", "counter", "Bytes of all workers' streams, as the chief sees them.");
-  out->Sample(static_cast<double>(counters.bytes_received()), {{"direction", "received"}});
-  out->Sample(static_cast<double>(counters.bytes_sent()), {{"direction", "sent"}});
+  WriteBytes("received", counters.bytes_received(), counters.unix_bytes_received(), counters.ring_bytes_received(),
+             out);
+  WriteBytes("sent", counters.bytes_sent(), counters.unix_bytes_sent(), counters.ring_bytes_sent(), out);
 }
 
 // The bounds of memory, and the admission of contributions that keeps them.

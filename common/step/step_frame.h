@@ -52,6 +52,9 @@ inline StepPiece SparsePiece(int64_t slot, int64_t variable, int64_t offset, abs
   return piece;
 }
 
+// The way that a message of a Step stream takes.
+enum class WirePath { kTcp, kUnixSocket, kRing };
+
 // A StepRequest.
 struct StepFrame {
   uint64_t session_id = 0;
@@ -73,6 +76,7 @@ struct StepFrame {
   uint64_t times = 0;
   // Size of the received message in bytes; 0 in process.
   int64_t encoded_bytes = 0;
+  WirePath path = WirePath::kTcp;
 };
 
 // Limits for decoding a StepRequest. The defaults are for a stream's first frame, which has no contribution.

@@ -48,7 +48,7 @@ class StepConnection {
   // Fills in the next frame for the worker. Returns false if there is none now; StepListener says when to ask again.
   bool NextReply(StepReplyFrame* reply);
   // Counts the bytes of a reply message that is sent.
-  void CountSent(int64_t bytes);
+  void CountSent(int64_t bytes, WirePath path = WirePath::kTcp);
   // Return the values at the step of the last token that NextReply returned, and the estimates of top-k compression.
   std::shared_ptr<const PublishedValues> values() const ABSL_LOCKS_EXCLUDED(mutex_) {
     MutexLock lock(mutex_);

@@ -169,7 +169,7 @@ class SyncReplicas {
 
   absl::Status OnFrame(StepConnection* connection, const StepFrame& frame, bool* waits) ABSL_LOCKS_EXCLUDED(mutex_);
   bool NextReply(StepConnection* connection, StepReplyFrame* reply) ABSL_LOCKS_EXCLUDED(mutex_);
-  void CountSent(const StepConnection& connection, int64_t bytes) ABSL_LOCKS_EXCLUDED(mutex_);
+  void CountSent(const StepConnection& connection, int64_t bytes, WirePath path) ABSL_LOCKS_EXCLUDED(mutex_);
   void Close(StepConnection* connection) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Does the work of OnFrame, except for the outbox.

@@ -49,7 +49,7 @@ absl::Status StepConnection::OnFrame(const StepFrame& frame, bool* waits) {
 
 bool StepConnection::NextReply(StepReplyFrame* reply) { return owner_->NextReply(this, reply); }
 
-void StepConnection::CountSent(int64_t bytes) { owner_->CountSent(*this, bytes); }
+void StepConnection::CountSent(int64_t bytes, WirePath path) { owner_->CountSent(*this, bytes, path); }
 
 void StepConnection::Close() { owner_->Close(this); }
 
@@ -111,7 +111,7 @@ absl::Status SyncReplicas::Begin(StepConnection* connection, const StepFrame& fr
   connection->AssertHeld();
   if (connection->closed_) return absl::AbortedError("the stream is closed");
   const bool resumed = std::exchange(connection->waits_, false);
-  if (!resumed) rates_.OnReceived(connection->session_, frame.encoded_bytes);
+  if (!resumed) rates_.OnReceived(connection->session_, frame.encoded_bytes, frame.path);
   ASSIGN_OR_RETURN(*start, machine_.OnFrame(connection->session_, frame, options_.clock->Now(), resumed));
   connection->waits_ = start->waits;
   if (stages_) {
@@ -424,9 +424,9 @@ void SyncReplicas::NoteToken(const v1::Token& token, int64_t values_step, StepCo
   arrival->set_changes(connection->changes_);
 }
 
-void SyncReplicas::CountSent(const StepConnection& connection, int64_t bytes) {
+void SyncReplicas::CountSent(const StepConnection& connection, int64_t bytes, WirePath path) {
   MutexLock lock(&mutex_);
-  rates_.OnSent(connection.session_, bytes);
+  rates_.OnSent(connection.session_, bytes, path);
 }
 
 }  // namespace lockstep

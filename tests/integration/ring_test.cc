@@ -106,6 +106,14 @@ TEST_F(RingTest, CarriesFramesAndEndsOverGrpc) {
   leave.set_leave(true);
   EXPECT_TRUE(Send(leave.SerializeAsString()));
   EXPECT_TRUE(offer.End().ok());
+  v1::WatchRunReply watched;
+  cluster_.chief()->FillWatch(&watched);
+  const v1::RunCounters& counters = watched.counters();
+  EXPECT_EQ(counters.ring_bytes_received(), leave.ByteSizeLong());
+  EXPECT_GT(counters.bytes_received(), counters.ring_bytes_received()) << "the offer came over gRPC";
+  EXPECT_GT(counters.ring_bytes_sent(), 0);
+  EXPECT_GT(counters.bytes_sent(), counters.ring_bytes_sent()) << "the answer went over gRPC";
+  EXPECT_EQ(counters.unix_bytes_sent(), 0) << "the stream is TCP's";
 }
 
 TEST_F(RingTest, UnmappableMemoryKeepsFramesOnGrpc) {

@@ -129,6 +129,11 @@ TEST(WireTest, AChiefListensOnSeveralAddresses) {
   ASSERT_NO_FATAL_FAILURE(by_name.Open());
   ASSERT_NO_FATAL_FAILURE(Train(&cluster, &by_name));
   EXPECT_EQ(by_name.results()[v1::CONTRIBUTION_ACCEPTED], 5);
+  v1::WatchRunReply watched;
+  cluster.chief()->FillWatch(&watched);
+  EXPECT_GT(watched.counters().unix_bytes_received(), 0);
+  EXPECT_EQ(watched.counters().unix_bytes_received(), watched.counters().bytes_received()) << "one worker trained";
+  EXPECT_EQ(watched.counters().unix_bytes_sent(), watched.counters().bytes_sent());
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ inline RunView::Facts ExampleFacts() {
          counters {
            steps: 7 step_bounds: [0.1, 1] step_bucket: [3, 2, 2] step_seconds_sum: 4.5
            contribution_bounds: 0.1 checkpoint_time_ms: 1500 bytes_received: 70 bytes_sent: 80
-           save_bounds: [0.5, 2.5] save_bucket: [1, 2, 0]
+           unix_bytes_received: 20 ring_bytes_received: 1 save_bounds: [0.5, 2.5] save_bucket: [1, 2, 0]
            save_seconds_sum: 4.25 checkpoint_period_seconds: 600
            contribution_waits: 4 contributions_waiting: 1 max_partial_sums: 6 memory_needed_bytes: 100
            memory_limit_bytes: 400 certificate_expires_ms: 2500

@@ -19,7 +19,9 @@ constexpr size_t kLongMessageBytes = 32 << 10;
 }  // namespace
 
 StepRoute::StepRoute(Options options)
-    : options_(std::move(options)), stream_(options_.call.get(), options_.read, options_.written) {}
+    : options_(std::move(options)),
+      stream_path_(IsUnixAddress(options_.call->context.peer()) ? WirePath::kUnixSocket : WirePath::kTcp),
+      stream_(options_.call.get(), options_.read, options_.written) {}
 
 void StepRoute::OnOffer(const v1::SharedMemoryHandle& ring, std::shared_ptr<const void> owner) {
   answer_.emplace();
@@ -173,6 +175,7 @@ void StepCall::HandleFrame() {
 absl::Status StepCall::TakeFrame(bool* leave, bool* waits) {
   RETURN_IF_ERROR(receiver_.Decode(received_, &decoded_));
   StepFrame& frame = decoded_.frame;
+  frame.path = route_.path();
   *leave = frame.leave;
   if (!receiver_.connected()) {
     ASSIGN_OR_RETURN(auto connection, receiver_.Connect(frame, shared_from_this()));
@@ -193,16 +196,18 @@ absl::Status StepCall::TakeFrame(bool* leave, bool* waits) {
 
 void StepCall::FetchReply(StepConnection* connection) {
   StepPump::Fetched fetched = StepPump::Fetched::kNothing;
+  WirePath path = route_.path();
   {
     StepReplyFrame reply;
     reply.ring = route_.TakeAnswer();
+    if (reply.ring) path = route_.stream_path();
     if (reply.ring || connection->NextReply(&reply)) {
       fetched = reply.token ? StepPump::Fetched::kToken : StepPump::Fetched::kReply;
       grpc::ByteBuffer message = EncodeStepReply(reply);
       sent_.Swap(&message);  // an assignment would copy it
     }
   }
-  if (fetched != StepPump::Fetched::kNothing) connection->CountSent(static_cast<int64_t>(sent_.Length()));
+  if (fetched != StepPump::Fetched::kNothing) connection->CountSent(static_cast<int64_t>(sent_.Length()), path);
   Pump([fetched](StepPump* pump) { return pump->OnFetched(fetched); });
 }
 

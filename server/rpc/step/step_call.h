@@ -63,11 +63,15 @@ class StepRoute {
   // Returns the reply to an offer, but only once. The reply names the ring, or is an empty handle if no ring is used.
   absl::optional<v1::SharedMemoryHandle> TakeAnswer();
   void OnStreamRead() { ring_->Stop(); }
+  // Returns the path of the messages, except of the offer and its answer.
+  WirePath path() const { return ring_ != nullptr ? WirePath::kRing : stream_path_; }
+  WirePath stream_path() const { return stream_path_; }
 
  private:
   absl::Status Connect(const v1::SharedMemoryHandle& ring, std::shared_ptr<const void> owner);
 
   const Options options_;
+  const WirePath stream_path_;
   GrpcStepWire stream_;
   std::unique_ptr<RingStepWire> ring_;
   StepWire* reader_ = &stream_;

@@ -29,14 +29,16 @@ v1::WorkerStatus* StepRates::Find(uint64_t session) {
   return it == workers_.end() ? nullptr : &it->second;
 }
 
-void StepRates::OnReceived(uint64_t session, int64_t bytes) {
+void StepRates::OnReceived(uint64_t session, int64_t bytes, WirePath path) {
   totals_.bytes_received += bytes;
+  paths_[static_cast<int>(path)].received += bytes;
   v1::WorkerStatus* const worker = Find(session);
   if (worker != nullptr) worker->set_bytes_received(worker->bytes_received() + bytes);
 }
 
-void StepRates::OnSent(uint64_t session, int64_t bytes) {
+void StepRates::OnSent(uint64_t session, int64_t bytes, WirePath path) {
   totals_.bytes_sent += bytes;
+  paths_[static_cast<int>(path)].sent += bytes;
   v1::WorkerStatus* const worker = Find(session);
   if (worker != nullptr) worker->set_bytes_sent(worker->bytes_sent() + bytes);
 }
@@ -99,6 +101,12 @@ void StepRates::FillRun(int64_t step, absl::Time now, v1::RunStatus* status) con
 void StepRates::FillCounters(v1::RunCounters* counters) const {
   counters->set_bytes_received(totals_.bytes_received);
   counters->set_bytes_sent(totals_.bytes_sent);
+  const Bytes& socket = paths_[static_cast<int>(WirePath::kUnixSocket)];
+  counters->set_unix_bytes_received(socket.received);
+  counters->set_unix_bytes_sent(socket.sent);
+  const Bytes& ring = paths_[static_cast<int>(WirePath::kRing)];
+  counters->set_ring_bytes_received(ring.received);
+  counters->set_ring_bytes_sent(ring.sent);
 }
 
 void StepRates::FillWorker(uint64_t session, v1::WorkerStatus* status) const {

@@ -7,6 +7,7 @@
 
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "lockstep/common/step/step_frame.h"
 #include "lockstep/server/sync/workers/worker_identity.h"
 #include "lockstep/server/sync/workers/worker_state.h"
 #include "lockstep/v1/chief.pb.h"
@@ -25,8 +26,8 @@ class StepRates {
   void RemoveWorker(uint64_t session) { workers_.erase(session); }
 
   // Counts a message of this many bytes. A message of a worker that has left counts only for the run.
-  void OnReceived(uint64_t session, int64_t bytes);
-  void OnSent(uint64_t session, int64_t bytes);
+  void OnReceived(uint64_t session, int64_t bytes, WirePath path = WirePath::kTcp);
+  void OnSent(uint64_t session, int64_t bytes, WirePath path = WirePath::kTcp);
   void OnContributed(uint64_t session, v1::ContributionResult result, absl::Duration took);
   // Counts a refused frame like a rejected contribution.
   void OnRejected(uint64_t session);
@@ -52,6 +53,10 @@ class StepRates {
     int64_t bytes_received = 0;
     int64_t bytes_sent = 0;
   };
+  struct Bytes {
+    int64_t received = 0;
+    int64_t sent = 0;
+  };
   // Returns null if the worker is gone.
   v1::WorkerStatus* Find(uint64_t session);
 
@@ -65,6 +70,7 @@ class StepRates {
   int64_t skipped_ = 0;
   Mark totals_;  // over all workers, including those that are gone; without time and step
   Mark marks_[2];
+  Bytes paths_[3];  // by WirePath, over all workers, including those that are gone
 };
 
 }  // namespace lockstep

@@ -62,6 +62,26 @@ TEST(StepRatesTest, CountsOfTheRunOutliveItsWorkers) {
   EXPECT_EQ(gone.name(), "");
 }
 
+TEST(StepRatesTest, BytesAreCountedByTheirPath) {
+  StepRates rates(0, kStart);
+  rates.AddWorker(1, "a");
+  rates.OnReceived(1, 1, WirePath::kTcp);
+  rates.OnReceived(1, 20, WirePath::kUnixSocket);
+  rates.OnReceived(1, 300, WirePath::kRing);
+  rates.OnSent(1, 4000, WirePath::kTcp);
+  rates.OnSent(1, 50000, WirePath::kUnixSocket);
+  rates.RemoveWorker(1);
+  rates.OnSent(1, 600000, WirePath::kRing);
+  v1::RunCounters counters;
+  rates.FillCounters(&counters);
+  EXPECT_EQ(counters.bytes_received(), 321);
+  EXPECT_EQ(counters.unix_bytes_received(), 20);
+  EXPECT_EQ(counters.ring_bytes_received(), 300);
+  EXPECT_EQ(counters.bytes_sent(), 654000);
+  EXPECT_EQ(counters.unix_bytes_sent(), 50000);
+  EXPECT_EQ(counters.ring_bytes_sent(), 600000);
+}
+
 TEST(StepRatesTest, TheLossIsShownOnceThereIsOne) {
   StepRates rates(0, kStart);
   v1::RunStatus status;
