@@ -112,6 +112,20 @@ void WriteBytes(const char* direction, int64_t all, int64_t sockets, int64_t rin
   out->Sample(static_cast<double>(rings), {{"direction", direction}, {"path", "ring"}});
 }
 
+// Writes the contributions of a RunStatus or WorkerStatus by their result.
+template <typename Status>
+void WriteContributions(const Status& status, const Labels& labels, MetricsWriter* out) {
+  const std::pair<const char*, int64_t> counts[] = {{"accepted", status.accepted()},
+                                                    {"duplicate", status.duplicate()},
+                                                    {"stale", status.stale()},
+                                                    {"rejected", status.rejected()}};
+  for (const auto& [result, count] : counts) {
+    Labels with_result = labels;
+    with_result.emplace_back("result", result);
+    out->Sample(static_cast<double>(count), with_result);
+  }
+}
+
 void WriteSteps(const v1::WatchRunReply& last, MetricsWriter* out) {
   const v1::RunCounters& counters = last.counters();
   out->Counter("steps_total", "Steps that were committed since the chief started.",
@@ -125,6 +139,8 @@ void WriteSteps(const v1::WatchRunReply& last, MetricsWriter* out) {
   if (counters.step_bucket_size() > 0) {
     out->Histogram(counters.step_bounds(), counters.step_bucket(), counters.step_seconds_sum());
   }
+  out->Family("run_contributions_total", "counter", "Contributions of all workers since the chief started.");
+  WriteContributions(last.status(), {}, out);
   out->Counter("backup_tokens_total", "Tokens for a slot that another worker computes, too.",
                static_cast<double>(counters.backup_tokens()));
   out->Counter("lease_expirations_total", "Tokens whose worker was silent for too long.",
@@ -191,12 +207,7 @@ void WriteWorkers(const v1::WatchRunReply& last, MetricsWriter* out) {
   out->Sample(silent, {{"state", "silent"}});
   const std::map<std::string, WorkerSums> workers = SumWorkers(last);
   out->Family("contributions_total", "counter", "Contributions since the worker's stream opened.");
-  for (const auto& [name, worker] : workers) {
-    out->Sample(static_cast<double>(worker.status.accepted()), {{"worker", name}, {"result", "accepted"}});
-    out->Sample(static_cast<double>(worker.status.duplicate()), {{"worker", name}, {"result", "duplicate"}});
-    out->Sample(static_cast<double>(worker.status.stale()), {{"worker", name}, {"result", "stale"}});
-    out->Sample(static_cast<double>(worker.status.rejected()), {{"worker", name}, {"result", "rejected"}});
-  }
+  for (const auto& [name, worker] : workers) WriteContributions(worker.status, {{"worker", name}}, out);
   out->Family("contribution_duration_seconds", "histogram", "Time from a token to its contribution.");
   for (const auto& [name, worker] : workers) {
     out->Histogram(last.counters().contribution_bounds(), worker.times.bucket(), worker.times.bucket_sum(),

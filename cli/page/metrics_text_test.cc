@@ -37,6 +37,7 @@ TEST(MetricsTextTest, HasTheRunsNumbers) {
            "lockstep_workers{state=\"silent\"} 1",
            "lockstep_contributions_total{worker=\"worker-\\\"0\\\"\",result=\"accepted\"} 5",
            "lockstep_worker_phase_seconds_total{worker=\"worker-\\\"0\\\"\",phase=\"compute\"} 1.5",
+           "lockstep_run_contributions_total{result=\"stale\"} 6",
            "lockstep_checkpoint_timestamp_seconds 1.5",
            "lockstep_checkpoint_period_seconds 600",
            "lockstep_checkpoint_save_duration_seconds_bucket{le=\"2.5\"} 3",

@@ -15,7 +15,7 @@ inline RunView::Facts ExampleFacts() {
   CHECK(google::protobuf::TextFormat::ParseFromString(
       R"(status {
            phase: TRAINING global_step: 7 total_steps: 10 loss: 0.25 run_id: "ab" metric { name: "accuracy" value: 0.75 }
-           gradient_norm: 1.5 audit { compared: 2 }
+           gradient_norm: 1.5 stale: 6 audit { compared: 2 }
            worker { name: "worker-\"0\"" accepted: 5 slot_count: 1 }
            worker { name: "worker-1" silent_seconds: 9 }
          }
