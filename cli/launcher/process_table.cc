@@ -20,15 +20,17 @@ absl::Status Error(absl::string_view what, const std::string& path, int error) {
 
 // Runs in the child between fork and exec, and therefore makes only async-signal-safe calls. A negative `log` means the
 // supervisor's stdout and stderr. Never returns.
-[[noreturn]] void Become(char* const* arguments, int log, pid_t parent, int error_pipe) {
-  setpgid(0, 0);
+[[noreturn]] void Become(char* const* arguments, int log, bool foreground, pid_t parent, int error_pipe) {
+  if (!foreground) setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent) _exit(143);  // The parent died before it could be watched.
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
-  const int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  dup2(input, STDIN_FILENO);
+  if (!foreground) {
+    const int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    dup2(input, STDIN_FILENO);
+  }
   if (log >= 0) {
     dup2(log, STDOUT_FILENO);
     dup2(log, STDERR_FILENO);
@@ -72,7 +74,7 @@ absl::StatusOr<int> PosixProcessTable::Start(const ProcessSpec& spec) {
   }
   const pid_t parent = getpid();
   const pid_t pid = fork();
-  if (pid == 0) Become(arguments.data(), log, parent, error_pipe[1]);
+  if (pid == 0) Become(arguments.data(), log, spec.foreground, parent, error_pipe[1]);
   const int fork_error = errno;
   if (log >= 0) close(log);
   close(error_pipe[1]);

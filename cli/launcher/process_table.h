@@ -14,6 +14,8 @@ struct ProcessSpec {
   std::vector<std::string> command;
   // The file to which stdout and stderr are appended. If empty, the process uses the supervisor's stdout and stderr.
   std::string log_path;
+  // If true, the process shares the supervisor's process group and input, so that a person can use it in the terminal.
+  bool foreground = false;
 };
 
 struct ProcessExit {
@@ -45,8 +47,9 @@ class ProcessTable {
   virtual absl::optional<ProcessExit> NextExit() = 0;
 };
 
-// Real processes. Each child has its own process group, so that Ctrl-C in the terminal reaches only the supervisor. A
-// child starts with no blocked signals and no input, and gets SIGTERM when the supervisor dies.
+// Real processes. Each child has its own process group, so that Ctrl-C in the terminal reaches only the supervisor, and
+// no input, unless it is in the foreground. A child starts with no blocked signals, and gets SIGTERM when the
+// supervisor dies.
 class PosixProcessTable : public ProcessTable {
  public:
   absl::StatusOr<int> Start(const ProcessSpec& spec) override;

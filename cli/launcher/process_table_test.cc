@@ -91,6 +91,26 @@ TEST_F(PosixProcessTableTest, ChildHasOwnGroupAndNoBlockedSignals) {
   EXPECT_THAT(Log(), HasSubstr("SigBlk:\t0000000000000000\n"));
 }
 
+TEST_F(PosixProcessTableTest, ForegroundChildSharesGroupAndInput) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], "typed ", 6), 6);
+  close(ends[1]);
+  const int before = dup(STDIN_FILENO);
+  dup2(ends[0], STDIN_FILENO);
+  const auto pid = processes_.Start({{"/bin/sh", "-c", "cat; exec cat /proc/self/stat"}, log_, /*foreground=*/true});
+  dup2(before, STDIN_FILENO);
+  close(before);
+  close(ends[0]);
+  ASSERT_TRUE(pid.ok()) << pid.status();
+  AwaitExit();
+  const std::vector<std::string> words = absl::StrSplit(Log(), absl::MaxSplits(' ', 6));
+  ASSERT_EQ(words.size(), 7);
+  EXPECT_EQ(words[0], "typed");
+  EXPECT_EQ(words[1], absl::StrCat(*pid));
+  EXPECT_EQ(words[5], absl::StrCat(getpgrp()));
+}
+
 TEST_F(PosixProcessTableTest, NamesTheProgramThatCannotBeStarted) {
   const auto pid = processes_.Start({{"/no/such/program"}, log_});
   EXPECT_EQ(pid.status().code(), absl::StatusCode::kNotFound);
