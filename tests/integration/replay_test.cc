@@ -246,11 +246,13 @@ TEST(ReplayTest, OtherDataAreRefused) {
   replayed.fs = cluster.fs();
   replayed.logdir = TestCluster::kLogdir;
   replayed.set = {"input.split[0].synthetic.examples=600"};
-  EXPECT_THAT(RunReplay::Open(replayed).status().message(), HasSubstr("the data are not the run's: 600 examples"));
+  EXPECT_THAT(RunReplay::Open(replayed).status().message(),
+              HasSubstr("the worker's data are not the run's: this program reads 600 examples"));
   replayed.set = {"model.layer[0].dense.units=25"};
   EXPECT_THAT(RunReplay::Open(replayed).status().message(), HasSubstr("the model has other variables than the run's"));
   replayed.set = {"model.layer[0].dense.activation=TANH"};
-  EXPECT_THAT(RunReplay::Open(replayed).status().message(), HasSubstr("does not compute \"layer hidden\""));
+  EXPECT_THAT(RunReplay::Open(replayed).status().message(),
+              HasSubstr("layer hidden of this program differs from that of "));
 }
 
 }  // namespace

@@ -4,9 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
-#include "google/protobuf/util/message_differencer.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/base/version.h"
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/checkpoint/run_record.h"
@@ -14,6 +12,7 @@
 #include "lockstep/common/step/compression.h"
 #include "lockstep/common/step/training_policy.h"
 #include "lockstep/server/chief/checkpoint/restore.h"
+#include "lockstep/server/chief/run/run_contract.h"
 #include "lockstep/server/chief/run/run_directory.h"
 #include "lockstep/server/ps/versions/read_variable.h"
 #include "lockstep/server/ps/versions/snapshot_entries.h"
@@ -24,8 +23,6 @@
 
 namespace lockstep {
 namespace {
-
-using google::protobuf::util::MessageDifferencer;
 
 Tensor Floats(const Shape& shape, absl::Span<const float> values) { return Tensor::FromValues<float>(shape, values); }
 
@@ -65,27 +62,15 @@ bool RunReplay::has_order() const { return ReadsStreams(record_.config().trainin
 absl::Status RunReplay::CheckProgram() {
   RETURN_IF_ERROR(computer_->SetConfig(record_.config()));
   const Workload& workload = computer_->workload();
-  const bool both = workload.data && record_.has_data();
-  if (both &&
-      (workload.data->crc32c() != record_.data().crc32c() || workload.data->examples() != record_.data().examples())) {
-    return absl::FailedPreconditionError(
-        absl::StrCat("the data are not the run's: ", workload.data->examples(), " examples with CRC32C ",
-                     absl::Hex(workload.data->crc32c(), absl::kZeroPad8), "; the run has ", record_.data().examples(),
-                     " with ", absl::Hex(record_.data().crc32c(), absl::kZeroPad8)));
+  v1::OpenSessionRequest declared;
+  declared.set_worker("this program");
+  *declared.mutable_model() = workload.model->spec();
+  for (v1::NamedDigest& part : ModelParts(record_.config(), *workload.model)) {
+    *declared.add_model_part() = std::move(part);
   }
-  // Other versions may divide a model into different parts.
-  if (record_.model_part().empty() || record_.build().version() != kVersion) return absl::OkStatus();
-  const std::vector<v1::NamedDigest> parts = ModelParts(record_.config(), *workload.model);
-  for (const v1::NamedDigest& recorded : record_.model_part()) {
-    const bool found = std::any_of(parts.begin(), parts.end(), [&](const v1::NamedDigest& part) {
-      return MessageDifferencer::Equals(part, recorded);
-    });
-    if (!found) {
-      return absl::FailedPreconditionError(
-          absl::StrCat("this program does not compute \"", recorded.name(), "\" as the run's did"));
-    }
-  }
-  return absl::OkStatus();
+  if (workload.data) *declared.mutable_data() = *workload.data;
+  if (workload.framework) *declared.mutable_framework() = *workload.framework;
+  return RunContract(record_).Check(declared);
 }
 
 absl::Status RunReplay::FindCheckpoints() {
