@@ -227,9 +227,11 @@ SyncReplicas::Options Training::SyncOptions() {
   sync.log = log_.get();
   sync.arrivals = arrivals_.get();
   const bool has_order = arrivals_ != nullptr || !ReadsStreams(options_.config.training());
-  // The replay command can only build a model that is in the configuration.
-  if (checkpoint_writer_ != nullptr && has_order && options_.config.has_model()) {
+  // The replay command can build a model that is in the configuration, and start the program of a foreign framework.
+  const bool is_foreign = options_.history->record().has_framework();
+  if (checkpoint_writer_ != nullptr && has_order && (is_foreign || options_.config.has_model())) {
     sync.replay_command = absl::StrCat("lockstep replay --logdir=", options_.chief->logdir);
+    if (is_foreign) sync.replay_program = " -- PROGRAM";
   }
   if (options_.chief->followed) sync.machine.limit = store_->step() - 1;
   sync.machine.lease = absl::Seconds(options_.config.cluster().lease_seconds());

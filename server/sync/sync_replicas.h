@@ -59,6 +59,8 @@ class SyncReplicas {
     ArrivalLog* arrivals = nullptr;
     // The command that recomputes a slot, "lockstep replay --logdir=DIR", for error messages. Empty if there is none.
     std::string replay_command;
+    // The end of that command, after the slot's flags: " -- PROGRAM", or empty.
+    std::string replay_program;
     // The effect of a value that is not finite: it fails the run, ends the run before its step, or makes the step count
     // without changing anything else. The last effect is ensured by the shard.
     enum class NonFinite { kFails, kEnds, kSkipsStep };

@@ -15,11 +15,13 @@ namespace {
 constexpr int64_t kLoggedSkips = 10;
 
 // Returns the end of the error message about `found`, which was contributed to `block` in the update to `step`.
-std::string ReplayText(const std::string& command, int64_t step, const SlotBlock& block, const NonFiniteValue& found) {
-  if (command.empty() || !found.contributed) return "";
+std::string ReplayText(const SyncReplicas::Options& options, int64_t step, const SlotBlock& block,
+                       const NonFiniteValue& found) {
+  if (options.replay_command.empty() || !found.contributed) return "";
   const bool is_known = found.slot || block.count == 1;
   return absl::StrCat(
-      "; ", command, " --step=", step, " --slot=", found.slot.value_or(block.first),
+      "; ", options.replay_command, " --step=", step, " --slot=", found.slot.value_or(block.first),
+      options.replay_program,
       is_known ? " computes it again"
                : absl::StrCat(", or another slot up to ", block.first + block.count - 1, ", computes it again"));
 }
@@ -136,7 +138,7 @@ absl::Status SyncReplicas::CheckFinite(const std::string& worker, int64_t step, 
                         ")");
   }
   return absl::InvalidArgumentError(absl::StrCat("the ", found->what, " of step ", step + 1, " is not finite", from,
-                                                 ReplayText(options_.replay_command, step + 1, block, *found)));
+                                                 ReplayText(options_, step + 1, block, *found)));
 }
 
 void SyncReplicas::AdmitStaged(StepConnection* connection, StepMachine::FrameResult* result,
