@@ -14,7 +14,9 @@
 #include "lockstep/capi/lockstep.h"
 #include "lockstep/capi/run_text.h"
 #include "lockstep/capi/testing/hosted_chief.h"
+#include "lockstep/cli/replay/program_replay.h"
 #include "lockstep/common/base/version.h"
+#include "lockstep/common/io/file_system.h"
 
 namespace lockstep {
 namespace {
@@ -142,6 +144,90 @@ TEST(CApiTest, OneAndTwoWorkersTrainToTheSameBits) {
   EXPECT_EQ(lockstep_tensors_get(tensors, count, &tensor), LOCKSTEP_INVALID_ARGUMENT);
   EXPECT_EQ(lockstep_tensors_free(tensors), LOCKSTEP_OK);
   EXPECT_EQ(lockstep_tensors_free(tensors), LOCKSTEP_INVALID_ARGUMENT);
+}
+
+class ReplayTest : public ::testing::Test {
+ protected:
+  ~ReplayTest() override { unsetenv("LOCKSTEP_REPLAY"); }
+
+  // Puts the request into the environment, as `lockstep replay` does.
+  void Request(ReplayRequest request, const std::string& run) {
+    request.logdir = Logdir(run);
+    const std::string definition = ProgramReplay::Definition(request, result_);
+    const size_t value = definition.find('=') + 1;
+    setenv(definition.substr(0, value - 1).c_str(), definition.c_str() + value, 1);
+  }
+  // Computes the requested slots, and returns what the library prints.
+  std::string Compute() {
+    const lockstep_id worker = NewWorker("");
+    ::testing::internal::CaptureStdout();
+    EXPECT_EQ(Work(worker), LOCKSTEP_CANCELLED) << lockstep_error();
+    EXPECT_EQ(lockstep_worker_end(worker, "over"), LOCKSTEP_OK);
+    EXPECT_EQ(lockstep_worker_free(worker), LOCKSTEP_OK);
+    return ::testing::internal::GetCapturedStdout();
+  }
+  std::string Result() { return ReadFile(FileSystem::Real(), result_).value_or("none"); }
+
+  const std::string result_ = Logdir(::testing::UnitTest::GetInstance()->current_test_info()->name());
+};
+
+TEST_F(ReplayTest, WorkerComputesStepsOfARecordedRun) {
+  const std::string digest = Train("replayed", 2);
+  ReplayRequest request;
+  request.steps = {0, 40};
+  Request(request, "replayed");
+  const std::string output = Compute();
+  EXPECT_THAT(output, HasSubstr("the same bits as " + Logdir("replayed/model.ckpt-40")));
+  EXPECT_THAT(output, HasSubstr("step 40 has the digest " + digest));
+  EXPECT_EQ(Result(), "0");
+}
+
+TEST_F(ReplayTest, WorkerComputesOneSlot) {
+  Train("replayed slot", 1);
+  ReplayRequest request;
+  request.step = 1;
+  request.slot = 3;
+  Request(request, "replayed slot");
+  const std::string output = Compute();
+  EXPECT_THAT(output, HasSubstr("step 1  slot 3  loss "));
+  EXPECT_THAT(output, HasSubstr("gradient/w "));
+  EXPECT_EQ(Result(), "0");
+}
+
+TEST_F(ReplayTest, WorkerThatLeavesWritesNoResult) {
+  Train("left", 1);
+  ReplayRequest request;
+  request.steps = {0, 40};
+  Request(request, "left");
+  const lockstep_id worker = NewWorker("");
+  FirstSlot(worker);
+  EXPECT_EQ(lockstep_worker_free(worker), LOCKSTEP_OK);
+  EXPECT_EQ(Result(), "none");
+}
+
+TEST_F(ReplayTest, OtherProgramIsRefused) {
+  Train("refusing", 1);
+  ReplayRequest request;
+  request.steps = {0, 1};
+  Request(request, "refusing");
+  lockstep_worker_options options = WorkerOptions("");
+  const std::string run = absl::StrReplaceAll(kRun, {{"seed: 7", "seed: 8"}});
+  const std::pair<void (*)(const char*, lockstep_worker_options*), const char*> cases[] = {
+      {[](const char* other, lockstep_worker_options* o) { o->run = other; }, "training.seed: 7 -> 8"},
+      {[](const char*, lockstep_worker_options* o) { o->framework = "name: 'other'"; }, "framework is not the run's"},
+      {[](const char*, lockstep_worker_options* o) { o->examples = 12; }, "this program reads 12 examples"},
+  };
+  for (const auto& [change, expected] : cases) {
+    options = WorkerOptions("");
+    change(run.c_str(), &options);
+    lockstep_id worker = 0;
+    ::testing::internal::CaptureStderr();
+    ASSERT_EQ(lockstep_worker_new(&options, &worker), LOCKSTEP_OK) << lockstep_error();
+    EXPECT_EQ(Work(worker), LOCKSTEP_CANCELLED);
+    EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr(expected));
+    EXPECT_EQ(lockstep_worker_free(worker), LOCKSTEP_OK);
+    EXPECT_EQ(Result(), "2");
+  }
 }
 
 TEST(CApiTest, SlotsCountByTheirWeights) {

@@ -8,6 +8,7 @@
 #include "lockstep/common/base/philox.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/run_record.h"
 #include "lockstep/common/cluster/master_address.h"
 #include "lockstep/common/config/run_spec.h"
 #include "lockstep/common/config/text/first_difference.h"
@@ -72,10 +73,7 @@ ForeignWorker::ForeignWorker(Options options, ParameterLayout layout)
     : options_(std::move(options)), layout_(std::move(layout)), exchange_(&layout_) {}
 
 absl::StatusOr<std::unique_ptr<ForeignWorker>> ForeignWorker::Create(Options options) {
-  ASSIGN_OR_RETURN(const MasterAddress address, ParseMasterAddress(options.master));
-  if (address.in_process()) {
-    return absl::InvalidArgumentError("master is empty; it takes the chief's address, such as grpc://127.0.0.1:2222");
-  }
+  if (options.replay) options.master = options.replay->logdir();  // for messages
   for (v1::VariableSpec& variable : *options.model.mutable_variables()) {
     variable.set_dtype(VariableType(variable.dtype()));
   }
@@ -87,40 +85,61 @@ absl::StatusOr<std::unique_ptr<ForeignWorker>> ForeignWorker::Create(Options opt
   if (options.name.empty()) options.name = ProcessName("worker");
   std::map<std::string, Tensor> initial_values = std::exchange(options.initial_values, {});
   std::unique_ptr<ForeignWorker> worker(new ForeignWorker(std::move(options), std::move(layout)));
-  GrpcClientOptions client;
-  ASSIGN_OR_RETURN(client.credentials, LibraryCredentials());
-  ASSIGN_OR_RETURN(worker->client_, GrpcConnector(FileSystem::Real(), client).Connect(address));
-  TrainingWorker::Options training;
-  training.name = worker->options_.name;
-  training.clock = Clock::Real();
-  training.chief_address = worker->options_.master;
-  training.chief_wait = worker->options_.chief_wait;
-  if (!initial_values.empty()) {
-    training.initial_values = std::make_shared<const InitialValues>(std::move(initial_values));
-    worker->initial_digest_ = training.initial_values->digest();
-  }
-  training.observer = worker.get();
-  training.make_workload = [worker = worker.get()](const config::v1::RunSpec& config) {
-    return worker->MakeWorkload(config);
-  };
-  worker->worker_ = std::make_unique<TrainingWorker>(training, worker->client_.get());
-  worker->thread_ = Executor::Threads()->TryStart(
-      "lockstep worker", [worker = worker.get()] { worker->exchange_.Close(worker->worker_->Run()); });
+  RETURN_IF_ERROR(worker->options_.replay ? worker->PrepareReplay() : worker->CreateWorker(std::move(initial_values)));
+  worker->thread_ = Executor::Threads()->TryStart("lockstep worker",
+                                                  [worker = worker.get()] { worker->exchange_.Close(worker->Run()); });
   if (worker->thread_ == nullptr) return absl::ResourceExhaustedError("the system has no thread left for the worker");
   return worker;
+}
+
+absl::Status ForeignWorker::CreateWorker(std::map<std::string, Tensor> initial_values) {
+  ASSIGN_OR_RETURN(const MasterAddress address, ParseMasterAddress(options_.master));
+  if (address.in_process()) {
+    return absl::InvalidArgumentError("master is empty; it takes the chief's address, such as grpc://127.0.0.1:2222");
+  }
+  GrpcClientOptions client;
+  ASSIGN_OR_RETURN(client.credentials, LibraryCredentials());
+  ASSIGN_OR_RETURN(client_, GrpcConnector(FileSystem::Real(), client).Connect(address));
+  TrainingWorker::Options training;
+  training.name = options_.name;
+  training.clock = Clock::Real();
+  training.chief_address = options_.master;
+  training.chief_wait = options_.chief_wait;
+  if (!initial_values.empty()) {
+    training.initial_values = std::make_shared<const InitialValues>(std::move(initial_values));
+    initial_digest_ = training.initial_values->digest();
+  }
+  training.observer = this;
+  training.make_workload = [this](const config::v1::RunSpec& config) { return MakeWorkload(config); };
+  worker_ = std::make_unique<TrainingWorker>(training, client_.get());
+  return absl::OkStatus();
+}
+
+absl::Status ForeignWorker::PrepareReplay() {
+  // The replay itself reports that there is no record.
+  ASSIGN_OR_RETURN(const auto record, ReadRunRecord(FileSystem::Real(), options_.replay->logdir()));
+  if (record) replayed_digest_ = record->initial_values().digest();
+  in_block_ = fresh_ = true;
+  return absl::OkStatus();
+}
+
+absl::Status ForeignWorker::Run() {
+  if (worker_ != nullptr) return worker_->Run();
+  options_.replay->Compute([this](const config::v1::RunSpec& config) { return MakeWorkload(config); });
+  return absl::CancelledError("the replay is over");
 }
 
 void ForeignWorker::End() {
   if (thread_ == nullptr) return;
   // The first call lets a contribution that is in progress finish. The second call aborts it.
-  worker_->RequestStop();
+  if (worker_ != nullptr) worker_->RequestStop();
   exchange_.Cancel();
-  worker_->RequestStop();
+  if (worker_ != nullptr) worker_->RequestStop();
   thread_->Join();
 }
 
 void ForeignWorker::RequestStop() {
-  worker_->RequestStop();
+  if (worker_ != nullptr) worker_->RequestStop();
   exchange_.Stop();
 }
 
@@ -168,7 +187,7 @@ absl::StatusOr<config::v1::RunSpec> ForeignWorker::Spec() {
 
 absl::StatusOr<ForeignWorker::InitialDigests> ForeignWorker::initial_digests() {
   RETURN_IF_ERROR(Spec().status());
-  return InitialDigests{initial_digest_, worker_->initial_values_digest()};
+  return InitialDigests{initial_digest_, worker_ == nullptr ? replayed_digest_ : worker_->initial_values_digest()};
 }
 
 absl::StatusOr<std::vector<int64_t>> ForeignWorker::Indices(int64_t step, int64_t slot) {

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/capi/slot_exchange.h"
+#include "lockstep/cli/replay/program_replay.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/threads/executor.h"
 #include "lockstep/common/client/chief_client.h"
@@ -28,8 +29,8 @@
 
 namespace lockstep {
 
-// A worker whose slots a program computes. Runs a TrainingWorker in its own thread, and exchanges slots between that
-// thread and the program's threads. Create starts it, and End or the destructor ends it. Thread-safe.
+// A worker whose slots a program computes. Runs a TrainingWorker or a replay in its own thread, and exchanges slots
+// between that thread and the program's threads. Create starts it, and End or the destructor ends it. Thread-safe.
 class ForeignWorker : private BlockObserver {
  public:
   struct Options {
@@ -45,6 +46,9 @@ class ForeignWorker : private BlockObserver {
     absl::optional<absl::Duration> chief_wait;
     // The values that a new run starts from, by variable, with their variables' shapes.
     std::map<std::string, Tensor> initial_values;
+    // If present, the program computes this replay instead of slots of a chief. `master`, `name`, `chief_wait` and
+    // `initial_values` are then ignored.
+    absl::optional<ProgramReplay> replay;
   };
 
   // Returns InvalidArgument for an invalid address, model or framework.
@@ -55,14 +59,17 @@ class ForeignWorker : private BlockObserver {
   // destructor.
   void End();
 
-  // Returns the exchange. After the worker has ended, its Take returns any error from TrainingWorker::Run.
+  // Returns the exchange. After the worker has ended, its Take returns any error from TrainingWorker::Run, or Cancelled
+  // after a replay, whatever its result.
   SlotExchange* slots() { return &exchange_; }
-  bool wanted() const { return worker_->wanted(); }
+  bool wanted() const { return worker_ == nullptr || worker_->wanted(); }
 
   // Leaves the run. A slot that the program holds stays open.
   void RequestStop();
-  // Calls TrainingWorker::RequestFinish.
-  absl::Status RequestFinish(const std::string& reason) { return worker_->RequestFinish(reason); }
+  // Calls TrainingWorker::RequestFinish. Has no effect on a replay.
+  absl::Status RequestFinish(const std::string& reason) {
+    return worker_ == nullptr ? absl::OkStatus() : worker_->RequestFinish(reason);
+  }
 
   // Digests of the initial values. Each is empty if there are none.
   struct InitialDigests {
@@ -83,6 +90,11 @@ class ForeignWorker : private BlockObserver {
   class ForeignModel;
 
   ForeignWorker(Options options, ParameterLayout layout);
+  // Creates worker_. Returns InvalidArgument for an invalid address.
+  absl::Status CreateWorker(std::map<std::string, Tensor> initial_values);
+  absl::Status PrepareReplay();
+  // The body of the thread.
+  absl::Status Run();
   absl::StatusOr<Workload> MakeWorkload(const config::v1::RunSpec& config) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // Implement BlockObserver. A slot that is computed outside a block is the canary's.
@@ -96,10 +108,11 @@ class ForeignWorker : private BlockObserver {
 
   const Options options_;  // without the initial values
   const ParameterLayout layout_;
-  std::string initial_digest_;  // constant after Create
+  std::string initial_digest_;   // constant after Create
+  std::string replayed_digest_;  // the digest of a replayed run's initial values; constant after Create
   SlotExchange exchange_;
   std::unique_ptr<ChiefClient> client_;
-  std::unique_ptr<TrainingWorker> worker_;
+  std::unique_ptr<TrainingWorker> worker_;  // null in a replay
   // Used only by the worker's thread.
   bool in_block_ = false;
   bool fresh_ = false;  // no slot of the session was computed yet

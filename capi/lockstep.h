@@ -88,7 +88,11 @@ int lockstep_parse_run(const char* text, const char* path, const char* const* ov
  *     lockstep_slot_done(worker);
  *   }
  *
- * The library handles retries, restarts of the chief, heartbeats and the worker's part of the run's contract. */
+ * The library handles retries, restarts of the chief, heartbeats and the worker's part of the run's contract.
+ *
+ * If `lockstep replay -- PROGRAM` has started the program (the environment variable LOCKSTEP_REPLAY), there is no
+ * chief: the worker offers the slots of the replay, prints its results to stdout and its errors to stderr, and ends
+ * with LOCKSTEP_CANCELLED. */
 
 typedef struct lockstep_part {
   const char* name; /* for people: "model source" */
@@ -164,10 +168,10 @@ int lockstep_worker_new(const lockstep_worker_options* options, lockstep_id* wor
 
 /* Waits for the next slot for at most `timeout_seconds`, or without a limit if it is negative. The calling thread must
  * compute the slot. LOCKSTEP_DEADLINE_EXCEEDED: there is no slot yet. LOCKSTEP_OUT_OF_RANGE: the run is over.
- * LOCKSTEP_CANCELLED: the worker was stopped. LOCKSTEP_UNAVAILABLE: no chief answers. LOCKSTEP_INVALID_ARGUMENT: the
- * run failed. LOCKSTEP_FAILED_PRECONDITION: this worker was refused, or the previous slot is not done, or the calling
- * thread rounds differently or treats subnormal numbers as zero. In this last case, the slot remains for another call.
- * After the end, every call returns the same code. */
+ * LOCKSTEP_CANCELLED: the worker was stopped, or the replay is over. LOCKSTEP_UNAVAILABLE: no chief answers.
+ * LOCKSTEP_INVALID_ARGUMENT: the run failed. LOCKSTEP_FAILED_PRECONDITION: this worker was refused, or the previous
+ * slot is not done, or the calling thread rounds differently or treats subnormal numbers as zero. In this last case,
+ * the slot remains for another call. After the end, every call returns the same code. */
 int lockstep_worker_next(lockstep_id worker, double timeout_seconds, lockstep_slot* slot);
 
 /* Get the indices and the seed of any slot, to prepare batches ahead of time. Writes at most `capacity` indices and

@@ -14,6 +14,7 @@
 #include "lockstep/capi/lockstep.h"
 #include "lockstep/capi/log_forwarding.h"
 #include "lockstep/capi/run_text.h"
+#include "lockstep/cli/replay/program_replay.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/text/text_proto.h"
 #include "lockstep/common/tensor/dtype.h"
@@ -79,6 +80,7 @@ absl::Status ReadInitialValues(const lockstep_worker_options& from, ForeignWorke
 
 absl::StatusOr<ForeignWorker::Options> ReadOptions(const lockstep_worker_options& from) {
   ForeignWorker::Options options;
+  ASSIGN_OR_RETURN(options.replay, ProgramReplay::FromEnvironment());
   RETURN_IF_ERROR(RequireText(from.master, "options.master"));
   options.master = from.master;
   if (from.name != nullptr) {

@@ -12,6 +12,7 @@
 #include "lockstep/cli/commands/commands.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
+#include "lockstep/common/checkpoint/digest.h"
 #include "re2/re2.h"
 
 namespace lockstep {
@@ -19,6 +20,7 @@ namespace {
 
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kConfig[] = R"(
     model { layer { name: "logits" dense { units: 3 } } loss { softmax_cross_entropy {} } }
@@ -47,6 +49,12 @@ class ReplayCommandTest : public ::testing::Test {
     return output.str();
   }
 
+  std::string DigestOf(const std::string& checkpoint) {
+    const auto reader = BundleReader::Open(FileSystem::Real(), JoinPath(directory_, checkpoint));
+    EXPECT_TRUE(reader.ok()) << reader.status();
+    return reader.ok() ? CheckpointDigest(**reader).value() : "";
+  }
+
   const std::string directory_ =
       absl::StrCat(getenv("TEST_TMPDIR"), "/", ::testing::UnitTest::GetInstance()->current_test_info()->name());
   const std::string logdir_ = JoinPath(directory_, "run");
@@ -60,8 +68,10 @@ TEST_F(ReplayCommandTest, StepsAreCompared) {
   EXPECT_THAT(output, ContainsRegex("step 4  loss [0-9.]+  the same bits as .*/model.ckpt-4\n"
                                     "step 5  loss [0-9.]+\n"
                                     "step 6  loss [0-9.]+  the same bits as .*/model.ckpt-6\n"
-                                    "computed from .*/model.ckpt-2\n"
-                                    "wrote .*/state, digest [0-9a-f]+\n"));
+                                    "computed from .*/model.ckpt-2; step 6 has the digest [0-9a-f]+\n"
+                                    "wrote .*/state\n"));
+  EXPECT_THAT(output, HasSubstr("digest " + DigestOf("run/model.ckpt-6")));
+  EXPECT_EQ(DigestOf("state"), DigestOf("run/model.ckpt-6"));
   // Uses a learning rate that differs from the run's.
   const std::string differs =
       Replay({"--logdir=" + logdir_, "--steps=2..4", "--set=optimizer.learning_rate.initial=0.2"});
@@ -79,6 +89,36 @@ TEST_F(ReplayCommandTest, SlotIsPrintedAndDumped) {
   ASSERT_TRUE(reader.ok()) << reader.status();
   EXPECT_THAT((*reader)->names(), ::testing::ElementsAre("gradient/logits/bias", "gradient/logits/kernel",
                                                          "input/features", "input/labels", "loss"));
+  EXPECT_THAT(output, HasSubstr("\ndigest " + DigestOf("slot") + "\n"));
+}
+
+TEST_F(ReplayCommandTest, ProgramComputesTheReplay) {
+  const std::string request = JoinPath(directory_, "request");
+  // The first line of the request names the file for the exit code.
+  const std::string script =
+      absl::StrCat("echo \"$LOCKSTEP_REPLAY\" > ", request, "; echo 2 > $(head -n 1 ", request, ")");
+  const std::string output =
+      Replay({"--logdir=runs/net", "--steps=1..2", "--dump=/state", "--set=a=b", "--", "sh", "-c", script});
+  EXPECT_EQ(exit_code_, 2) << output;
+  EXPECT_EQ(output, "");
+  const std::vector<std::string> lines = absl::StrSplit(ReadFile(FileSystem::Real(), request).value(), '\n');
+  ASSERT_EQ(lines.size(), 6);
+  EXPECT_THAT(lines[1], ContainsRegex("^--logdir=/.*/runs/net$"));
+  EXPECT_THAT(std::vector<std::string>(lines.begin() + 2, lines.end()),
+              ::testing::ElementsAre("--steps=1..2", "--dump=/state", "--set=a=b", ""));
+  EXPECT_FALSE(FileSystem::Real()->Exists(lines[0]).value());
+}
+
+TEST_F(ReplayCommandTest, ProgramEndsWithoutComputing) {
+  const std::vector<std::string> words = {"--logdir=run", "--step=1", "--slot=0", "--", "sh", "-c"};
+  const std::pair<const char*, const char*> cases[] = {{"exit 0", "the program ended with exit code 0 before a worker"},
+                                                       {"kill -9 $$", "the program was killed by SIGKILL before"}};
+  for (const auto& [script, text] : cases) {
+    std::vector<std::string> command = words;
+    command.push_back(script);
+    EXPECT_THAT(Replay(command), HasSubstr(text));
+    EXPECT_EQ(exit_code_, kExitFailed);
+  }
 }
 
 TEST_F(ReplayCommandTest, ErrorOfTheRunNamesTheCommand) {
@@ -94,12 +134,14 @@ TEST_F(ReplayCommandTest, ErrorOfTheRunNamesTheCommand) {
     EXPECT_THAT(Replay(words), ContainsRegex("loss (-?nan|-?inf|[0-9.e+]+)\n"));
     EXPECT_EQ(exit_code_, kExitDone);
   }
-  EXPECT_THAT(Train({steep, policy}, "unrecorded"), ::testing::Not(HasSubstr("lockstep replay")));
+  EXPECT_THAT(Train({steep, policy}, "unrecorded"), Not(HasSubstr("lockstep replay")));
   EXPECT_EQ(exit_code_, kExitFailed);
 }
 
 TEST_F(ReplayCommandTest, WrongArguments) {
   EXPECT_THAT(Replay({"--logdir=" + logdir_}), HasSubstr("either --steps or --step with --slot"));
+  EXPECT_EQ(exit_code_, kExitBadConfiguration);
+  EXPECT_THAT(Replay({"--logdir=" + logdir_, "--steps=0..1", "--"}), HasSubstr("there is no program after \"--\""));
   EXPECT_EQ(exit_code_, kExitBadConfiguration);
   EXPECT_THAT(Replay({"--logdir=" + logdir_, "--step=1"}), HasSubstr("either --steps or --step with --slot"));
   EXPECT_THAT(Replay({"--logdir=" + logdir_, "--steps=4..4"}), HasSubstr("--steps is \"4..4\", must be A..B"));

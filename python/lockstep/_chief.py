@@ -26,7 +26,8 @@ _STOP_SECONDS = 60.0
 class Chief:
   """A chief in a child process. As a context manager, it saves and stops on exit.
 
-  It ends when its parent ends, for any reason. Workers on this machine use `master`, others `address`.
+  It ends when its parent ends, for any reason. Workers on this machine use `master`, others `address`. In a program
+  that `lockstep replay` has started, there is no child process.
 
     run       the run to serve
     listen    "host:port"; port 0 takes any free port
@@ -44,6 +45,13 @@ class Chief:
     if _core.in_fork():
       raise Error("this process was forked from one that had imported lockstep, whose core it cannot use; import lockstep "
                   "in the child, or start it with \"spawn\"")
+    # The master string for workers on this machine. The file also tells late workers that the run is over.
+    self.master = ""
+    # The master string for workers on other machines: "grpc://host:port". It changes after a restart.
+    self.address = ""
+    self._process: subprocess.Popen[bytes] | None = None
+    if _core.in_replay():
+      return
     program = _core.find_file("LOCKSTEP_CHIEF_BINARY", "bin/chief_main", "../../server/chief_main",
                               "../../.bz/out/k8-opt/bin/server/chief_main")
     if program is None:
@@ -53,10 +61,7 @@ class Chief:
     self._address_file = os.path.join(self._directory, "address")
     configuration = pathlib.Path(self._directory, "run.textproto")
     configuration.write_text(run.to_text() if make_text is None else make_text(self._directory))
-    # The master string for workers on this machine. The file also tells late workers that the run is over.
     self.master = f"file:{self._address_file}"
-    # The master string for workers on other machines: "grpc://host:port". It changes after a restart.
-    self.address = ""
     self._log = os.path.join(run.logdir, "log", "chief.log") if run.logdir else os.path.join(self._directory, "log")
     os.makedirs(os.path.dirname(self._log), exist_ok=True)
     self._command = [program, str(configuration), f"--logdir={run.logdir or ''}", f"--listen={listen}",
@@ -66,7 +71,6 @@ class Chief:
     if insecure:
       self._command.append("--insecure")
     self._restarts = 0
-    self._process: subprocess.Popen[bytes] | None = None
     try:
       self._start()
       self._await_service()

@@ -263,6 +263,12 @@ def in_fork() -> bool:
   return os.getpid() != _process
 
 
+def in_replay() -> bool:
+  """Returns True if `lockstep replay` has started this program. The core then offers the replay's slots, without a
+  chief."""
+  return bool(os.environ.get("LOCKSTEP_REPLAY"))
+
+
 def _end() -> None:
   if in_fork():
     return

@@ -337,7 +337,8 @@ class Worker:
     print(worker.result)
 
   The iterator handles retries, restarts of the chief and the end of the run. A worker that leaves early, e.g. by
-  Ctrl-C, may come back; the run continues without it.
+  Ctrl-C, may come back; the run continues without it. In a program that `lockstep replay` has started, the iterator
+  yields the slots of the replay, and then raises SystemExit.
 
     variables    the model; all workers must have the same
     run          the run that the program declares. None: whatever run the master has
@@ -405,11 +406,13 @@ class Worker:
       self.close()
       raise
     wanted = self._chief is not None and shows_lines(sys.stderr) if progress is None else progress
-    self._progress = progress_for(self.master, wanted)
+    self._progress = progress_for(self.master, wanted and not _core.in_replay())
     _open_workers.add(self)
 
   def _find_master(self, master: str | None, values: Mapping[str, Array] | None) -> str:
     launcher = os.environ.get("LOCKSTEP_LAUNCH")
+    if _core.in_replay():
+      return ""
     if master is not None:
       return master
     if launcher:
@@ -451,6 +454,9 @@ class Worker:
         if self._chief is not None and not self._chief.tend() and not self._chief.wait():
           raise ChiefLost("the chief of this program was stopped; the run can be continued")
       elif code == _core.CANCELLED:
+        if _core.in_replay():
+          # The rest of the program expects the end of the run, and may write files.
+          raise SystemExit
         raise StopIteration
       elif code == _core.OUT_OF_RANGE:
         self._finish()

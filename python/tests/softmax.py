@@ -1,9 +1,11 @@
 """Trains a softmax classifier in NumPy, and prints the digest of the result. The tests run it in many ways.
 
-Usage: softmax.py LOGDIR [die_at=STEP:FILE] [initial=SEED] [compression=KIND]
+Usage: softmax.py LOGDIR [die_at=STEP:FILE] [initial=SEED] [compression=KIND] [overrides=A;B] [nan_at=STEP]
   die_at       kills its own process before it reports this step, but only once: FILE then exists
   initial      starts from random values drawn from SEED instead of zeros
   compression  as for lockstep.Run
+  overrides    more of them for lockstep.Run
+  nan_at       slot 1 of this step has a loss that is not a number
 """
 
 import os
@@ -49,7 +51,7 @@ def loss_and_gradients(values, x, y, seed):
   return loss, [x.T @ probabilities, probabilities.sum(axis=0), None], [x.mean(axis=0)]
 
 
-def train(run, on_slot=lambda worker, slot: None, **options):
+def train(run, on_slot=lambda worker, slot: None, nan_at=None, **options):
   """Returns the result, and the number of slots that this worker computed."""
   x, y = data()
   count = 0
@@ -57,6 +59,8 @@ def train(run, on_slot=lambda worker, slot: None, **options):
     for slot in worker:
       on_slot(worker, slot)
       loss, gradients, updates = loss_and_gradients(slot.values, x[slot.indices], y[slot.indices], slot.seed)
+      if (slot.step, slot.index) == (nan_at, 1):
+        loss = float("nan")
       slot.done(loss, gradients, updates, loss_again=loss)
       count += 1
     return worker.result, count
@@ -77,8 +81,10 @@ def main():
         pass
       os.kill(os.getpid(), signal.SIGKILL)
 
-  run = declare(sys.argv[1], compression=options.get("compression"))
-  result, count = train(run, die if "die_at" in options else lambda worker, slot: None, initial=initial)
+  run = declare(sys.argv[1], compression=options.get("compression"),
+                overrides=["cluster.lease_seconds=1", *filter(None, options.get("overrides", "").split(";"))])
+  result, count = train(run, die if "die_at" in options else lambda worker, slot: None, initial=initial,
+                        nan_at=int(options.get("nan_at", -1)))
   print(f"slots {count} step {result.step} digest {result.digest}", flush=True)
 
 

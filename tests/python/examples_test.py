@@ -1,6 +1,6 @@
 """Runs each Python example alone, in its own folder, for a few steps.
 
-Usage: examples_test.py FOLDER   (examples/python)
+Usage: examples_test.py FOLDER LOCKSTEP   (examples/python and the command line)
 """
 
 import pathlib
@@ -10,7 +10,7 @@ import sys
 import tempfile
 import unittest
 
-FOLDER = pathlib.Path(sys.argv[1]).resolve()
+FOLDER, LOCKSTEP = (pathlib.Path(path).resolve() for path in sys.argv[1:])
 
 
 class ExamplesTest(unittest.TestCase):
@@ -27,6 +27,14 @@ class ExamplesTest(unittest.TestCase):
     self.assertTrue(found, run.stdout + run.stderr)
     return float(found[1]), found[2]
 
+  def check_replay(self, name, logdir, digest, *arguments):
+    """Replays all steps of an example's run."""
+    replay = subprocess.run([LOCKSTEP, "replay", f"--logdir={logdir}", "--steps=0..15", "--", sys.executable, FOLDER / name,
+                             *arguments], check=False, cwd=self.work, capture_output=True, text=True)
+    self.assertEqual(replay.returncode, 0, replay)
+    self.assertIn(f"step 15 has the digest {digest}", replay.stdout)
+    self.assertIn("/model.ckpt-15\n", replay.stdout)
+
   def test_perceptron_ends_where_it_would_have(self):
     accuracy, digest = self.run_example("mlp.py", "--steps=60")
     self.assertGreater(accuracy, 0.6)
@@ -34,9 +42,13 @@ class ExamplesTest(unittest.TestCase):
 
   def test_jax_perceptron(self):
     self.assertGreater(self.run_example("jax_mlp.py", "--steps=60")[0], 0.6)
+    _, digest = self.run_example("jax_mlp.py", "--steps=15", "--logdir=short")
+    self.check_replay("jax_mlp.py", "short", digest, "--steps=15")
 
   def test_head_learns_on_trained_body(self):
-    self.assertGreater(self.run_example("cnn.py", "--steps=15")[0], 0.5)
+    accuracy, digest = self.run_example("cnn.py", "--steps=15")
+    self.assertGreater(accuracy, 0.5)
+    self.check_replay("cnn.py", "runs/cnn", digest, "--steps=15")
     self.assertGreater(self.run_example("fine_tuning.py", "--steps=15")[0], 0.9)
 
 

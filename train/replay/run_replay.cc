@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "lockstep/common/base/status_macros.h"
@@ -39,6 +40,11 @@ absl::StatusOr<std::unique_ptr<RunReplay>> RunReplay::Open(Options options) {
     return absl::NotFoundError(absl::StrCat("the run of ", options.logdir, " has no model yet"));
   RETURN_IF_ERROR(CheckSameArithmetic(options.fs, options.logdir, *record));
   if (!options.make_workload) {
+    if (record->has_framework()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the gradients of this run are computed by ", absl::CHexEscape(record->framework().name()),
+          ", not by Lockstep; the program that computes them follows \"--\": lockstep replay ... -- python train.py"));
+    }
     options.make_workload = [fs = options.fs](const config::v1::RunSpec& config) {
       WorkloadOptions workload;
       workload.fs = fs;
