@@ -551,15 +551,17 @@ absl::Duration Judge::StepLimit() const {
          4 * static_cast<double>(plan_.config.training().replicas_to_aggregate()) * slowest + Stalls();
 }
 
-bool Judge::IsConnected(Process* worker, Process* chief) const {
+std::set<const Process*> Judge::ConnectedWith(const Process* chief) const {
+  std::set<const Process*> connected;
   for (const auto& connection : world_->network()->connections()) {
-    if (connection->ends[Connection::kClient] != worker || connection->ends[Connection::kServer] != chief) continue;
-    if (!world_->network()->passes(*connection)) continue;
+    if (connection->ends[Connection::kServer] != chief || !world_->network()->passes(*connection)) continue;
     for (const auto& call : connection->calls) {
-      if (call->method() == "Step" && !call->status && !call->broken) return true;
+      if (call->method() == "Step" && !call->status && !call->broken) {
+        connected.insert(connection->ends[Connection::kClient]);
+      }
     }
   }
-  return false;
+  return connected;
 }
 
 void Judge::CheckStopped(const Process* process, absl::Duration limit, bool healthy) {
@@ -590,10 +592,11 @@ void Judge::Watch(Process* chief, const std::vector<Process*>& workers) {
   const bool last = serves && (plan_.may_be_ended || serving_[chief] + 1 >= ledger_.present().LastStep());
   const bool saves =
       serves && (last || plan_.rules.followed || plan_.config.checkpoint().every_steps() > 0) && !disk_is_well;
+  const std::set<const Process*> streams = serves ? ConnectedWith(chief) : std::set<const Process*>();
   bool goes_on = false;
   for (Process* const worker : workers) {
     const bool connected = serves && worker->alive() && !worker->frozen() &&
-                           now >= std::max(worker->hangs_until, worker->slow_until) && IsConnected(worker, chief);
+                           now >= std::max(worker->hangs_until, worker->slow_until) && streams.count(worker) > 0;
     if (worker->stopped_at() != kNever) {
       CheckStopped(worker, kStopLimit + ProgressLimit(), connected);
       continue;

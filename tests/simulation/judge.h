@@ -110,7 +110,8 @@ class Judge {
   // Returns the time that threads may lose because they get no processor time.
   absl::Duration Stalls() const;
   absl::Duration ProgressLimit() const;
-  bool IsConnected(Process* worker, Process* chief) const;
+  // Returns the processes that have an open Step stream with the chief.
+  std::set<const Process*> ConnectedWith(const Process* chief) const;
   // Returns true if the disk had a fault during the process's life.
   bool DiskWasBad(const Process* process) const;
   // Returns the step of the newest checkpoint, or -1 if there is none.

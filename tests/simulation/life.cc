@@ -91,11 +91,12 @@ std::string Life::Run() {
   return judge_.failure();
 }
 
-bool Life::IsOver() const {
+bool Life::IsOver() {
   if (!judge_.failure().empty()) return true;
   if (!judge_.finished()) return false;
   const auto& processes = world_.processes();
-  return std::none_of(processes.begin(), processes.end(), [](const auto& process) { return process->alive(); });
+  while (ended_ < processes.size() && !processes[ended_]->alive()) ++ended_;
+  return ended_ == processes.size();
 }
 
 void Life::Arm(const Plan::Fault& fault) {

@@ -74,7 +74,7 @@ class Life {
 
   void Arm(const Plan::Fault& fault);
   void Calm();
-  bool IsOver() const;
+  bool IsOver();
   void StartChief();
   Process* StartChiefProcess(Host* host, const std::string& name, ChiefRole role);
   Process* StartWorkerProcess(int index, const std::string& master);
@@ -108,6 +108,7 @@ class Life {
   bool kills_after_assignment_ = false;
   bool chief_pending_ = false;
   bool calm_ = false;
+  size_t ended_ = 0;  // the processes before this one have ended
   std::vector<std::shared_ptr<std::function<void()>>> undos_;
 };
 

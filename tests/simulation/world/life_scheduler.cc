@@ -12,9 +12,10 @@ class LifeScheduler::Task {
  public:
   enum class State { kReady, kWaiting, kContended, kDone };
 
-  Task(TaskGroup* group, std::string name, std::function<void()> body, StackPool* stacks)
-      : group(group), name(std::move(name)), fiber(std::move(body), stacks) {}
+  Task(int64_t number, TaskGroup* group, std::string name, std::function<void()> body, StackPool* stacks)
+      : number(number), group(group), name(std::move(name)), fiber(std::move(body), stacks) {}
 
+  const int64_t number;
   TaskGroup* const group;
   const std::string name;
   Fiber fiber;
@@ -52,14 +53,49 @@ std::shared_ptr<LifeScheduler::Task> LifeScheduler::Start(TaskGroup* group, std:
                                                           absl::AnyInvocable<void()> body) {
   auto shared = std::make_shared<absl::AnyInvocable<void()>>(std::move(body));
   auto task = std::make_shared<Task>(
-      group, std::move(name),
+      ++started_, group, std::move(name),
       [shared] {
         (*shared)();
         *shared = nullptr;
       },
       stacks_);
-  tasks_.push_back(task);
+  tasks_.emplace(task->number, task);
+  groups_[group].push_back(task.get());
+  ready_.emplace(task->number, task.get());
   return task;
+}
+
+void LifeScheduler::Unlist(Task* task) {
+  const Numbered numbered(task->number, task);
+  switch (task->state) {
+    case Task::State::kReady:
+      ready_.erase(numbered);
+      break;
+    case Task::State::kWaiting:
+      waiting_.erase({task->key, numbered});
+      deadlines_.erase({task->deadline, numbered});
+      break;
+    case Task::State::kContended:
+      contended_.erase(numbered);
+      break;
+    case Task::State::kDone:
+      break;
+  }
+}
+
+void LifeScheduler::MakeReady(Task* task) {
+  if (task->state == Task::State::kReady) return;
+  Unlist(task);
+  task->state = Task::State::kReady;
+  ready_.emplace(task->number, task);
+}
+
+void LifeScheduler::Forget(Task* task) {
+  Unlist(task);
+  std::vector<Task*>& group = groups_[task->group];
+  group.erase(std::find(group.begin(), group.end(), task));
+  const int64_t number = task->number;
+  tasks_.erase(number);
 }
 
 void LifeScheduler::Join(Task* task) {
@@ -84,6 +120,8 @@ void LifeScheduler::OnLock() {
 
 void LifeScheduler::OnContention() {
   CHECK(current_ != nullptr) << "a lock that is held between turns";
+  Unlist(current_);
+  contended_.emplace(current_->number, current_);
   current_->state = Task::State::kContended;
   current_->contended_at = progress_;
   Suspend();
@@ -103,30 +141,33 @@ bool LifeScheduler::Wait(const CondVar* cv, absl::Duration timeout) {
 bool LifeScheduler::WaitFor(const void* key, Instant deadline) {
   CHECK(current_ != nullptr) << "a wait between turns";
   Task* const task = current_;
+  Unlist(task);
   task->state = Task::State::kWaiting;
   task->key = key;
   task->deadline = deadline;
   task->timed_out = false;
+  const Numbered numbered(task->number, task);
+  if (key != nullptr) waiting_.emplace(key, numbered);
+  if (deadline != kNever) deadlines_.emplace(deadline, numbered);
   Suspend();
   return task->timed_out;
 }
 
 void LifeScheduler::Notify(const CondVar* cv, bool all) {
+  const void* const key = cv;
+  if (key == nullptr) return;
   candidates_.clear();
-  for (const auto& task : tasks_) {
-    if (task->state == Task::State::kWaiting && task->key == cv && cv != nullptr) candidates_.push_back(task.get());
+  for (auto it = waiting_.lower_bound({key, Numbered()}); it != waiting_.end() && it->first == key; ++it) {
+    candidates_.push_back(it->second.second);
   }
   if (candidates_.empty()) return;
-  if (!all) {
-    random_->Pick(candidates_)->state = Task::State::kReady;
-    return;
-  }
-  for (Task* const task : candidates_) task->state = Task::State::kReady;
+  if (!all) return MakeReady(random_->Pick(candidates_));
+  for (Task* const task : candidates_) MakeReady(task);
 }
 
 void LifeScheduler::WakeGroup(const TaskGroup* group) {
-  for (const auto& task : tasks_) {
-    if (task->group == group && task->state == Task::State::kWaiting) task->state = Task::State::kReady;
+  for (Task* const task : groups_[group]) {
+    if (task->state == Task::State::kWaiting) MakeReady(task);
   }
 }
 
@@ -137,39 +178,47 @@ void LifeScheduler::RunTask(Task* task) {
   current_ = nullptr;
   if (task->state != Task::State::kContended) ++progress_;
   if (!task->fiber.done()) return;
+  Unlist(task);
   task->state = Task::State::kDone;
   Wake(task);
-  tasks_.erase(std::find_if(tasks_.begin(), tasks_.end(), [task](const auto& each) { return each.get() == task; }));
+  Forget(task);
 }
 
 LifeScheduler::Task* LifeScheduler::Pick(const TaskGroup* group) {
   candidates_.clear();
-  const auto collect = [this, group](Task::State state) {
-    for (const auto& task : tasks_) {
-      if (task->state != state || (group == nullptr ? task->group->frozen : task->group != group)) continue;
+  for (const Task::State state : {Task::State::kReady, Task::State::kContended}) {
+    const auto consider = [&](Task* task) {
+      if (task->state != state || (group == nullptr && task->group->frozen)) return;
       // The lock can become free only after another task has run.
-      if (state == Task::State::kContended && task->contended_at == progress_) continue;
-      candidates_.push_back(task.get());
+      if (state == Task::State::kContended && task->contended_at == progress_) return;
+      candidates_.push_back(task);
+    };
+    if (group != nullptr) {
+      for (Task* const task : groups_[group]) consider(task);
+    } else {
+      for (const auto& entry : state == Task::State::kReady ? ready_ : contended_) consider(entry.second);
     }
-  };
-  collect(Task::State::kReady);
-  if (candidates_.empty()) collect(Task::State::kContended);
+    if (!candidates_.empty()) break;
+  }
   if (candidates_.empty()) return nullptr;
   Task* const task = random_->Pick(candidates_);
-  task->state = Task::State::kReady;
+  MakeReady(task);
   return task;
 }
 
 bool LifeScheduler::AdvanceTime() {
   Instant next = events_.empty() ? kNever : events_.begin()->first;
-  for (const auto& task : tasks_) {
-    if (task->state == Task::State::kWaiting && !task->group->frozen) next = std::min(next, task->deadline);
+  candidates_.clear();
+  for (const auto& [deadline, numbered] : deadlines_) {
+    if (deadline > std::max(next, now_)) break;
+    if (numbered.second->group->frozen) continue;
+    next = std::min(next, deadline);
+    candidates_.push_back(numbered.second);
   }
   if (next == kNever) return false;
   now_ = std::max(now_, next);
-  for (const auto& task : tasks_) {
-    if (task->state != Task::State::kWaiting || task->group->frozen || task->deadline > now_) continue;
-    task->state = Task::State::kReady;
+  for (Task* const task : candidates_) {
+    MakeReady(task);
     task->timed_out = true;
   }
   while (!events_.empty() && events_.begin()->first <= now_) {
@@ -204,13 +253,13 @@ LifeScheduler::End LifeScheduler::Run(absl::FunctionRef<bool()> done, Instant li
 
 bool LifeScheduler::AdvanceGhost(TaskGroup* group) {
   Task* next = nullptr;
-  for (const auto& task : tasks_) {
-    if (task->group != group || task->state != Task::State::kWaiting || task->deadline == kNever) continue;
-    if (next == nullptr || task->deadline < next->deadline) next = task.get();
+  for (Task* const task : groups_[group]) {
+    if (task->state != Task::State::kWaiting || task->deadline == kNever) continue;
+    if (next == nullptr || task->deadline < next->deadline) next = task;
   }
   if (next == nullptr) return false;
   group->ghost_now = std::max(group->ghost_now, next->deadline);
-  next->state = Task::State::kReady;
+  MakeReady(next);
   next->timed_out = true;
   return true;
 }
@@ -226,13 +275,13 @@ void LifeScheduler::Drain(TaskGroup* group) {
       break;
     }
   }
-  tasks_.erase(std::remove_if(tasks_.begin(), tasks_.end(), [group](const auto& task) { return task->group == group; }),
-               tasks_.end());
+  for (Task* const task : std::vector<Task*>(groups_[group])) Forget(task);
 }
 
 std::string LifeScheduler::Describe() const {
   std::string text;
-  for (const auto& task : tasks_) {
+  for (const auto& entry : tasks_) {
+    const Task* const task = entry.second.get();
     const char* const state = task->state == Task::State::kWaiting     ? "waits"
                               : task->state == Task::State::kContended ? "waits for a lock"
                                                                        : "may run";

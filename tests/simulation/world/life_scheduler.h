@@ -6,7 +6,9 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -108,8 +110,17 @@ class LifeScheduler final : public Scheduler {
   void Notify(const CondVar* cv, bool all) override;
 
  private:
+  // A task with its number. Sets of them are in the order in which the tasks were started, so that a random choice
+  // among them depends on the seed alone.
+  using Numbered = std::pair<int64_t, Task*>;
+
   void RunTask(Task* task);
   void Suspend();
+  // Makes a task ready, whatever its state.
+  void MakeReady(Task* task);
+  // Removes a task from the set of its state.
+  void Unlist(Task* task);
+  void Forget(Task* task);
   // Picks a random task that can run, from `group` or, if that is null, from all groups that are not frozen. Returns
   // null if there is none.
   Task* Pick(const TaskGroup* group);
@@ -128,8 +139,15 @@ class LifeScheduler final : public Scheduler {
   int64_t locks_until_switch_ = 1;
   int uninterrupted_ = 0;
   Task* current_ = nullptr;
-  std::vector<std::shared_ptr<Task>> tasks_;
-  std::vector<Task*> candidates_;  // scratch
+  int64_t started_ = 0;  // the newest task's number
+  std::map<int64_t, std::shared_ptr<Task>> tasks_;
+  std::unordered_map<const TaskGroup*, std::vector<Task*>> groups_;
+  // The tasks by state. No step of the scheduler looks at all tasks, since a life may have thousands that wait.
+  std::set<Numbered> ready_;
+  std::set<Numbered> contended_;
+  std::set<std::pair<const void*, Numbered>> waiting_;  // by key, without those whose key is null
+  std::set<std::pair<Instant, Numbered>> deadlines_;    // of the waiting tasks, without kNever
+  std::vector<Task*> candidates_;                       // scratch
   std::multimap<Instant, std::function<void()>> events_;
   std::multimap<int64_t, std::function<void()>> turn_events_;
   std::vector<std::function<void()>> soon_;
