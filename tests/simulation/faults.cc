@@ -36,8 +36,20 @@ absl::Duration DrawTime(Life* life) {
   return absl::Milliseconds(life->random()->Between(1, int64_t{1} << life->random()->Between(1, 15)));
 }
 
+// Returns one worker, or often, if there are many, up to half of them. Returns none if none is running.
+std::vector<Process*> SomeWorkers(Life* life) {
+  const int workers = life->plan().workers;
+  const bool many = life->plan().many_workers && life->random()->Chance(0.5);
+  const int64_t count = many ? life->random()->Between(1, (workers + 1) / 2) : 1;
+  std::vector<Process*> some;
+  for (int64_t i = 0; i < count; ++i) {
+    if (Process* const worker = life->AnyWorker()) some.push_back(worker);
+  }
+  return some;
+}
+
 void KillWorker(Life* life) {
-  if (Process* const worker = life->AnyWorker()) life->world()->Kill(worker);
+  for (Process* const worker : SomeWorkers(life)) life->world()->Kill(worker);
 }
 
 void KillChief(Life* life) {
@@ -65,25 +77,29 @@ void FreezeWorker(Life* life) {
   // Often longer than any lease.
   const absl::Duration time =
       life->random()->Chance(0.5) ? life->random()->Between(absl::Seconds(1), absl::Seconds(12)) : DrawTime(life);
-  FreezeFor(life, life->AnyWorker(), time);
+  for (Process* const worker : SomeWorkers(life)) FreezeFor(life, worker, time);
 }
 // Makes the worker hang, as if while reading its data. Its heartbeats continue.
 void HangWorker(Life* life) {
-  Process* const worker = life->AnyWorker();
-  if (worker == nullptr) return;
+  const std::vector<Process*> workers = SomeWorkers(life);
+  if (workers.empty()) return;
   const absl::Duration time =
       life->random()->Chance(0.5) ? life->random()->Between(absl::Seconds(1), absl::Seconds(12)) : DrawTime(life);
-  worker->hangs_until = life->world()->now() + absl::ToInt64Nanoseconds(time);
-  life->After(time, [worker] { worker->hangs_until = 0; });
+  for (Process* const worker : workers) {
+    worker->hangs_until = life->world()->now() + absl::ToInt64Nanoseconds(time);
+    life->After(time, [worker] { worker->hangs_until = 0; });
+  }
 }
 // Makes the worker slow: it sends each gradient within a lease, but no heartbeats, as if through a proxy that delays
 // short calls.
 void SlowWorker(Life* life) {
-  Process* const worker = life->AnyWorker();
-  if (worker == nullptr) return;
+  const std::vector<Process*> workers = SomeWorkers(life);
+  if (workers.empty()) return;
   const absl::Duration time = DrawTime(life);
-  worker->slow_until = life->world()->now() + absl::ToInt64Nanoseconds(time);
-  life->After(time, [worker] { worker->slow_until = 0; });
+  for (Process* const worker : workers) {
+    worker->slow_until = life->world()->now() + absl::ToInt64Nanoseconds(time);
+    life->After(time, [worker] { worker->slow_until = 0; });
+  }
 }
 void FreezeChief(Life* life) { FreezeFor(life, life->chief(), DrawTime(life)); }
 void FreezeAll(Life* life) {

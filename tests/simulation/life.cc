@@ -191,6 +191,7 @@ ChiefRole Life::NewChiefRole(const std::string& listen) {
   role.config = config_;
   role.change_settings = changed_;
   role.old_version_bytes = plan_.old_version_bytes;
+  role.many_workers = plan_.many_workers;
   role.logdir = kLogdir;
   role.listen = listen;
   if (plan_.address_file) role.address_file = kAddressFile;

@@ -26,7 +26,7 @@ if [[ "$(sed -nE 's/^seed ([0-9]+): .*/\1/p' <<<"${first}")" != "$(seq 20001 202
   exit 1
 fi
 
-for flag in --seeds=0 --seeds=-3 --jobs=0 --seed=-1 --seed=9223372036854775807; do
+for flag in --seeds=0 --seeds=-3 --jobs=0 --seed=-1 --seed=9223372036854775807 --workers=-1 --workers=2001; do
   status=0
   said="$("${simulate}" --seeds=2 "${flag}" 2>&1)" || status=$?
   if [[ "${status}" != 2 || "${said}" == *lives,* ]]; then
@@ -50,6 +50,9 @@ if [[ "${status}" != 1 || "$(tail -n 1 "${TEST_TMPDIR}/crash")" != "1000 lives, 
   tail -n 20 "${TEST_TMPDIR}/crash"
   exit 1
 fi
+
+"${simulate}" --workers=200 --seeds=2 | tee "${TEST_TMPDIR}/lives" | tail -n 200
+tail -n 1 "${TEST_TMPDIR}/lives" | grep -qx '2 lives, 0 failed'
 
 "${simulate}" --seeds=6000 --seed=1 | tee "${TEST_TMPDIR}/lives" | tail -n 200
 tail -n 1 "${TEST_TMPDIR}/lives" | grep -qx '6000 lives, 0 failed'

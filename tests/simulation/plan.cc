@@ -1,6 +1,7 @@
 #include "lockstep/tests/simulation/plan.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/config/defaults.h"
@@ -17,6 +18,8 @@ namespace {
 constexpr double kLongLives = 0.015;
 // Fraction of lives whose workers read input streams, half of them under ASYNC and half under FIRST_ARRIVALS.
 constexpr double kStreamLives = 0.4;
+// The longest time that one worker alone may need for a step of many slots.
+constexpr absl::Duration kFirstStep = absl::Seconds(2);
 
 config::v1::RunSpec DrawConfig(Random* random) {
   config::v1::RunSpec config;
@@ -171,6 +174,35 @@ void DrawStreams(Random* random, Plan* plan) {
   ApplyDefaults(&plan->config);
 }
 
+void DrawSlotTimes(Random* random, absl::Duration slot_time, Plan* plan) {
+  plan->slot_times.clear();
+  plan->startup_delays.clear();
+  for (int i = 0; i < plan->workers; ++i) {
+    plan->slot_times.push_back(slot_time * (random->Chance(0.2) ? 3 : 1));
+    plan->startup_delays.push_back(
+        i > 0 && random->Chance(0.2) ? random->Between(1, plan->config.training().steps() - 1) : 0);
+  }
+}
+
+// Returns the most turns that a life with this many workers may take. A step takes O(W log W).
+int64_t MaxTurns(int workers) {
+  return LifeScheduler::Options().max_turns + static_cast<int64_t>(5000 * workers * std::log2(workers));
+}
+
+// Gives the plan this many workers. In half of the lives, each worker has a slot of every step.
+void DrawManyWorkers(Random* random, int workers, Plan* plan) {
+  plan->many_workers = true;
+  plan->workers = workers;
+  const int64_t slots = random->Chance(0.5) ? workers : random->Between(1, workers);
+  plan->config.mutable_training()->set_replicas_to_aggregate(slots);
+  // The first worker computes the first step alone.
+  const absl::Duration longest = std::min(absl::Milliseconds(30), kFirstStep / slots);
+  DrawSlotTimes(random, random->Between(longest / 10, longest), plan);
+  // Threads of all workers stall, and a step waits for each of them.
+  plan->scheduler.stall_chance /= workers;
+  plan->scheduler.max_turns = MaxTurns(workers);
+}
+
 // Returns a number between 1 and 2^most; all orders of magnitude are equally likely.
 int64_t DrawMagnitude(Random* random, int64_t most) {
   return random->Between(1, int64_t{1} << random->Between(0, most));
@@ -205,7 +237,7 @@ Trigger DrawTrigger(Random* random, Instant horizon, Point often_at) {
 
 }  // namespace
 
-Plan DrawPlan(uint64_t seed, bool with_faults) {
+Plan DrawPlan(uint64_t seed, bool with_faults, int workers) {
   Random random(seed ^ 0x5eed);
   Plan plan;
   plan.seed = seed;
@@ -217,11 +249,6 @@ Plan DrawPlan(uint64_t seed, bool with_faults) {
     // fails.
     audit->set_on_mismatch(config::v1::AuditConfig::FAIL);
   }
-  // Allows so few partial sums that contributions have to wait.
-  if (Random sums(seed ^ 0x5035); sums.Chance(0.5)) {
-    const int64_t slots = plan.config.training().replicas_to_aggregate();
-    plan.config.mutable_cluster()->set_max_partial_sums(LeastPartialSums(slots));
-  }
   // Allows either two old versions, or as many as the tiny model may have.
   if (Random versions(seed ^ 0x01d); versions.Chance(0.5)) plan.old_version_bytes = SyncReplicas::kOldVersionBytes;
   plan.launcher = random.Chance(0.2);
@@ -230,27 +257,32 @@ Plan DrawPlan(uint64_t seed, bool with_faults) {
   plan.workers = static_cast<int>(random.Between(1, 5));
   const absl::Duration slot_time =
       random.Between(absl::Microseconds(200), random.Chance(0.3) ? absl::Milliseconds(1) : absl::Milliseconds(30));
-  for (int i = 0; i < plan.workers; ++i) {
-    plan.slot_times.push_back(slot_time * (random.Chance(0.2) ? 3 : 1));
-    plan.startup_delays.push_back(i > 0 && random.Chance(0.2) ? random.Between(1, plan.config.training().steps() - 1)
-                                                              : 0);
-  }
+  DrawSlotTimes(&random, slot_time, &plan);
   plan.scheduler.locks_between_switches = random.Pick<int64_t>({2, 8, 30, 200});
   plan.scheduler.stall_chance = random.Pick<double>({0, 0.01, 0.1, 0.1});
   plan.scheduler.longest_stall =
       random.Pick<absl::Duration>({absl::Milliseconds(1), absl::Milliseconds(50), absl::Milliseconds(200)});
   plan.steps = plan.config.training().steps();
+  if (Random many(seed ^ 0x3a9); workers > 0) DrawManyWorkers(&many, workers, &plan);
+  // Allows so few partial sums that contributions have to wait.
+  if (Random sums(seed ^ 0x5035); sums.Chance(0.5)) {
+    const int64_t slots = plan.config.training().replicas_to_aggregate();
+    plan.config.mutable_cluster()->set_max_partial_sums(LeastPartialSums(slots));
+  }
   Random library(seed ^ 0x11b);
   DrawEnd(&library, &plan);
   if (!plan.launcher && !plan.address_file && library.Chance(0.5)) DrawProgram(&library, plan.slot_times, &plan);
   plan.may_be_ended = library.Chance(0.15);
   plan.may_change = library.Chance(0.2);
   if (Random programs(seed ^ 0x3092); !plan.launcher) plan.worker_programs = programs.Chance(0.25);
-  if (Random lengths(seed ^ 0x1046); lengths.Chance(kLongLives)) DrawLongLife(&lengths, &plan);
-  if (Random policies(seed ^ 0x9011); !plan.is_long && policies.Chance(kStreamLives)) DrawStreams(&policies, &plan);
+  if (Random lengths(seed ^ 0x1046); workers == 0 && lengths.Chance(kLongLives)) DrawLongLife(&lengths, &plan);
+  if (Random policies(seed ^ 0x9011); workers == 0 && !plan.is_long && policies.Chance(kStreamLives)) {
+    DrawStreams(&policies, &plan);
+  }
   const int64_t slots = plan.config.training().replicas_to_aggregate();
-  const Instant horizon =
-      absl::ToInt64Nanoseconds(plan.steps * plan.slot_times[0] * ((slots + plan.workers - 1) / plan.workers + 1));
+  int64_t slots_in_turn = plan.steps * ((slots + plan.workers - 1) / plan.workers + 1);
+  if (plan.many_workers) slots_in_turn += slots;  // of the first step
+  const Instant horizon = absl::ToInt64Nanoseconds(slots_in_turn * plan.slot_times[0]);
   plan.quiet_at = horizon;
   if (!with_faults) return plan;
   plan.quiet_at += absl::ToInt64Nanoseconds(random.Chance(0.15) ? absl::Seconds(20) : absl::Seconds(2));
@@ -264,7 +296,13 @@ Plan DrawPlan(uint64_t seed, bool with_faults) {
   const std::vector<size_t> favourites = {random.Pick(choices), random.Pick(choices)};
   for (int64_t i = 0; i < faults; ++i) {
     const size_t kind = random.Pick(random.Chance(0.5) ? favourites : choices);
-    plan.faults.push_back({kind, DrawTrigger(&random, horizon, Faults()[kind].often_at)});
+    Trigger trigger = DrawTrigger(&random, horizon, Faults()[kind].often_at);
+    if (plan.many_workers) {
+      const int64_t most = std::max(1, workers / 3);  // three workers are usual
+      trigger.turn *= random.Between(1, most);
+      if (trigger.point != Point::kFile && trigger.point != Point::kLook) trigger.nth *= random.Between(1, most);
+    }
+    plan.faults.push_back({kind, trigger});
   }
   return plan;
 }

@@ -34,6 +34,8 @@ struct Plan {
   RunRules rules;
   // If true, the life has a hundred or more steps and few faults.
   bool is_long = false;
+  // If true, the number of workers was given. Otherwise there are at most five.
+  bool many_workers = false;
   // The number of peers that join early and do not read.
   int64_t deaf_peers = 0;
   // Chief::Options.
@@ -68,8 +70,9 @@ struct Plan {
   std::string Describe() const;
 };
 
-// Draws the plan for a seed, with no faults unless `with_faults`.
-Plan DrawPlan(uint64_t seed, bool with_faults);
+// Draws the plan for a seed, with no faults unless `with_faults`. If `workers` is positive, the run has as many
+// workers, and they compute slots: StreamLedger would have to try too many orders of arrival.
+Plan DrawPlan(uint64_t seed, bool with_faults, int workers = 0);
 
 }  // namespace simulation
 }  // namespace lockstep

@@ -31,10 +31,13 @@ namespace simulation {
 namespace {
 
 constexpr size_t kTranscriptLines = 20000;
+// A chief holds 4096 sessions. Some are for workers that return and for strangers.
+constexpr int kMaxWorkers = 2000;
 
 struct Flags {
   int64_t seeds = 1000;
   int64_t seed = 1;
+  int workers = 0;
   int jobs = 2;
   bool trace = false;
 };
@@ -46,6 +49,7 @@ struct Share {
 };
 
 uint64_t current_seed = 0;
+int current_workers = 0;
 // A file that the processes lock while they print. If the process that holds the lock ends, the kernel releases it.
 int printing = -1;
 
@@ -75,7 +79,8 @@ void OnFatal() {
   char line[160];
   const auto seed = static_cast<unsigned long long>(current_seed);
   const int size = std::snprintf(
-      line, sizeof(line), "seed %llu ended the process; replay it with --seed=%llu --seeds=1 --trace\n", seed, seed);
+      line, sizeof(line), "seed %llu ended the process; replay it with --seed=%llu --seeds=1 --workers=%d --trace\n",
+      seed, seed, current_workers);
   if (write(STDOUT_FILENO, line, static_cast<size_t>(size)) != size) std::_Exit(1);
   if (CurrentWorld() != nullptr) std::cout << CurrentWorld()->transcript()->Text();
   std::cout << std::flush;
@@ -95,23 +100,25 @@ void WatchForCrashes() {
   for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE}) PCHECK(sigaction(signal, &action, nullptr) == 0);
 }
 
-std::string Live(uint64_t seed, size_t lines, StackPool* stacks, std::string* transcript) {
-  Life life(DrawPlan(seed, /*with_faults=*/true), lines, stacks);
+std::string Live(const Plan& plan, size_t lines, StackPool* stacks, std::string* transcript) {
+  Life life(plan, lines, stacks);
   const std::string failure = life.Run();
   *transcript = life.TranscriptText();
   return failure;
 }
 
 // Runs a life and returns true if it passed. Reruns a failed life to get its transcript.
-bool RunSeed(uint64_t seed, bool trace, StackPool* stacks) {
+bool RunSeed(uint64_t seed, const Flags& flags, StackPool* stacks) {
   current_seed = seed;
+  current_workers = flags.workers;
+  const Plan plan = DrawPlan(seed, /*with_faults=*/true, flags.workers);
   std::string transcript, again;
-  const std::string failure = Live(seed, trace ? kTranscriptLines : 0, stacks, &transcript);
-  if (failure.empty() && !trace) return true;
-  if (!trace) again = Live(seed, kTranscriptLines, stacks, &transcript);
+  const std::string failure = Live(plan, flags.trace ? kTranscriptLines : 0, stacks, &transcript);
+  if (failure.empty() && !flags.trace) return true;
+  if (!flags.trace) again = Live(plan, kTranscriptLines, stacks, &transcript);
   BeginPrinting();
-  std::cout << DrawPlan(seed, /*with_faults=*/true).Describe() << transcript;
-  if (!trace && again != failure) std::cout << "seed " << seed << " does not replay: " << again << "\n";
+  std::cout << plan.Describe() << transcript;
+  if (!flags.trace && again != failure) std::cout << "seed " << seed << " does not replay: " << again << "\n";
   if (!failure.empty()) std::cout << "seed " << seed << " failed: " << failure << "\n";
   EndPrinting();
   return failure.empty();
@@ -121,7 +128,7 @@ bool RunSeed(uint64_t seed, bool trace, StackPool* stacks) {
 void RunShare(const Flags& flags, int job, Share* share) {
   StackPool stacks;
   for (int64_t i = job + share->lived * flags.jobs; i < flags.seeds; i += flags.jobs) {
-    if (!RunSeed(static_cast<uint64_t>(flags.seed + i), flags.trace, &stacks)) ++share->failed;
+    if (!RunSeed(static_cast<uint64_t>(flags.seed + i), flags, &stacks)) ++share->failed;
     ++share->lived;
   }
 }
@@ -167,6 +174,9 @@ std::string CheckFlags(const Flags& flags) {
   if (flags.seeds < 1) return absl::StrCat("--seeds must be at least 1, not ", flags.seeds);
   if (flags.jobs < 1) return absl::StrCat("--jobs must be at least 1, not ", flags.jobs);
   if (flags.seed < 0) return absl::StrCat("--seed must not be negative, and is ", flags.seed);
+  if (flags.workers < 0 || flags.workers > kMaxWorkers) {
+    return absl::StrCat("--workers must be from 1 to ", kMaxWorkers, ", and is ", flags.workers);
+  }
   if (flags.seed > std::numeric_limits<int64_t>::max() - flags.seeds) {
     return absl::StrCat("there are no ", flags.seeds, " seeds from ", flags.seed, " on");
   }
@@ -182,6 +192,8 @@ int Main(int argc, char** argv) {
       "Exit codes: 0 no life failed; 1 some lives failed; 2 wrong arguments.");
   command_line.AddFlag("seeds", "N", "number of lives", &flags.seeds);
   command_line.AddFlag("seed", "S", "the first seed; the others are S + 1, S + 2, ...", &flags.seed);
+  command_line.AddFlag("workers", "N", "number of workers in each life, up to 2000; if 0, it is drawn, up to 5",
+                       &flags.workers);
   command_line.AddFlag("jobs", "N", "number of processes; one with --trace", &flags.jobs);
   command_line.AddFlag("trace", "", "print the transcript of each life, in the order of the seeds", &flags.trace);
   if (const auto exit_code = command_line.Parse(CommandLine::Words(argc, argv), std::cout, std::cerr))

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <memory>
 #include <set>
 #include <string>
@@ -95,6 +96,27 @@ TEST_F(SimulationTest, WhetherALifeIsRecordedChangesNothing) {
     silent.Run();
     EXPECT_EQ(silent.turns(), turns) << "seed " << seed;
   }
+}
+
+TEST_F(SimulationTest, ManyWorkersKeepEveryPromise) {
+  for (uint64_t seed = 1; seed <= 8; ++seed) {
+    Life life(DrawPlan(seed, /*with_faults=*/true, /*workers=*/40), /*transcript_lines=*/1000, &stacks_);
+    EXPECT_EQ(life.Run(), "") << life.TranscriptText();
+  }
+}
+
+// If each event of a worker woke all others, turns(160) would be about five times as large as turns(20).
+TEST_F(SimulationTest, AStepTakesAtMostWLogWTurns) {
+  const auto turns = [this](int workers) {
+    int64_t sum = 0;
+    for (uint64_t seed = 1; seed <= 3; ++seed) {
+      Life life(DrawPlan(seed, /*with_faults=*/false, workers), /*transcript_lines=*/1000, &stacks_);
+      EXPECT_EQ(life.Run(), "") << life.TranscriptText();
+      sum += life.turns();
+    }
+    return static_cast<double>(sum) / (workers * std::log2(workers));
+  };
+  EXPECT_LE(turns(160), 1.5 * turns(20));
 }
 
 TEST_F(SimulationTest, EveryFaultStrikes) {

@@ -26,11 +26,12 @@ constexpr int64_t kWindow = 2;
 constexpr size_t kMaxUnaryBytes = 4096;
 constexpr size_t kMaxSessionBytes = 1 << 20;
 
-UnauthenticatedCalls::Options UnauthenticatedCallsOptions(Process* process) {
+UnauthenticatedCalls::Options UnauthenticatedCallsOptions(Process* process, bool many_workers) {
   UnauthenticatedCalls::Options options;
+  options.clock = process->clock();
+  if (many_workers) return options;
   options.most = kMaxUnauthenticatedCalls;
   options.patience = absl::ZeroDuration();
-  options.clock = process->clock();
   return options;
 }
 
@@ -271,12 +272,12 @@ class SimulatedChiefServer::PlainCall : public ServerCall {
 };
 
 SimulatedChiefServer::SimulatedChiefServer(Process* process, Chief* chief, std::string address,
-                                           const ReplyObserver* observer)
+                                           const ReplyObserver* observer, bool many_workers)
     : process_(process),
       chief_(chief),
       address_(std::move(address)),
       observer_(observer),
-      unauthenticated_calls_(UnauthenticatedCallsOptions(process)),
+      unauthenticated_calls_(UnauthenticatedCallsOptions(process, many_workers)),
       opener_(OpenerOptions(process), [chief](const v1::OpenSessionRequest& request, const std::string& peer) {
         return chief->sessions()->OpenSession(request, peer);
       }) {

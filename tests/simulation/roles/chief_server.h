@@ -37,8 +37,10 @@ int64_t LastStepOf(const Chief& chief);
 // of events, each stream has a StepPump, and SessionOpener takes the long calls. The destructor ends all calls.
 class SimulatedChiefServer : public CallHandler {
  public:
-  // All pointers must outlive this object. Check listens() to see whether the address was free.
-  SimulatedChiefServer(Process* process, Chief* chief, std::string address, const ReplyObserver* observer);
+  // All pointers must outlive this object. Check listens() to see whether the address was free. With `many_workers`, as
+  // many calls may wait at once as in a real server. Otherwise, only a few may.
+  SimulatedChiefServer(Process* process, Chief* chief, std::string address, const ReplyObserver* observer,
+                       bool many_workers);
   ~SimulatedChiefServer() override;
 
   bool listens() const { return listens_; }

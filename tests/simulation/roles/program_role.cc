@@ -329,7 +329,7 @@ class RunningProgram {
       const std::string& listen = role_.chief.listen;
       const int64_t first_step = LastStepOf(*chief);
       const std::shared_ptr<SimulatedChiefServer> server(
-          new SimulatedChiefServer(process_, chief, listen, &role_.chief.observer),
+          new SimulatedChiefServer(process_, chief, listen, &role_.chief.observer, role_.chief.many_workers),
           [this, chief](SimulatedChiefServer* ended) {
             last_step_ = LastStepOf(*chief);
             delete ended;

@@ -32,7 +32,8 @@ absl::StatusOr<ServedChief> ServeSimulated(Process* process, const ChiefRole& ro
   CHECK(absl::SimpleAtoi(served.address.substr(served.address.rfind(':') + 1), &served.port)) << served.address;
   // Reads the step now, before a worker can declare a model.
   const int64_t first_step = LastStepOf(*chief);
-  const auto server = std::make_shared<SimulatedChiefServer>(process, chief, served.address, &role.observer);
+  const auto server =
+      std::make_shared<SimulatedChiefServer>(process, chief, served.address, &role.observer, role.many_workers);
   if (!server->listens()) return absl::UnavailableError(absl::StrCat("cannot listen on ", served.address));
   role.on_serving(process, chief->generation(), first_step);
   served.server = server;

@@ -44,6 +44,8 @@ struct ChiefRole {
   absl::Duration lock_wait;
   // ChiefOptions::replaces.
   absl::optional<int64_t> replaces;
+  // If true, the server has the limits of a real one. Otherwise they are so small that strangers reach them.
+  bool many_workers = false;
   // Callbacks for the judge, called by threads of the chief.
   //
   // Called with the step at which the chief begins, or -1 if there is no model yet.
