@@ -1,6 +1,7 @@
 #include "lockstep/server/chief/sessions.h"
 
 #include <limits>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -186,6 +187,45 @@ TEST_F(SessionsTest, AStatusHasOnlyBuildsThatDiffer) {
   ASSERT_EQ(status.worker_size(), 2);
   EXPECT_FALSE(status.worker(0).has_build()) << "it is the chief's";
   EXPECT_EQ(status.worker(1).build().compiler(), "another compiler");
+}
+
+TEST_F(SessionsTest, AStatusOfAThousandWorkersIsSmall) {
+  constexpr int kWorkers = 1000;
+  config_.mutable_training()->set_replicas_to_aggregate(kWorkers);
+  ASSERT_TRUE(Start().ok());
+  std::vector<std::unique_ptr<FrameWorker>> workers;
+  for (int i = 0; i < kWorkers; ++i) {
+    v1::OpenSessionRequest request;
+    request.set_worker(absl::StrCat("worker-", i));
+    request.set_host(absl::StrCat("node-", i));
+    *request.mutable_model() = FrameModel();
+    CompleteDeclaration(&request);
+    const auto session = chief_->sessions()->OpenSession(request);
+    ASSERT_TRUE(session.ok()) << session.status();
+    workers.push_back(std::make_unique<FrameWorker>(
+        session->session_id(), chief_->generation(), [&](std::shared_ptr<StepListener> listener) {
+          return chief_->sessions()
+              ->OpenStep(session->session_id(), chief_->generation(), ValuePath::kInProcess, std::move(listener),
+                         /*peer=*/"", absl::StrCat("10.0.", i / 256, ".", i % 256, ":43210"))
+              .value();
+        }));
+  }
+  for (const auto& worker : workers) {
+    ASSERT_TRUE(worker->Ask().ok());
+    worker->connection()->CountSent(1 << 30);
+  }
+  // The first worker computes the first step alone. Then each worker gets a slot.
+  ASSERT_TRUE(workers[0]->Push().ok());
+  clock_.Advance(absl::Seconds(1));
+  const v1::RunStatus status = chief_->GetStatus();
+  ASSERT_EQ(status.worker_size(), kWorkers);
+  int computing = 0;
+  for (const v1::WorkerStatus& worker : status.worker()) computing += worker.slot_count() > 0 ? 1 : 0;
+  EXPECT_GE(computing, kWorkers - 1);
+  // Contributions add the fields last_step_seconds, accepted and bytes_received, and the ids of real sessions are a
+  // byte longer.
+  constexpr size_t kOtherBytes = 20;
+  EXPECT_LE(status.ByteSizeLong() + kOtherBytes * kWorkers, 100000);
 }
 
 TEST_F(SessionsTest, OnlyACheckedSessionMayAddSummaries) {
