@@ -29,6 +29,7 @@
 #include "lockstep/tests/benchmark/step_benchmark.h"
 #include "lockstep/tests/benchmark/straggler_benchmark.h"
 #include "lockstep/tests/benchmark/training_benchmark.h"
+#include "lockstep/tests/benchmark/watch/watch_benchmark.h"
 
 namespace lockstep {
 namespace benchmark {
@@ -58,8 +59,8 @@ struct Flags {
 
 // The groups, in the order in which they are measured. Some groups fork processes. This must not happen after
 // "stragglers", which starts many threads.
-const std::vector<std::string> kGroups = {"step",      "frozen", "training", "saving",  "start",     "memory",
-                                          "chief_cpu", "tls",    "recovery", "kernels", "stragglers"};
+const std::vector<std::string> kGroups = {"step",      "frozen", "training", "saving",   "start",   "memory",
+                                          "chief_cpu", "tls",    "recovery", "watching", "kernels", "stragglers"};
 const std::vector<std::string> kPeerGroups = {"peers", "models", "products"};
 
 bool ParseNumbers(const std::string& text, std::vector<int64_t>* out) {
@@ -141,6 +142,15 @@ RecoveryBenchmarkOptions RecoveryOptions(const Flags& flags, const std::string& 
   return recovery;
 }
 
+WatchBenchmarkOptions WatchOptions(const Flags& flags, const std::string& directory) {
+  WatchBenchmarkOptions watching;
+  watching.page_program = Environment("LOCKSTEP_BINARY");
+  watching.directory = directory;
+  watching.seconds = flags.seconds;
+  if (flags.quick) watching.rounds = 1;
+  return watching;
+}
+
 KernelBenchmarkOptions KernelOptions(const Flags& flags) {
   KernelBenchmarkOptions kernels;
   kernels.seconds = flags.seconds;
@@ -174,6 +184,7 @@ absl::Status MeasureGroup(const std::string& group, const Flags& flags, const st
   if (group == "start") return MeasureStart(lifecycle, report);
   if (group == "memory") return MeasureMemory(lifecycle, report);
   if (group == "recovery") return MeasureRecovery(RecoveryOptions(flags, directory), report);
+  if (group == "watching") return MeasureWatching(WatchOptions(flags, directory), report);
   if (group == "kernels") {
     MeasureKernels(KernelOptions(flags), report);
     return absl::OkStatus();
@@ -249,10 +260,11 @@ void Declare(Flags* declared, CommandLine* parser) {
                        &flags.peers);
   command_line.AddFlag("tls", "", "measure the cost of TLS, as with --only=tls", &flags.tls);
   command_line.AddFlag("json", "FILE", "also write the results as JSON", &flags.json);
-  command_line.AddFlag("plot", "FILE",
-                       "also draw the results (SVG), except frozen, saving, start, memory and recovery; needs "
-                       "python3-matplotlib",
-                       &flags.plot);
+  command_line.AddFlag(
+      "plot", "FILE",
+      "also draw the results (SVG), except frozen, saving, start, memory, recovery and watching; needs "
+      "python3-matplotlib",
+      &flags.plot);
   command_line.AddFlag("plot_with", "FILE,...", "JSON files of other runs for the same picture", &flags.plot_with);
   command_line.AddFlag("plot_script", "FILE", "tests/benchmark/plot.py", &flags.plot_script);
   command_line.AddFlag("markdown", "", "print a table for a Markdown page", &flags.markdown);

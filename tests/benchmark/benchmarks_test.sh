@@ -37,7 +37,7 @@ expect() {
   }
 }
 
-for group in step frozen training saving start memory "chief CPU" TLS recovery kernels stragglers; do
+for group in step frozen training saving start memory "chief CPU" TLS recovery watching kernels stragglers; do
   expect "^${group} " "${table}"
   expect "\"group\": \"${group}\"" "${report}"
 done
@@ -56,6 +56,10 @@ expect '<= .* (met|MISSED)' "${table}"
 expect "^frozen  *2.68 MB and 100 MB frozen, tcp .*bytes .*<= .* (met|MISSED)" "${table}"
 for what in "one of 2 workers killed" "one of 2 workers halted" "chief killed, and started again"; do
   expect "^recovery  *${what} .*<= .* (met|MISSED)" "${table}"
+done
+expect "^watching  *4 B, 1 worker, tcp, one watcher .*no watcher .*<= .* (met|MISSED)" "${table}"
+for what in audit record_order; do
+  expect "^watching  *MLP, batch 64, 2 workers, TLS, ${what}, everything on .*page off .*>= .* (met|MISSED)" "${table}"
 done
 for what in "products of the MLP, batch 64" "convolutions of the CNN, batch 64" "gradients of ReLU and bias" Adam; do
   expect "^kernels  *${what}, (AVX2 .*>=|AVX-512 .*>=|NEON) .*" "${table}"

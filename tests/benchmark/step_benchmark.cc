@@ -4,13 +4,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/status_macros.h"
-#include "lockstep/common/io/file_system.h"
 #include "lockstep/common/report/quantity.h"
-#include "lockstep/common/security/certificate_authority.h"
 #include "lockstep/tests/benchmark/contest.h"
 #include "lockstep/tests/benchmark/exchange/exchange.h"
+#include "lockstep/tests/benchmark/exchange/lockstep_session.h"
 
 namespace lockstep {
 namespace benchmark {
@@ -69,19 +67,6 @@ void SetBar(int64_t bytes, const std::string& against, int workers, Row* row) {
 }
 
 const char* NameOf(Wire wire) { return wire == Wire::kTcp ? "tcp" : wire == Wire::kUnix ? "unix" : "shared memory"; }
-
-// Creates certificates for a chief and its workers.
-absl::Status MakeKits(const std::string& directory, ExchangeSpec* spec) {
-  FileSystem* const fs = FileSystem::Real();
-  const absl::Time now = Clock::Real()->WallTime();
-  const ValidityPeriod validity = {now - absl::Hours(1), now + absl::Hours(24)};
-  const std::string authority = absl::StrCat(directory, "/ca");
-  spec->chief_tls_dir = absl::StrCat(directory, "/chief-kit");
-  spec->worker_tls_dir = absl::StrCat(directory, "/worker-kit");
-  RETURN_IF_ERROR(CreateAuthority(fs, authority, "bench", validity));
-  RETURN_IF_ERROR(IssueKit(fs, authority, {PeerRole::kChief, "", {}, validity}, spec->chief_tls_dir));
-  return IssueKit(fs, authority, {PeerRole::kWorker, "", {}, validity}, spec->worker_tls_dir);
-}
 
 absl::Status MeasureOne(const StepBenchmarkOptions& options, int64_t bytes, int workers, Wire wire, Report* report) {
   ExchangeSpec spec;

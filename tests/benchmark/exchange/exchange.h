@@ -34,9 +34,13 @@ struct ExchangeSpec {
   int step_threads = 2;
   // An existing folder for the unix socket.
   std::string directory;
-  // Folders with certificates (--tls_dir) for Lockstep's chief and workers over TCP. If empty, TLS is not used.
+  // The logdir of Lockstep's chief. If empty, nothing is saved.
+  std::string logdir;
+  // Folders with certificates (--tls_dir) for Lockstep's chief and workers over TCP, and for viewers. If empty, TLS is
+  // not used.
   std::string chief_tls_dir;
   std::string worker_tls_dir;
+  std::string viewer_tls_dir;
 };
 
 // Returns the total size of all variables in bytes.

@@ -8,10 +8,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/config/settings_change.h"
 #include "lockstep/common/contract/build_info.h"
+#include "lockstep/common/io/file_system.h"
+#include "lockstep/common/security/certificate_authority.h"
 #include "lockstep/common/tensor/tensor.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/rpc/chief_server.h"
@@ -80,6 +83,20 @@ config::v1::RunSpec EndlessRun(int slots) {
   return config;
 }
 
+absl::Status MakeKits(const std::string& directory, ExchangeSpec* spec) {
+  FileSystem* const fs = FileSystem::Real();
+  const absl::Time now = Clock::Real()->WallTime();
+  const ValidityPeriod validity = {now - absl::Hours(1), now + absl::Hours(24)};
+  const std::string authority = absl::StrCat(directory, "/ca");
+  RETURN_IF_ERROR(CreateAuthority(fs, authority, "bench", validity));
+  spec->chief_tls_dir = absl::StrCat(directory, "/chief-kit");
+  spec->worker_tls_dir = absl::StrCat(directory, "/worker-kit");
+  spec->viewer_tls_dir = absl::StrCat(directory, "/viewer-kit");
+  RETURN_IF_ERROR(IssueKit(fs, authority, {PeerRole::kChief, "", {}, validity}, spec->chief_tls_dir));
+  RETURN_IF_ERROR(IssueKit(fs, authority, {PeerRole::kWorker, "", {}, validity}, spec->worker_tls_dir));
+  return IssueKit(fs, authority, {PeerRole::kViewer, "", {}, validity}, spec->viewer_tls_dir);
+}
+
 absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeLockstep(const config::v1::RunSpec& config,
                                                               const ExchangeSpec& spec, Follower follower) {
   Chief::Options options;
@@ -87,6 +104,8 @@ absl::StatusOr<std::unique_ptr<ExchangeServer>> ServeLockstep(const config::v1::
   options.clock = Clock::Real();
   options.config = config;
   options.share_memory = spec.share_memory;
+  options.logdir = spec.logdir;
+  options.write_journal = !spec.logdir.empty();
   ASSIGN_OR_RETURN(auto chief, Chief::Create(std::move(options)));
   ChiefServer::Options rpc;
   rpc.step_threads = spec.step_threads;

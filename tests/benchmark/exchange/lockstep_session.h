@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,6 +20,9 @@ namespace benchmark {
 // Returns a chief's configuration with SGD, one slot per worker, no end, and a lease that does not expire between two
 // turns.
 config::v1::RunSpec EndlessRun(int slots);
+
+// Creates certificates for a chief, its workers and viewers below `directory`, and sets the spec's folders.
+absl::Status MakeKits(const std::string& directory, ExchangeSpec* spec);
 
 // A program that follows the run like train::Session. With hooks that only look (kLooks), the run may be up to 64 steps
 // ahead of the program. With hooks that gate (kGates), a step begins only after the program has seen the previous one.

@@ -196,9 +196,9 @@ absl::StatusOr<std::unique_ptr<ProcessGroup>> ProcessGroup::Start(const Exchange
   RETURN_IF_ERROR(add([&](int control) { ServerMain(exchange, spec, control); }));
   Answer hello;
   RETURN_IF_ERROR(AwaitAnswer(group->processes_[0].control, &hello));
-  const std::string address = hello.address;
+  group->address_ = hello.address;
   for (int i = 0; i < spec.workers; ++i) {
-    RETURN_IF_ERROR(add([&](int control) { WorkerMain(exchange, spec, address, i, control); }));
+    RETURN_IF_ERROR(add([&](int control) { WorkerMain(exchange, spec, group->address_, i, control); }));
   }
   for (int i = 1; i <= spec.workers; ++i) RETURN_IF_ERROR(AwaitAnswer(group->processes_[i].control, &hello));
   return group;

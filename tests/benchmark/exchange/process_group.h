@@ -35,6 +35,8 @@ class ProcessGroup {
     double server_peak = 0;
     double worker_peak = 0;
   };
+  // Returns the server's address.
+  const std::string& address() const { return address_; }
   // Makes every worker run `warm_up` steps and then `steps` measured steps.
   absl::StatusOr<Timing> Run(int warm_up, int steps);
 
@@ -47,6 +49,7 @@ class ProcessGroup {
   ProcessGroup() = default;
 
   std::vector<Process> processes_;  // the server first
+  std::string address_;
 };
 
 }  // namespace benchmark

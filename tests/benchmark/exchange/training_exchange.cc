@@ -134,6 +134,7 @@ void WriteImages(const std::string& directory, int count) {
 config::v1::RunSpec TrainingConfig(const TrainingSpec& spec, int slots) {
   config::v1::RunSpec config = EndlessRun(slots);
   SetPolicy(spec, slots, config.mutable_training());
+  config.mutable_training()->set_record_order(spec.record_order);
   if (spec.audit) config.mutable_audit()->set_fraction(*spec.audit);
   config::v1::ModelConfig* const model = config.mutable_model();
   const auto add = [model](const std::string& name) {
@@ -164,7 +165,10 @@ Exchange TrainingExchange(const TrainingSpec& training) {
           [training](const ExchangeSpec& spec, const std::string& address,
                      int index) -> absl::StatusOr<std::unique_ptr<ExchangeWorker>> {
             auto worker = std::make_unique<TrainingExchangeWorker>(training);
-            RETURN_IF_ERROR(worker->Start(TrainingConfig(training, spec.workers), NewGrpcChiefClient(address), index));
+            GrpcClientOptions client;
+            client.credentials = Credentials(spec.worker_tls_dir);
+            RETURN_IF_ERROR(
+                worker->Start(TrainingConfig(training, spec.workers), NewGrpcChiefClient(address, client), index));
             return std::unique_ptr<ExchangeWorker>(std::move(worker));
           }};
 }

@@ -26,6 +26,8 @@ struct TrainingSpec {
   bool digests = false;
   // AuditConfig.fraction. If absent, nothing is audited.
   absl::optional<double> audit;
+  // TrainingConfig.record_order. Needs a logdir, and another policy than DETERMINISTIC.
+  bool record_order = false;
   Follower follower = Follower::kNone;
   // FIRST_ARRIVALS uses the defaults of SyncReplicasOptimizer: as many total replicas and initial tokens as workers.
   config::v1::TrainingConfig::PolicyCase policy = config::v1::TrainingConfig::POLICY_NOT_SET;
