@@ -54,7 +54,8 @@ done
 expect "16 workers" "${table}"
 expect '<= .* (met|MISSED)' "${table}"
 expect "^frozen  *2.68 MB and 100 MB frozen, tcp .*bytes .*<= .* (met|MISSED)" "${table}"
-for what in "one of 2 workers killed" "one of 2 workers halted" "chief killed, and started again"; do
+for what in "one of 2 workers killed" "one of 2 workers halted" "chief killed, and started again" \
+  "takeover: chief killed, with a standby" "takeover: chief halted, with a standby"; do
   expect "^recovery  *${what} .*<= .* (met|MISSED)" "${table}"
 done
 expect "^watching  *4 B, 1 worker, tcp, one watcher .*no watcher .*<= .* (met|MISSED)" "${table}"

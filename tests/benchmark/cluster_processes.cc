@@ -56,9 +56,17 @@ absl::StatusOr<std::unique_ptr<ClusterProcesses>> ClusterProcesses::Start(const 
                                 log));
   ASSIGN_OR_RETURN(const std::string port, ReadPortFile(port_file));
   cluster->address_ = absl::StrCat("127.0.0.1:", port);
+  std::string master = absl::StrCat("--master=grpc://", cluster->address_);
+  if (options.standby) {
+    cluster->standby_address_ = absl::StrCat("unix:", JoinPath(options.directory, "standby.sock"));
+    absl::StrAppend(&master, ",", cluster->standby_address_);
+    ASSIGN_OR_RETURN(cluster->standby_, Child::Start({options.programs.chief, config, "--standby",
+                                                      absl::StrCat("--listen=", cluster->standby_address_),
+                                                      absl::StrCat("--logdir=", options.logdir)},
+                                                     log));
+  }
   for (int i = 0; i < options.workers; ++i) {
-    ASSIGN_OR_RETURN(auto worker,
-                     Child::Start({options.programs.worker, absl::StrCat("--master=grpc://", cluster->address_)}, log));
+    ASSIGN_OR_RETURN(auto worker, Child::Start({options.programs.worker, master}, log));
     cluster->workers_.push_back(std::move(worker));
   }
   cluster->client_ = NewGrpcChiefClient(cluster->address_);

@@ -34,6 +34,8 @@ class ClusterProcesses {
     std::string directory;
     // If empty, nothing is saved.
     std::string logdir;
+    // If true, a second chief stands by. Needs a logdir.
+    bool standby = false;
   };
 
   static absl::StatusOr<std::unique_ptr<ClusterProcesses>> Start(const Options& options);
@@ -42,15 +44,17 @@ class ClusterProcesses {
   absl::Status Await(const std::function<bool(const v1::RunStatus&)>& enough);
 
   const std::string& address() const { return address_; }
+  // The address at which the standby listens once it leads.
+  const std::string& standby_address() const { return standby_address_; }
   pid_t chief() const { return chief_->pid(); }
   pid_t worker(int index) const { return workers_[index]->pid(); }
 
  private:
   ClusterProcesses() = default;
 
-  std::unique_ptr<Child> chief_;
+  std::unique_ptr<Child> chief_, standby_;
   std::vector<std::unique_ptr<Child>> workers_;
-  std::string address_;
+  std::string address_, standby_address_;
   std::unique_ptr<ChiefClient> client_;
 };
 

@@ -42,6 +42,8 @@ constexpr auto kPeriod = std::chrono::milliseconds(2);
 // addition to the time that a chief takes to start and restore a checkpoint.
 constexpr double kWorkerBarSeconds = 0.5;
 constexpr double kChiefBarSeconds = 2;
+// For a standby, the time is in addition to the lease if the chief was halted.
+constexpr double kStandbyBarSeconds = 1;
 
 // An observer that polls a chief's status to see when steps are committed. Not thread-safe.
 class CommitWatch {
@@ -51,6 +53,12 @@ class CommitWatch {
   // Blocks until the run has committed `steps` steps and, if `checkpoint`, written a checkpoint.
   absl::Status AwaitSteps(int64_t steps, bool checkpoint) {
     return LookUntil([=] { return step_ >= steps && (!checkpoint || has_checkpoint_); });
+  }
+
+  // Blocks until the chief answers and then commits a step.
+  absl::Status AwaitCommit() {
+    RETURN_IF_ERROR(LookUntil([this] { return client_ != nullptr; }));
+    return LookUntil([this, first = step_] { return step_ > first; });
   }
 
   // Watches from now until the first commit after `end`, and returns the longest time without a commit in seconds.
@@ -187,13 +195,29 @@ config::v1::RunSpec RunOf(const RecoveryBenchmarkOptions& options) {
 // Returns the minimum time to watch after a disturbance. Watching then continues until the next commit.
 absl::Duration Watched(const RecoveryBenchmarkOptions& options) { return 2 * options.lease + absl::Seconds(1); }
 
-// Sends SIGKILL or SIGSTOP to one of two workers.
-absl::StatusOr<std::vector<double>> DisturbWorker(const RecoveryBenchmarkOptions& options, int signal) {
+ClusterProcesses::Options NewCluster(const RecoveryBenchmarkOptions& options) {
   ClusterProcesses::Options cluster;
   cluster.programs = options.programs;
   cluster.directory = options.directory;
   cluster.config = RunOf(options);
   cluster.workers = kWorkers;
+  return cluster;
+}
+
+// Returns a cluster that saves every second to a logdir, which this function empties.
+ClusterProcesses::Options SavingCluster(const RecoveryBenchmarkOptions& options) {
+  ClusterProcesses::Options cluster = NewCluster(options);
+  cluster.config.mutable_checkpoint()->set_every_seconds(1);
+  cluster.config.mutable_checkpoint()->set_keep(1);
+  cluster.logdir = JoinPath(options.directory, "logdir");
+  std::error_code ignored;
+  std::filesystem::remove_all(cluster.logdir, ignored);
+  return cluster;
+}
+
+// Sends SIGKILL or SIGSTOP to one of two workers.
+absl::StatusOr<std::vector<double>> DisturbWorker(const RecoveryBenchmarkOptions& options, int signal) {
+  const ClusterProcesses::Options cluster = NewCluster(options);
   ASSIGN_OR_RETURN(const auto processes, ClusterProcesses::Start(cluster));
   RETURN_IF_ERROR(processes->Await([](const v1::RunStatus& status) { return status.worker_size() == kWorkers; }));
   CommitWatch watch(processes->address());
@@ -206,16 +230,8 @@ absl::StatusOr<std::vector<double>> DisturbWorker(const RecoveryBenchmarkOptions
 // Kills the chief and returns the longest time without a commit. Also returns how long a chief takes to start and to
 // restore the same kind of checkpoint.
 absl::StatusOr<std::vector<double>> KillChief(const RecoveryBenchmarkOptions& options) {
-  ClusterProcesses::Options cluster;
-  cluster.programs = options.programs;
-  cluster.directory = options.directory;
-  cluster.config = RunOf(options);
-  cluster.config.mutable_checkpoint()->set_every_seconds(1);
-  cluster.config.mutable_checkpoint()->set_keep(1);
+  ClusterProcesses::Options cluster = SavingCluster(options);
   cluster.workers = 0;
-  cluster.logdir = JoinPath(options.directory, "supervised");
-  std::error_code ignored;
-  std::filesystem::remove_all(cluster.logdir, ignored);
   double gap = 0;
   {
     ASSIGN_OR_RETURN(const auto run, SupervisedRun::Start(options, cluster.config, cluster.logdir));
@@ -227,6 +243,18 @@ absl::StatusOr<std::vector<double>> KillChief(const RecoveryBenchmarkOptions& op
   const absl::Time begin = absl::Now();
   ASSIGN_OR_RETURN(const auto restored, ClusterProcesses::Start(cluster));
   return std::vector<double>{gap, absl::ToDoubleSeconds(absl::Now() - begin)};
+}
+
+// Sends SIGKILL or SIGSTOP to a chief that has a standby, and returns the time until the standby commits a step.
+absl::StatusOr<std::vector<double>> ReplaceChief(const RecoveryBenchmarkOptions& options, int signal) {
+  ClusterProcesses::Options cluster = SavingCluster(options);
+  cluster.standby = true;
+  ASSIGN_OR_RETURN(const auto processes, ClusterProcesses::Start(cluster));
+  RETURN_IF_ERROR(CommitWatch(processes->address()).AwaitSteps(kStepsBefore, /*checkpoint=*/true));
+  const absl::Time begin = absl::Now();
+  kill(processes->chief(), signal);
+  RETURN_IF_ERROR(CommitWatch(processes->standby_address()).AwaitCommit());
+  return std::vector<double>{absl::ToDoubleSeconds(absl::Now() - begin)};
 }
 
 struct Gaps {
@@ -249,7 +277,7 @@ absl::Status MeasureRecovery(const RecoveryBenchmarkOptions& options, Report* re
   if (options.supervisor.empty()) return absl::InvalidArgumentError("LOCKSTEP_BINARY does not name the program");
   WriteImages(options.directory, kImages);
   const double lease = absl::ToDoubleSeconds(options.lease);
-  Gaps killed, halted, chief;
+  Gaps killed, halted, chief, replaced_killed, replaced_halted;
   for (int i = 0; i < options.repetitions; ++i) {
     for (const int signal : {SIGKILL, SIGSTOP}) {
       ASSIGN_OR_RETURN(const auto numbers,
@@ -257,6 +285,11 @@ absl::Status MeasureRecovery(const RecoveryBenchmarkOptions& options, Report* re
       Gaps& gaps = signal == SIGKILL ? killed : halted;
       gaps.ours.push_back(numbers[0]);
       gaps.theirs.push_back(lease);
+      ASSIGN_OR_RETURN(const auto takeover,
+                       MeasureApart([&options, signal] { return ReplaceChief(options, signal); }, 2 * kLimit));
+      Gaps& replaced = signal == SIGKILL ? replaced_killed : replaced_halted;
+      replaced.ours.push_back(takeover[0]);
+      replaced.theirs.push_back(kStandbyBarSeconds + (signal == SIGKILL ? 0 : lease));
     }
     ASSIGN_OR_RETURN(const auto numbers, MeasureApart([&options] { return KillChief(options); }, 2 * kLimit));
     chief.ours.push_back(numbers[0]);
@@ -267,6 +300,9 @@ absl::Status MeasureRecovery(const RecoveryBenchmarkOptions& options, Report* re
   AddRow(absl::StrCat(one_of, " halted"), "the lease", halted, 1 + kWorkerBarSeconds / lease, report);
   AddRow("chief killed, and started again", absl::StrCat(kChiefBarSeconds, " s and a chief's start that restores"),
          chief, 1, report);
+  AddRow("takeover: chief killed, with a standby", absl::StrCat(kStandbyBarSeconds, " s"), replaced_killed, 1, report);
+  AddRow("takeover: chief halted, with a standby", absl::StrCat("the lease and ", kStandbyBarSeconds, " s"),
+         replaced_halted, 1, report);
   return absl::OkStatus();
 }
 

@@ -26,7 +26,8 @@ struct RecoveryBenchmarkOptions {
 
 // Measures the longest time without a commit in three cases: one of two workers is killed (kill -9); one of two workers
 // is halted (SIGSTOP, which resembles the loss of its machine because no connection breaks); the chief is killed and
-// its supervisor restarts it.
+// its supervisor restarts it. Also measures the time until a standby makes a step in two cases: the chief is killed;
+// the chief is halted.
 absl::Status MeasureRecovery(const RecoveryBenchmarkOptions& options, Report* report);
 
 }  // namespace benchmark
