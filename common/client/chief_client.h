@@ -92,8 +92,9 @@ class ChiefClient {
  public:
   virtual ~ChiefClient() = default;
 
-  // Called by a client again and again while a heartbeat has no reply, with the time since it was sent. An error ends
-  // the heartbeat.
+  // Called by a client once per kSilencePeriod while a heartbeat has no reply, with the time since it was sent. An
+  // error ends the heartbeat.
+  static constexpr absl::Duration kSilencePeriod = absl::Milliseconds(250);
   using OnSilence = std::function<absl::Status(const v1::HeartbeatRequest& heartbeat, absl::Duration silence)>;
 
   virtual absl::StatusOr<v1::GetRunSpecReply> GetRunSpec() = 0;

@@ -158,7 +158,9 @@ absl::Status LocatedChiefClient::OnSilence(const v1::HeartbeatRequest& heartbeat
   std::string silent;
   {
     MutexLock lock(&mutex_);
-    if (silence < lease_) return absl::OkStatus();
+    // The heartbeat began up to a third of a lease after the chief's last sign of life. A standby replaces a frozen
+    // chief a lease after that.
+    if (silence < lease_ * 2 / 3) return absl::OkStatus();
     if (stopped_) return Stopped();
     silent = found_.target;
   }

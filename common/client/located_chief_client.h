@@ -22,9 +22,9 @@ namespace lockstep {
 // A client of a chief whose master address names one or several targets, or a file that contains the address.
 // GetRunSpec, which opens every session, searches for the chief: it reads the file and tries the targets in order.
 // GetStatus and the first call of a read search in the same way; later calls of a read go to the target where the last
-// read began. All other calls go to the target that last answered GetRunSpec. While a heartbeat has no reply for the
-// session's lease, looks for a chief of a later generation, at the other targets or, if there is only one, over a new
-// connection; the next search begins with the target where it answers. Thread-safe.
+// read began. All other calls go to the target that last answered GetRunSpec. While a heartbeat has had no reply for
+// two thirds of the session's lease, looks for a chief of a later generation, at the other targets or, if there is only
+// one, over a new connection; the next search begins with the target where it answers. Thread-safe.
 class LocatedChiefClient : public ChiefClient {
  public:
   // Makes a client of one target, which calls `on_silence`. Called without a lock. Two threads may call it for the same

@@ -19,7 +19,7 @@ struct GrpcClientOptions {
   absl::Duration leave_limit = absl::Seconds(10);
   // Called once per silence_period while a heartbeat has no reply. May be null.
   ChiefClient::OnSilence on_silence;
-  absl::Duration silence_period = absl::Seconds(1);
+  absl::Duration silence_period = ChiefClient::kSilencePeriod;
   Credentials credentials;
 };
 

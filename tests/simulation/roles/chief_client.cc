@@ -22,7 +22,6 @@ namespace {
 // As in GrpcClientOptions.
 constexpr absl::Duration kCallTimeout = absl::Seconds(60);
 constexpr absl::Duration kConnectTimeout = absl::Seconds(1);
-constexpr Instant kSilencePeriod = 1000000000;
 
 class SimulatedChiefClient : public ChiefClient {
  public:
@@ -101,12 +100,13 @@ class SimulatedChiefClient : public ChiefClient {
     ASSIGN_OR_RETURN(const auto connection, Connected(patient, deadline, cancelled));
     const std::shared_ptr<Call> call = World()->network()->StartCall(connection, method);
     call->SendRequest(request.SerializeAsString());
-    Instant next = on_silence ? World()->now() + kSilencePeriod : deadline;
+    const Instant period = absl::ToInt64Nanoseconds(kSilencePeriod);
+    Instant next = on_silence ? World()->now() + period : deadline;
     while (!call->status && !*cancelled && !client_->ghost()) {
       if (!World()->scheduler()->WaitFor(call.get(), std::min(next, deadline))) continue;
       absl::Status silence = absl::DeadlineExceededError("Deadline Exceeded");
       if (World()->now() < deadline) silence = on_silence();
-      next = World()->now() + kSilencePeriod;
+      next = World()->now() + period;
       if (!silence.ok() && !call->status) call->Cancel(silence);
     }
     if (!call->status) call->Cancel(absl::CancelledError("CANCELLED"));
