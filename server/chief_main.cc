@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -30,7 +29,6 @@ namespace lockstep {
 namespace {
 
 constexpr char kDefaultListen[] = "127.0.0.1:2222";
-constexpr absl::Duration kMaxBeatPeriod = absl::Seconds(1);
 
 struct Flags {
   ConfigFlags config;
@@ -123,7 +121,7 @@ ChiefHost::Options HostOptions(const Flags& flags, const config::v1::RunSpec& co
   options.chief.change_settings = flags.config.changes_settings();
   options.chief.new_run = flags.new_run;
   options.chief.share_memory = config.cluster().shared_memory();
-  options.chief.beat_period = std::min(absl::Seconds(config.cluster().lease_seconds()) / 4, kMaxBeatPeriod);
+  options.chief.beat_period = BeatPeriod(config);
   options.predecessor_limit = absl::Seconds(flags.lock_wait_seconds);
   options.standby = flags.standby;
   options.listen = ListenAddress(flags);

@@ -1,5 +1,6 @@
 #include "lockstep/server/process/chief_host.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -16,6 +17,7 @@ namespace lockstep {
 namespace {
 
 constexpr absl::Duration kPredecessorPeriod = absl::Milliseconds(50);
+constexpr absl::Duration kMaxBeatPeriod = absl::Seconds(1);
 
 void LogIfNot(const absl::Status& ok) { LOG_IF(ERROR, !ok.ok()) << "chief: " << ok.message(); }
 
@@ -33,6 +35,10 @@ ServeFunction ServeOverGrpc(const ServeOptions& serve) {
     served.server = std::move(server);
     return served;
   };
+}
+
+absl::Duration BeatPeriod(const config::v1::RunSpec& config) {
+  return std::min(absl::Seconds(config.cluster().lease_seconds()) / 4, kMaxBeatPeriod);
 }
 
 ChiefHost::ChiefHost(Options options) : options_(std::move(options)) {

@@ -12,6 +12,7 @@
 #include "absl/types/optional.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/process/process.h"
+#include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/server/chief/chief.h"
 #include "lockstep/server/process/address_file.h"
 #include "lockstep/server/process/serve_security.h"
@@ -38,6 +39,10 @@ struct ServeOptions {
 // Returns a function that serves over gRPC. Errors of that function: Unavailable if an address cannot be bound;
 // InvalidArgument for invalid `security`.
 ServeFunction ServeOverGrpc(const ServeOptions& options = {});
+
+// Returns the period at which a chief with this configuration beats, several times in a lease
+// (ChiefOptions::beat_period).
+absl::Duration BeatPeriod(const config::v1::RunSpec& config);
 
 // The host of a chief in its process, from the first watch for signals to the exit code. It also runs the chief's
 // server and maintains the files that hold its address. A stop signal makes the chief save and end, whatever it is

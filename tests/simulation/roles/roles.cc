@@ -56,6 +56,8 @@ ChiefHost::Options HostOptions(Process* process, const ChiefRole& role) {
   options.chief.machine.draw_session_id = [process] { return process->world()->random()->Next(); };
   options.chief.machine.draw_run_id = options.chief.machine.draw_session_id;
   options.chief.replaces = role.replaces;
+  if (role.beats) options.chief.beat_period = BeatPeriod(role.config);
+  options.standby = role.standby;
   options.predecessor_limit = role.lock_wait;
   options.watch_signals = false;
   options.listen = role.listen;

@@ -46,6 +46,10 @@ struct ChiefRole {
   absl::optional<int64_t> replaces;
   // If true, the server has the limits of a real one. Otherwise they are so small that strangers reach them.
   bool many_workers = false;
+  // If true, the chief beats, so that a standby can replace it.
+  bool beats = false;
+  // ChiefHost::Options.
+  bool standby = false;
   // Callbacks for the judge, called by threads of the chief.
   //
   // Called with the step at which the chief begins, or -1 if there is no model yet.

@@ -125,7 +125,6 @@ bool Network::passes(const Connection& connection) const {
 
 absl::StatusOr<std::shared_ptr<Connection>> Network::Connect(Process* client, const std::string& address, bool patient,
                                                              Instant deadline, const bool* cancelled) {
-  absl::Status why = absl::UnavailableError("failed to connect");
   while (true) {
     world_->Sleep(Latency() * 2);
     if (client->ghost() || *cancelled) return absl::CancelledError("the client was stopped");
@@ -141,8 +140,8 @@ absl::StatusOr<std::shared_ptr<Connection>> Network::Connect(Process* client, co
       for (const Connection::Side side : {Connection::kClient, Connection::kServer}) Ping(connection, side);
       return connection;
     }
-    if (answers && !cut(probe)) why = absl::UnavailableError("Connection refused");
-    if (!patient) return why;
+    if (answers && !cut(probe)) return absl::UnavailableError("Connection refused");
+    if (!patient) return absl::UnavailableError("failed to connect");
     if (world_->now() >= deadline) return absl::DeadlineExceededError("Deadline Exceeded");
     world_->Sleep(
         std::min(absl::Milliseconds(world_->random()->Between(5, 100)), absl::Nanoseconds(deadline - world_->now())));

@@ -119,9 +119,9 @@ class Network {
   // Returns an address of the host with a free port.
   std::string AnyPort(const std::string& host);
 
-  // Connects a task of `client` to the server at `address`. Returns Unavailable if the first attempt fails. If
-  // `patient`, retries instead, and returns DeadlineExceeded after `deadline`. Returns Cancelled once `*cancelled` is
-  // true.
+  // Connects a task of `client` to the server at `address`. Returns Unavailable if the server's host refuses the
+  // connection or does not answer. If `patient`, waits for an answer, and returns DeadlineExceeded after `deadline`.
+  // Returns Cancelled once `*cancelled` is true.
   absl::StatusOr<std::shared_ptr<Connection>> Connect(Process* client, const std::string& address, bool patient,
                                                       Instant deadline, const bool* cancelled);
   std::shared_ptr<Call> StartCall(const std::shared_ptr<Connection>& connection, const std::string& method);
