@@ -84,6 +84,19 @@ TEST_F(AssignFromTest, ValuesThatAreNotFiniteAreRefused) {
   EXPECT_THAT(std::string(status.message()), HasSubstr("d/ckpt: element 1 of v0 is nan"));
 }
 
+TEST_F(AssignFromTest, BoolsThatAreNeither0Nor1AreRefused) {
+  Tensor flags(v1::DT_BOOL, {2});
+  flags.data()[0] = '\1';
+  flags.data()[1] = '\2';
+  Save({{"v0", flags}});
+  v1::ModelSpec model = Model({{"a", {2}}});
+  model.mutable_variables(0)->set_dtype(v1::DT_BOOL);
+  const auto assign = AssignFromCheckpoint("d/ckpt", {{"v0", {"a"}}}, options_);
+  ASSERT_TRUE(assign.ok()) << assign.status();
+  EXPECT_EQ((*assign)(model).status(),
+            absl::InvalidArgumentError("checkpoint d/ckpt: v0 has a bool that is neither 0 nor 1"));
+}
+
 TEST_F(AssignFromTest, AFileOfWeightsIsReadAsACheckpointIs) {
   SaveTwo();
   const auto source = OpenTensors(&fs_, "d/ckpt").value();

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/checkpoint/bundle/stored_variable.h"
 #include "lockstep/common/tensor/dtype.h"
 #include "lockstep/common/tensor/shape.h"
 
@@ -24,6 +25,7 @@ absl::StatusOr<Tensor> ReadVariable(const TensorReader& reader, const std::strin
   }
   Tensor value(dtype, std::move(shape));
   RETURN_IF_ERROR(reader.ReadInto(key, absl::MakeSpan(value.data(), entry.bytes)));
+  if (dtype == v1::DT_BOOL) RETURN_IF_ERROR(CheckBools(reader, key, value.bytes()));
   return value;
 }
 

@@ -13,7 +13,8 @@ namespace lockstep::train {
 // Reads `key` as the value of a variable that a model declares. With `reshape`, the checkpoint's value may have a
 // different shape with the same number of elements; the result has the variable's shape. A variable without a type is
 // float32.
-// Errors: NotFound for an absent key; InvalidArgument naming both types and shapes; DataLoss for damaged data.
+// Errors: NotFound for an absent key; InvalidArgument naming both types and shapes, or as for CheckBools; DataLoss for
+// damaged data.
 absl::StatusOr<Tensor> ReadVariable(const TensorReader& reader, const std::string& key,
                                     const v1::VariableSpec& variable, bool reshape);
 
