@@ -66,7 +66,7 @@ absl::Status ReadInitialValues(const lockstep_worker_options& from, ForeignWorke
                                                      " elements, the variable has ", shape.num_elements()));
     }
     const v1::DataType dtype = VariableType(variable->dtype());
-    if (dtype != v1::DT_FLOAT && !IsIntegerVariableType(dtype)) {
+    if (!IsVariableType(dtype)) {
       return absl::InvalidArgumentError(absl::StrCat("variable ", name, " has type ", NameOf(dtype)));
     }
     Tensor tensor(dtype, std::move(shape));

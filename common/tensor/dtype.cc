@@ -65,6 +65,8 @@ bool IsIntegerVariableType(v1::DataType dtype) {
   return dtype == v1::DT_INT32 || dtype == v1::DT_INT64 || dtype == v1::DT_UINT8 || dtype == v1::DT_BOOL;
 }
 
+bool IsVariableType(v1::DataType dtype) { return dtype == v1::DT_FLOAT || IsIntegerVariableType(dtype); }
+
 v1::DataType VariableType(v1::DataType declared) { return declared == v1::DT_INVALID ? v1::DT_FLOAT : declared; }
 
 }  // namespace lockstep

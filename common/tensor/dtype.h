@@ -18,6 +18,9 @@ absl::string_view NameOf(v1::DataType dtype);
 // Returns true for the types that an untrained variable may have in place of float32: int32, int64, uint8 and bool.
 bool IsIntegerVariableType(v1::DataType dtype);
 
+// Returns true for the types of variables: float32 and those of IsIntegerVariableType.
+bool IsVariableType(v1::DataType dtype);
+
 // Returns the type of a variable that declares this type: float32 if it declares none.
 v1::DataType VariableType(v1::DataType declared);
 

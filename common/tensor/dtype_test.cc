@@ -37,6 +37,14 @@ TEST(DTypeTest, EveryTypeHasItsName) {
   EXPECT_EQ(NameOf(static_cast<v1::DataType>(12345)), "invalid");
 }
 
+TEST(DTypeTest, VariablesAreFloat32OrIntegers) {
+  for (const auto dtype : {v1::DT_FLOAT, v1::DT_INT32, v1::DT_INT64, v1::DT_UINT8, v1::DT_BOOL}) {
+    EXPECT_TRUE(IsVariableType(dtype)) << NameOf(dtype);
+    EXPECT_EQ(IsIntegerVariableType(dtype), dtype != v1::DT_FLOAT) << NameOf(dtype);
+  }
+  EXPECT_FALSE(IsVariableType(v1::DT_DOUBLE) || IsVariableType(v1::DT_INVALID));
+}
+
 TEST(DTypeTest, CppTypesHaveTheirDataType) {
   EXPECT_EQ(SizeOf(DataTypeOf<float>::value), sizeof(float));
   EXPECT_EQ(SizeOf(DataTypeOf<double>::value), sizeof(double));

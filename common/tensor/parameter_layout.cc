@@ -17,7 +17,7 @@ namespace {
 
 absl::StatusOr<int64_t> CheckedElements(const v1::VariableSpec& spec) {
   if (spec.name().empty()) return absl::InvalidArgumentError("a variable has no name");
-  if (spec.dtype() != v1::DT_FLOAT && !IsIntegerVariableType(spec.dtype())) {
+  if (!IsVariableType(spec.dtype())) {
     return absl::InvalidArgumentError(absl::StrCat("variable ", spec.name(), " has type ", NameOf(spec.dtype()),
                                                    ", must be float32, int32, int64, uint8 or bool"));
   }

@@ -13,8 +13,7 @@ namespace lockstep {
 absl::Status CheckStoredVariable(const TensorReader& checkpoint, absl::string_view key, v1::DataType dtype,
                                  const Shape& shape) {
   ASSIGN_OR_RETURN(const TensorReader::Entry entry, checkpoint.Describe(key));
-  const bool is_type = dtype == v1::DT_FLOAT || IsIntegerVariableType(dtype);
-  if (is_type && entry.dtype == dtype && entry.shape == shape) return absl::OkStatus();
+  if (IsVariableType(dtype) && entry.dtype == dtype && entry.shape == shape) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat("checkpoint ", checkpoint.prefix(), ": ", key, " is ",
                                                  NameOf(entry.dtype), entry.shape.ToString(), ", the model declares ",
                                                  NameOf(dtype), shape.ToString()));
