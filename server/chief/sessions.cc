@@ -47,8 +47,9 @@ absl::Status CheckDigest(const std::string& digest) {
   const auto is_digit = [](char c) {
     return absl::ascii_isxdigit(static_cast<unsigned char>(c)) && !absl::ascii_isupper(static_cast<unsigned char>(c));
   };
-  if (digest.empty() || (digest.size() == kDigestDigits && std::all_of(digest.begin(), digest.end(), is_digit)))
+  if (digest.empty() || (digest.size() == kDigestDigits && std::all_of(digest.begin(), digest.end(), is_digit))) {
     return absl::OkStatus();
+  }
   return absl::InvalidArgumentError(absl::StrCat("initial_values_digest has ", digest.size(), " bytes; must be ",
                                                  kDigestDigits, " hexadecimal digits in lower case"));
 }
