@@ -101,20 +101,23 @@ absl::Status EvaluateEach(FileSystem* fs, const EvalFlags& flags, std::ostream& 
     return stop;
   };
   RunWatcher watcher(options);
+  // The record is read before the watcher looks for a checkpoint, because once a run has finished, its newest
+  // checkpoint no longer changes.
+  bool finished = train::RecordSaysFinished(fs, logdir);
   for (;;) {
-    // Reads the record before looking for a checkpoint, because once a run has finished, its newest checkpoint no
-    // longer changes.
-    const bool finished = train::RecordSaysFinished(fs, logdir);
     ASSIGN_OR_RETURN(const bool done, watcher.RunOnce());
     if (done || finished) return absl::OkStatus();
     const absl::Time next = options.clock->Now() + flags.every;
     do {
       const absl::Time pause_end = std::min(next, options.clock->Now() + kEndPeriod);
-      MutexLock lock(&mutex);
-      while (!stop && !options.clock->WaitUntil(&stopped, &mutex, pause_end)) {
+      {
+        MutexLock lock(&mutex);
+        while (!stop && !options.clock->WaitUntil(&stopped, &mutex, pause_end)) {
+        }
+        if (stop) return absl::CancelledError("asked to stop");
       }
-      if (stop) return absl::CancelledError("asked to stop");
-    } while (options.clock->Now() < next && !train::RecordSaysFinished(fs, logdir));
+      finished = train::RecordSaysFinished(fs, logdir);
+    } while (!finished && options.clock->Now() < next);
   }
 }
 
