@@ -21,7 +21,7 @@ def zeros() -> Init:
 
 
 def constant(value: float) -> Init:
-  """Every element has this value, rounded to float32. A variable of integers refuses a value that would be rounded."""
+  """Every element has this value, rounded to float32. A variable of integers refuses a value that may be rounded."""
   exact = int(value) if isinstance(value, numbers.Integral) else float(value)
   return Init(message("constant", fields(value=float(value))), exact)
 

@@ -618,6 +618,7 @@ TEST_F(IntegerVariablesTest, StartAtWholeNumbersOfTheirType) {
       {"normal {}", "variable offset: its initializer is for float32, but it is int32; use zeros or constant"},
       {"constant { value: 0.5 }", "variable offset: its initializer.constant.value is 0.5, which is no int32"},
       {"constant { value: 3e9 }", "which is no int32"},
+      {"constant { value: -16777217 }", "its initializer.constant.value is -16777216, which may be rounded"},
       {"constant { value: nan }", "variable offset: initializer.constant.value is nan"},
   };
   for (const auto& [initializer, message] : cases) {
@@ -628,6 +629,9 @@ TEST_F(IntegerVariablesTest, StartAtWholeNumbersOfTheirType) {
     EXPECT_TRUE(absl::IsInvalidArgument(status)) << status;
     EXPECT_THAT(std::string(status.message()), HasSubstr(message));
   }
+  v1::ModelSpec model = ModelWithIntegers();
+  model.mutable_variables(5)->mutable_initializer()->mutable_constant()->set_value(16777215);
+  EXPECT_TRUE(VariableStore::Create(model, Optimizer(kAdam)).ok());
 }
 
 class ConstantVariablesTest : public VariableStoreTest {

@@ -159,6 +159,9 @@ void CheckLoss(const std::string& field, const config::v1::Loss& loss, ConfigPro
   if (loss.huber().has_delta()) problems->RequirePositive(field + ".huber.delta", loss.huber().delta());
 }
 
+// The first integer to which float32 rounds another one.
+constexpr double kFirstGap = 1 << 24;
+
 // Returns true if a variable of this integer type may be `value`, which is a whole number.
 bool IsInRange(v1::DataType dtype, double value) {
   switch (dtype) {
@@ -221,8 +224,13 @@ absl::Status ValidateInitializer(const v1::VariableSpec& variable) {
     return wrong(absl::StrCat("its initializer is for float32, but it is ", type, "; use zeros or constant"));
   }
   const double value = initializer.constant().value();
-  if (value == std::floor(value) && IsInRange(variable.dtype(), value)) return absl::OkStatus();
-  return wrong(absl::StrCat("its initializer.constant.value is ", value, ", which is no ", type));
+  if (value != std::floor(value) || !IsInRange(variable.dtype(), value)) {
+    return wrong(absl::StrCat("its initializer.constant.value is ", value, ", which is no ", type));
+  }
+  if (std::abs(value) < kFirstGap) return absl::OkStatus();
+  return wrong(
+      absl::StrCat("its initializer.constant.value is ", static_cast<int64_t>(value),
+                   ", which may be rounded: float32 holds every integer only below 2^24; set an initial value"));
 }
 
 void CheckModel(const config::v1::ModelConfig& model, ConfigProblems* problems) {
