@@ -1,6 +1,9 @@
 #include "lockstep/tests/testing/fault_injected_run.h"
 
+#include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "lockstep/server/chief/chief.h"
+#include "lockstep/v1/watch.pb.h"
 
 namespace lockstep {
 namespace {
@@ -13,16 +16,40 @@ config::v1::RunSpec Config() {
   return config;
 }
 
-const std::string& Reference() {
-  static const std::string* const digest = [] {
+// The parts of a run that the tests compare.
+struct Result {
+  std::string digest;
+  std::string counts;
+};
+
+std::string CountsOf(const Chief& chief) {
+  v1::WatchRunReply reply;
+  chief.FillWatch(&reply);
+  const v1::RunStatus& status = reply.status();
+  return absl::StrCat(reply.counters().sessions_opened(), " sessions, ", status.accepted(), " accepted, ",
+                      status.duplicate(), " duplicate, ", status.stale(), " stale, ", status.rejected(), " rejected, ",
+                      reply.counters().lease_expirations(), " leases expired");
+}
+
+// Waits for the end of the run.
+Result ResultOf(TestCluster* cluster) {
+  EXPECT_EQ(cluster->Wait(), absl::OkStatus());
+  for (const absl::Status& status : cluster->JoinWorkers()) EXPECT_EQ(status, absl::OkStatus());
+  return {cluster->Digest().value_or("none"), CountsOf(*cluster->chief())};
+}
+
+// Returns the result of an undisturbed run.
+const Result& Reference() {
+  static const Result* const result = [] {
     TestCluster::Options options;
     options.config = Config();
     options.local = true;
-    const auto result = TrainAndDigest(options, 1);
-    EXPECT_TRUE(result.ok()) << result.status();
-    return new std::string(result.value_or("none"));
+    TestCluster cluster(options);
+    EXPECT_EQ(cluster.StartChief(), absl::OkStatus());
+    cluster.StartWorker();
+    return new Result(ResultOf(&cluster));
   }();
-  return *digest;
+  return *result;
 }
 
 }  // namespace
@@ -30,8 +57,8 @@ const std::string& Reference() {
 constexpr int64_t FaultInjectedRun::kSteps;
 constexpr int64_t FaultInjectedRun::kHeldStep;
 
-FaultInjectedRun::FaultInjectedRun(const ChiefServer::Options& server, bool held)
-    : held_(held), cluster_(Options(server)) {
+FaultInjectedRun::FaultInjectedRun(const ChiefServer::Options& server, bool held, const GrpcClientOptions& client)
+    : held_(held), cluster_(Options(server, client)) {
   EXPECT_TRUE(cluster_.StartChief().ok());
   cluster_.StartWorker();
   MutexLock lock(&mutex_);
@@ -40,10 +67,11 @@ FaultInjectedRun::FaultInjectedRun(const ChiefServer::Options& server, bool held
 
 FaultInjectedRun::~FaultInjectedRun() { Release(); }
 
-TestCluster::Options FaultInjectedRun::Options(const ChiefServer::Options& server) {
+TestCluster::Options FaultInjectedRun::Options(const ChiefServer::Options& server, const GrpcClientOptions& client) {
   TestCluster::Options options;
   options.config = Config();
   options.server = server;
+  options.client = client;
   options.before_batch = [this](int64_t step) { BeforeBatch(step); };
   return options;
 }
@@ -64,9 +92,12 @@ void FaultInjectedRun::Release() {
 
 void FaultInjectedRun::ExpectSameWeights() {
   Release();
-  ASSERT_TRUE(cluster_.Wait().ok());
-  for (const absl::Status& status : cluster_.JoinWorkers()) EXPECT_TRUE(status.ok()) << status;
-  EXPECT_EQ(cluster_.Digest().value_or("none"), Reference());
+  EXPECT_EQ(ResultOf(&cluster_).digest, Reference().digest);
+}
+
+void FaultInjectedRun::ExpectUndisturbed() {
+  ExpectSameWeights();
+  EXPECT_EQ(CountsOf(*cluster_.chief()), Reference().counts);
 }
 
 }  // namespace lockstep

@@ -5,6 +5,8 @@
 #include <string>
 
 #include "lockstep/common/base/mutex.h"
+#include "lockstep/common/transport/grpc_chief_client.h"
+#include "lockstep/server/rpc/chief_server.h"
 #include "lockstep/tests/testing/test_cluster.h"
 
 namespace lockstep {
@@ -17,8 +19,9 @@ class FaultInjectedRun {
   static constexpr int64_t kSteps = 40;
   static constexpr int64_t kHeldStep = 20;
 
-  // If `held` is false, the worker does not stop at kHeldStep.
-  explicit FaultInjectedRun(const ChiefServer::Options& server = {}, bool held = true);
+  // If `held` is false, the worker does not stop at kHeldStep. The worker connects as `client` says.
+  explicit FaultInjectedRun(const ChiefServer::Options& server = {}, bool held = true,
+                            const GrpcClientOptions& client = {});
   ~FaultInjectedRun();
 
   const std::string& address() const { return cluster_.address(); }
@@ -27,9 +30,12 @@ class FaultInjectedRun {
   void Release() ABSL_LOCKS_EXCLUDED(mutex_);
   // Calls Release, waits for the end, and expects the same weights as those of an undisturbed run.
   void ExpectSameWeights();
+  // Calls ExpectSameWeights. Also expects the undisturbed run's numbers of sessions, of contributions by their result,
+  // and of expired leases, so no other peer may have had a session.
+  void ExpectUndisturbed();
 
  private:
-  TestCluster::Options Options(const ChiefServer::Options& server);
+  TestCluster::Options Options(const ChiefServer::Options& server, const GrpcClientOptions& client);
   void BeforeBatch(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Mutex mutex_;
