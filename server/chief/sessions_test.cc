@@ -479,19 +479,19 @@ TEST_F(SessionsTest, AWrongFirstModelLeavesTheRunToTheNextWorker) {
 }
 
 TEST_F(SessionsTest, RefusesAModelBeyondTheControlGroup) {
-  // In addition to the process's own 64 MiB, the limit has room for two versions of the variables and the optimizer
+  // In addition to the process's own 96 MiB, the limit has room for two versions of the variables and the optimizer
   // state, but not for the third one that exists while a checkpoint is saved.
   for (const std::string directory : {"/proc/self", "/sys/fs/cgroup/run"}) {
     ASSERT_TRUE(memory_.CreateDirectory(directory).ok());
   }
   ASSERT_TRUE(WriteFileAtomically(&memory_, "/proc/self/cgroup", "0::/run\n").ok());
-  ASSERT_TRUE(WriteFileAtomically(&memory_, "/sys/fs/cgroup/run/memory.max", "69108864\n").ok());
+  ASSERT_TRUE(WriteFileAtomically(&memory_, "/sys/fs/cgroup/run/memory.max", "102663296\n").ok());
   ASSERT_TRUE(Start().ok());
   const absl::Status status = OpenSession("a").status();
   EXPECT_TRUE(absl::IsResourceExhausted(status)) << status;
   EXPECT_THAT(std::string(status.message()), ::testing::ContainsRegex("need 2[0-9]{6} bytes of memory, the rest of the "
-                                                                      "chief 67108864, /sys/fs/cgroup/run/memory.max "
-                                                                      "has 69108864"));
+                                                                      "chief 100663296, /sys/fs/cgroup/run/memory.max "
+                                                                      "has 102663296"));
   logdir_.clear();
   ASSERT_TRUE(Restart().ok());
   EXPECT_TRUE(OpenSession("a").ok());

@@ -62,8 +62,8 @@ class VariableStore {
   uint64_t MemoryNeeded(const MemoryUse& use) const;
   // Returns the size of the gradients of all trainable variables, in bytes of float32.
   uint64_t gradient_bytes() const;
-  // Memory that the chief needs for its code and for data that gRPC reads ahead.
-  static constexpr uint64_t kProcessBytes = 64 << 20;
+  // Memory that the chief needs for data that gRPC reads ahead (64 MiB), and for its code and all else (32 MiB).
+  static constexpr uint64_t kProcessBytes = 96 << 20;
   // Returns ResourceExhausted, with the numbers, if MemoryNeeded and kProcessBytes exceed `limit`.
   absl::Status CheckMemory(const MemoryUse& use, const MemoryLimit& limit) const;
 

@@ -24,7 +24,9 @@
 #include "lockstep/common/config/defaults.h"
 #include "lockstep/common/contract/testing/declaration.h"
 #include "lockstep/common/io/file_system.h"
+#include "lockstep/common/step/training_policy.h"
 #include "lockstep/server/chief/chief.h"
+#include "lockstep/server/ps/variable_store.h"
 #include "lockstep/server/rpc/chief_server.h"
 #include "lockstep/v1/chief.grpc.pb.h"
 
@@ -36,22 +38,40 @@ constexpr int64_t kStreams = 8;
 constexpr int64_t kElements = 8 << 20;
 constexpr int64_t kModelBytes = kElements * int64_t{sizeof(float)};
 constexpr int64_t kFrameElements = 65536;
-// The limit that docs/architecture.md promises under "Memory": two versions of the values, three partial sums or staged
-// contributions, and 64 MiB.
-constexpr int64_t kPromisedBytes = (2 + 3) * kModelBytes + (64 << 20);
-// Allowance for how much gRPC reads ahead, which varies. It is small enough to detect a missing limit on partial sums,
-// with which there would be two more contributions.
-constexpr int64_t kVariation = kModelBytes / 2;
 
-// Serves until a byte arrives at `end`. Runs in its own process, so that the process's memory is the chief's alone.
-void ServeChief(const std::string& training, int address, int end) {
-  InitializeProcess("chief");  // sets up the heap like the real chief
+v1::ModelSpec Model() {
+  v1::ModelSpec model;
+  CHECK(google::protobuf::TextFormat::ParseFromString(
+      absl::StrCat("variables { name: 'w' dtype: DT_FLOAT shape: ", kElements,
+                   " trainable: true initializer { zeros {} } }"),
+      &model));
+  return model;
+}
+
+// `training` is the TrainingConfig.
+config::v1::RunSpec Config(const std::string& training) {
   config::v1::RunSpec config;
   CHECK(google::protobuf::TextFormat::ParseFromString(
       absl::StrCat("optimizer { sgd {} learning_rate { initial: 1 } } cluster { lease_seconds: 600 } training { ",
                    training, " }"),
       &config));
   ApplyDefaults(&config);
+  return config;
+}
+
+// Returns the memory that a machine must have for a chief of the run, or the chief refuses the model.
+int64_t PromisedBytes(const config::v1::RunSpec& config) {
+  const auto store =
+      VariableStore::Create(Model(), config.optimizer(), /*compression=*/{}, config.training().replicas_to_aggregate())
+          .value();
+  VariableStore::MemoryUse use;
+  use.staged_contributions = StagedContributions(config, store->gradient_bytes());
+  return static_cast<int64_t>(store->MemoryNeeded(use) + VariableStore::kProcessBytes);
+}
+
+// Serves until a byte arrives at `end`. Runs in its own process, so that the process's memory is the chief's alone.
+void ServeChief(const config::v1::RunSpec& config, int address, int end) {
+  InitializeProcess("chief");  // sets up the heap like the real chief
   Chief::Options options;
   options.fs = FileSystem::Real();
   options.clock = Clock::Real();
@@ -68,15 +88,15 @@ void ServeChief(const std::string& training, int address, int end) {
 
 class ChiefInAProcess {
  public:
-  // Forks, so it must run before this process has other threads. `training` is the TrainingConfig.
-  explicit ChiefInAProcess(const std::string& training) {
+  // Forks, so it must run before this process has other threads.
+  explicit ChiefInAProcess(const config::v1::RunSpec& config) : promised_bytes_(PromisedBytes(config)) {
     std::array<int, 2> address, end;
     CHECK(pipe(address.data()) == 0 && pipe(end.data()) == 0);
     process_ = fork();
     CHECK(process_ >= 0);
     if (process_ == 0) {
       close(end[1]);
-      ServeChief(training, address[1], end[0]);
+      ServeChief(config, address[1], end[0]);
       _exit(0);
     }
     close(address[1]);
@@ -94,6 +114,7 @@ class ChiefInAProcess {
   }
 
   const std::string& address() const { return address_; }
+  int64_t promised_bytes() const { return promised_bytes_; }
   int64_t PeakBytes() const {
     std::ifstream status(absl::StrCat("/proc/", process_, "/status"));
     for (std::string word; status >> word;) {
@@ -104,6 +125,7 @@ class ChiefInAProcess {
   }
 
  private:
+  const int64_t promised_bytes_;
   pid_t process_ = -1;
   int end_ = -1;
   std::string address_;
@@ -119,10 +141,7 @@ class Worker {
     stub_ =
         v1::ChiefService::NewStub(grpc::CreateCustomChannel(address, grpc::InsecureChannelCredentials(), arguments));
     v1::OpenSessionRequest open;
-    CHECK(google::protobuf::TextFormat::ParseFromString(
-        absl::StrCat("variables { name: 'w' dtype: DT_FLOAT shape: ", kElements,
-                     " trainable: true initializer { zeros {} } }"),
-        open.mutable_model()));
+    *open.mutable_model() = Model();
     open.set_worker(name_);
     open.set_incarnation(static_cast<uint64_t>(index + 1));
     CompleteDeclaration(&open);
@@ -247,17 +266,17 @@ class Team {
 void ExpectPeakAsPromised(const ChiefInAProcess& chief) {
   const int64_t peak = chief.PeakBytes();
   EXPECT_GT(peak, 2 * kModelBytes);
-  EXPECT_LE(peak, kPromisedBytes + kVariation);
-  std::cout << "peak " << (peak >> 20) << " MiB, promised " << (kPromisedBytes >> 20) << " MiB\n";
+  EXPECT_LE(peak, chief.promised_bytes());
+  std::cout << "peak " << (peak >> 20) << " MiB, promised " << (chief.promised_bytes() >> 20) << " MiB\n";
 }
 
 class PartialSumsMemoryTest : public ::testing::Test {
  protected:
   // All chiefs are forked before the first test uses gRPC.
   static void SetUpTestSuite() {
-    const std::string slots = absl::StrCat("steps: 1 replicas_to_aggregate: ", kSlots);
+    const auto slots = Config(absl::StrCat("steps: 1 replicas_to_aggregate: ", kSlots));
     // Each worker contributes once.
-    const std::string streams = absl::StrCat("steps: ", kStreams, " async { max_staleness: 0 }");
+    const auto streams = Config(absl::StrCat("steps: ", kStreams, " async { max_staleness: 0 }"));
     chiefs_ = {std::make_unique<ChiefInAProcess>(slots), std::make_unique<ChiefInAProcess>(slots),
                std::make_unique<ChiefInAProcess>(streams)};
   }

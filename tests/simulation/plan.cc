@@ -264,10 +264,12 @@ Plan DrawPlan(uint64_t seed, bool with_faults, int workers) {
       random.Pick<absl::Duration>({absl::Milliseconds(1), absl::Milliseconds(50), absl::Milliseconds(200)});
   plan.steps = plan.config.training().steps();
   if (Random many(seed ^ 0x3a9); workers > 0) DrawManyWorkers(&many, workers, &plan);
-  // Allows so few partial sums that contributions have to wait.
+  // Allows so few partial sums that contributions have to wait. With 1, 2 or 4 slots, none waits: no order of arrival
+  // needs more sums than the smallest bound.
   if (Random sums(seed ^ 0x5035); sums.Chance(0.5)) {
-    const int64_t slots = plan.config.training().replicas_to_aggregate();
-    plan.config.mutable_cluster()->set_max_partial_sums(LeastPartialSums(slots));
+    config::v1::TrainingConfig* const training = plan.config.mutable_training();
+    if (workers == 0 && sums.Chance(0.5)) training->set_replicas_to_aggregate(sums.Pick<int64_t>({3, 3, 3, 5, 6, 7}));
+    plan.config.mutable_cluster()->set_max_partial_sums(LeastPartialSums(training->replicas_to_aggregate()));
   }
   Random library(seed ^ 0x11b);
   DrawEnd(&library, &plan);

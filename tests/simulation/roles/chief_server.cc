@@ -6,6 +6,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/step/slot_block.h"
 #include "lockstep/common/transport/codec/bounded_parse.h"
 #include "lockstep/common/transport/codec/step_codec.h"
 #include "lockstep/server/rpc/step/step_frame_receiver.h"
@@ -218,6 +219,10 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
     }
     RETURN_IF_ERROR(receiver_.Deliver(&decoded.frame, waits));
     waited_ = *waits;
+    if (waited_ && !waited && !server_->process_->ghost()) {
+      world->transcript()->Add(world->now(), server_->process_->name(),
+                               DescribeBlock(decoded.frame.step, decoded.frame.block), " wait");
+    }
     if (contributes && !waited && !server_->process_->ghost() && server_->observer_->on_contribution) {
       server_->observer_->on_contribution(server_->process_, call_->connection()->ends[Connection::kClient], at);
     }
