@@ -99,6 +99,18 @@ TEST_F(EventQueueTest, DropsAndCountsWhenTheQueueIsFull) {
   EXPECT_THAT(Steps(), ElementsAre(0, 1, 2, 3, 4, 10));
 }
 
+TEST_F(EventQueueTest, Holds4096EventsByDefault) {
+  options_.capacity = EventQueue::Options().capacity;
+  Start();
+  fs_.Hang("events");
+  queue_->WriteScalar("loss", 1, 0);
+  fs_.AwaitHanging();
+  for (int64_t step = 1; step <= 4096; ++step) queue_->WriteScalar("loss", 1, step);
+  EXPECT_EQ(queue_->dropped(), 0);
+  queue_->WriteScalar("loss", 1, 4097);
+  EXPECT_EQ(queue_->dropped(), 1);
+}
+
 TEST_F(EventQueueTest, BoundsTheMemoryOfWaitingEvents) {
   options_.capacity = 1000;
   options_.capacity_bytes = 300 << 10;

@@ -42,9 +42,10 @@ SessionOpener::Options OpenerOptions(Executor* executor) {
   return options;
 }
 
-UnauthenticatedCalls::Options UnauthenticatedCallsOptions() {
+UnauthenticatedCalls::Options UnauthenticatedCallsOptions(absl::Duration patience) {
   UnauthenticatedCalls::Options options;
   options.most = ChiefMethods::kMaxUnauthenticatedCalls;
+  options.patience = patience;
   return options;
 }
 
@@ -75,10 +76,11 @@ PeriodicTask::Options SweepOptions(Executor* executor) {
 
 }  // namespace
 
-ChiefMethods::ChiefMethods(Chief* chief, PeerAuthority* authority, const CallCounts* ended, Executor* executor)
+ChiefMethods::ChiefMethods(Chief* chief, PeerAuthority* authority, const CallCounts* ended,
+                           absl::Duration call_patience, Executor* executor)
     : chief_(chief),
       authority_(authority),
-      unauthenticated_calls_(UnauthenticatedCallsOptions()),
+      unauthenticated_calls_(UnauthenticatedCallsOptions(call_patience)),
       opener_(OpenerOptions(executor),
               [chief](const v1::OpenSessionRequest& request, const std::string& peer) {
                 return chief->sessions()->OpenSession(request, peer);

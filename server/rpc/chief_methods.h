@@ -35,8 +35,10 @@ class ChiefMethods {
   // Maximum number of waiting GetCanaryValues calls. A worker that joins makes one call at a time.
   static constexpr size_t kMaxCanaryCalls = 2048;
 
-  // All arguments must outlive this object. `ended` has the calls of the server.
-  ChiefMethods(Chief* chief, PeerAuthority* authority, const CallCounts* ended, Executor* executor);
+  // All pointers must outlive this object. `ended` has the calls of the server, and `call_patience` is
+  // UnauthenticatedCalls::Options::patience.
+  ChiefMethods(Chief* chief, PeerAuthority* authority, const CallCounts* ended, absl::Duration call_patience,
+               Executor* executor);
 
   // Returns the handlers by method, for a CallAcceptor on `queue`. This object must outlive them. A Step stream that
   // receives no frame for `silence_limit` ends.

@@ -127,8 +127,8 @@ absl::Status AdmitCall(PeerAuthority* authority, IncomingCall* call) {
 // Members are declared in the order in which they are needed. They are destroyed in reverse order, after the destructor
 // has run.
 struct ChiefServer::Impl {
-  Impl(Chief* chief, std::unique_ptr<PeerAuthority> peers, Executor* executor)
-      : authority(std::move(peers)), methods(chief, authority.get(), &ended, executor) {}
+  Impl(const Options& options, Chief* chief, std::unique_ptr<PeerAuthority> peers)
+      : authority(std::move(peers)), methods(chief, authority.get(), &ended, options.call_patience, options.executor) {}
   ~Impl();
 
   absl::Status Listen(const std::string& addresses);
@@ -219,7 +219,7 @@ absl::StatusOr<std::unique_ptr<ChiefServer>> ChiefServer::Start(const Options& o
   peers.directory = options.credentials.directory();
   peers.token_file = options.token_file;
   ASSIGN_OR_RETURN(auto authority, PeerAuthority::Create(peers));
-  auto impl = std::make_unique<Impl>(chief, std::move(authority), options.executor);
+  auto impl = std::make_unique<Impl>(options, chief, std::move(authority));
   RETURN_IF_ERROR(impl->Listen(options.address));
   RETURN_IF_ERROR(impl->Serve(options, SlotsOf(chief->sessions()->GetRunSpec().spec().training())));
   impl->AcceptConnections(options.executor);

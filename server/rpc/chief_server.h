@@ -25,6 +25,8 @@ class ChiefServer {
     Executor* executor = Executor::Threads();
     // Time after which a connection that does not speak HTTP/2, or a Step stream that has received no frame, is closed.
     absl::Duration silence_limit = absl::Seconds(10);
+    // Time after which a call that names no session is ended if there are too many such calls (UnauthenticatedCalls).
+    absl::Duration call_patience = absl::Seconds(1);
     // Credentials for TCP. If they name a directory, it must have been checked with TlsDirectory::Check.
     Credentials credentials;
     // File with viewer tokens (common/security/token_file.h), which require `credentials`. If empty, there are no

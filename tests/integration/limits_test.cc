@@ -7,18 +7,24 @@
 #include <chrono>
 #include <fstream>
 #include <functional>
+#include <future>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/functional/any_invocable.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "grpcpp/create_channel.h"
 #include "grpcpp/security/credentials.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/base/threads/executor.h"
 #include "lockstep/common/step/report_parts.h"
 #include "lockstep/common/tensor/parameter_layout.h"
 #include "lockstep/tests/testing/gated_run.h"
@@ -295,7 +301,120 @@ void ExceedStagedContributions(Target* /*target*/) {
   EXPECT_THAT(status.error_message(), HasSubstr("inside a contribution to"));
 }
 
+// An executor that delays the start of all pools' threads until Release.
+class HeldPools : public Executor {
+ public:
+  void Release() { release_.set_value(); }
+
+ private:
+  std::unique_ptr<Thread> StartThread(std::string name, Priority priority, absl::AnyInvocable<void()> body) override {
+    if (name != "pool") return Executor::Threads()->TryStart(std::move(name), std::move(body), priority);
+    return Executor::Threads()->TryStart(std::move(name), [released = released_, body = std::move(body)]() mutable {
+      released.wait();
+      body();
+    });
+  }
+
+  std::promise<void> release_;
+  const std::shared_future<void> released_ = release_.get_future().share();
+};
+
+// A chief without workers, and 2,064 calls of one method: 16 on each of 129 connections, because a connection may have
+// no more while there are more than 1,024. No call is evicted because of its age.
+template <typename Call>
+class ManyCalls {
+ public:
+  static constexpr int kCalls = 2064;
+
+  // Calls `begin` to begin each call, which must give `queue` the address of the call's status when the call has ended.
+  ManyCalls(Executor* executor,
+            const std::function<void(v1::ChiefService::Stub*, grpc::CompletionQueue* queue, Call*)>& begin)
+      : cluster_(Options(executor)) {
+    EXPECT_EQ(cluster_.StartChief(), absl::OkStatus());
+    for (int i = 0; i < kCalls; ++i) {
+      if (i % 16 == 0) {
+        grpc::ChannelArguments arguments;
+        arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // uses a separate connection
+        stubs_.push_back(v1::ChiefService::NewStub(
+            grpc::CreateCustomChannel(cluster_.address(), grpc::InsecureChannelCredentials(), arguments)));
+      }
+      calls_.push_back(std::make_unique<Call>());
+      calls_.back()->context.set_deadline(std::chrono::system_clock::now() + std::chrono::minutes(1));
+      begin(stubs_.back().get(), &queue_, calls_.back().get());
+    }
+  }
+
+  TestCluster* cluster() { return &cluster_; }
+  // Waits until a call has ended, and returns its status code.
+  grpc::StatusCode Next() {
+    void* status = nullptr;
+    for (bool ok = false; status == nullptr;) EXPECT_TRUE(queue_.Next(&status, &ok));
+    return static_cast<grpc::Status*>(status)->error_code();
+  }
+  void Cancel() {
+    for (const auto& call : calls_) call->context.TryCancel();
+  }
+
+ private:
+  static TestCluster::Options Options(Executor* executor) {
+    TestCluster::Options options;
+    options.config = SmallRunSpec(/*steps=*/1, /*slots=*/1);
+    options.server.executor = executor;
+    options.server.call_patience = absl::InfiniteDuration();
+    options.server.silence_limit = absl::Minutes(1);
+    return options;
+  }
+
+  TestCluster cluster_;
+  grpc::CompletionQueue queue_;
+  std::vector<std::unique_ptr<v1::ChiefService::Stub>> stubs_;
+  std::vector<std::unique_ptr<Call>> calls_;
+};
+
+struct CanaryCall {
+  grpc::ClientContext context;
+  v1::GetCanaryValuesReply reply;
+  grpc::Status status;
+  std::unique_ptr<grpc::ClientAsyncResponseReader<v1::GetCanaryValuesReply>> reader;
+};
+
+void ExceedCanaryCalls(Target* /*target*/) {
+  HeldPools pools;
+  ManyCalls<CanaryCall> calls(&pools, [](auto* stub, auto* queue, CanaryCall* call) {
+    call->reader = stub->AsyncGetCanaryValues(&call->context, v1::GetCanaryValuesRequest(), queue);
+    call->reader->Finish(&call->reply, &call->status, &call->status);
+  });
+  for (int i = 2048; i < calls.kCalls; ++i) EXPECT_EQ(calls.Next(), grpc::StatusCode::UNAVAILABLE);
+  pools.Release();
+  for (int i = 0; i < 2048; ++i) EXPECT_EQ(calls.Next(), grpc::StatusCode::ABORTED) << "it names no session";
+}
+
+struct StepStreamCall {
+  grpc::ClientContext context;
+  grpc::Status status;
+  std::unique_ptr<grpc::ClientAsyncReaderWriter<v1::StepRequest, v1::StepReply>> stream;
+};
+
+void ExceedYoungCalls() {
+  ManyCalls<StepStreamCall> calls(Executor::Threads(), [](auto* stub, auto* queue, StepStreamCall* call) {
+    call->stream = stub->AsyncStep(&call->context, queue, /*tag=*/nullptr);
+    call->stream->Finish(&call->status, &call->status);
+  });
+  for (int i = 2048; i < calls.kCalls; ++i) {
+    EXPECT_THAT(calls.Next(), AnyOf(grpc::StatusCode::UNAVAILABLE, grpc::StatusCode::CANCELLED));
+  }
+  v1::WatchRunReply reply;
+  grpc::ClientContext context;
+  const auto channel = grpc::CreateChannel(calls.cluster()->address(), grpc::InsecureChannelCredentials());
+  EXPECT_TRUE(v1::ChiefService::NewStub(channel)->WatchRun(&context, v1::WatchRunRequest())->Read(&reply));
+  EXPECT_EQ(reply.counters().evicted_calls(), calls.kCalls - 2048 + 1) << "this call has evicted another one";
+  context.TryCancel();
+  calls.Cancel();
+  for (int i = 0; i < 2048; ++i) calls.Next();
+}
+
 void ExceedUnauthenticatedCalls(Target* target) {
+  ExceedYoungCalls();
   std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
   std::vector<std::unique_ptr<ProtoOnlyWorker::Stream>> streams;
   for (int i = 0; i < 65; ++i) {
@@ -453,60 +572,87 @@ void ExceedSessions(Target* target) {
   EXPECT_EQ(target->Call(&v1::ChiefService::Stub::Heartbeat, beat), grpc::StatusCode::OK);
 }
 
-// To add a row, add its first column, the allowed growth of this process in MiB, and the function that exceeds the
+// To add a row, add its first two columns, the allowed growth of this process in MiB, and the function that exceeds the
 // limit.
 struct Probe {
   const char* row;
+  const char* limit;
   int64_t growth_mib;
   void (*exceed)(Target* target);
   int64_t version_mib = 2;
 };
 
 const Probe kProbes[] = {
-    {"a message", 100, ExceedMessage},
-    {"a request of GetRunSpec, GetCanaryValues, Heartbeat, GetStatus, RequestEnd, WatchRun, or Health.Check", 8,
-     ExceedSmallRequest},
-    {"a request of OpenSession", 500, ExceedOpenSession},
-    {"a request of ReadVariables", 8, ExceedReadRequest},
-    {"a request of AddSummary", 8, ExceedSummaryRequest},
-    {"a request of SetInitialValues", 8, ExceedInitialValuesRequest},
-    {"initial values that a worker brings", 64, ExceedInitialValues},
-    {"reads of variables under way", 16, ExceedReads},
-    {"a name: of a worker, of its host, of its run, in its build, or the reason of RequestEnd", 128, ExceedNames},
-    {"the first frame of a Step stream", 8, ExceedFirstFrame},
-    {"a later frame", 64, ExceedFrame},
-    {"the reports of a contribution, in whatever parts", 64, ExceedReports},
-    {"staged contributions of a stream, under a policy that is not DETERMINISTIC", 64, ExceedStagedContributions},
-    {"calls at once that name no session: unary calls, Step streams before their first frame", 16,
-     ExceedUnauthenticatedCalls},
-    {"calls at once on a connection", 32, ExceedCalls},
-    {"calls of a connection that exist, ended ones that are not destroyed yet included", 32, ExceedLivingCalls},
-    {"headers of a request", 8, ExceedHeaders},
-    {"connections", 64, ExceedConnections},
-    {"what gRPC holds of messages, for all connections", 64, ExceedGrpcMemory},
+    {"a message", "8 MiB, not compressed by gRPC", 100, ExceedMessage},
+    {"a request of GetRunSpec, GetCanaryValues, Heartbeat, GetStatus, RequestEnd, WatchRun, or Health.Check", "4 KiB",
+     8, ExceedSmallRequest},
+    {"a request of OpenSession",
+     "8 MiB, 64 MiB once it is parsed: some 80,000 variables; all that wait or are being answered: 32 MiB, each with "
+     "16 KiB more than its bytes, four at a time",
+     500, ExceedOpenSession},
+    {"a request of ReadVariables", "64 KiB", 8, ExceedReadRequest},
+    {"a request of AddSummary", "1 MiB", 8, ExceedSummaryRequest},
+    {"a request of SetInitialValues", "1 MiB", 8, ExceedInitialValuesRequest},
+    {"initial values that a worker brings",
+     "as large as the model, of one worker at a time, for a model that fits into memory with them", 64,
+     ExceedInitialValues},
+    {"reads of variables under way", "64, of one step", 16, ExceedReads},
+    {"a name: of a worker, of its host, of its run, in its build, or the reason of RequestEnd", "256 bytes", 128,
+     ExceedNames},
+    {"the first frame of a Step stream", "4 KiB, no reports, no pieces", 8, ExceedFirstFrame},
+    {"calls of GetCanaryValues that wait for the chief's one thread for them", "2,048", 128, ExceedCanaryCalls},
+    {"a later frame", "reports for R slots, pieces for all segments of the model (times R with top_k)", 64,
+     ExceedFrame},
+    {"the reports of a contribution, in whatever parts",
+     "for each slot of its token, what the model's update ops have, and a `summary` and `metrics` of 64 KiB together "
+     "and what a histogram and a norm of each trainable variable's gradient have: 256 bytes, twice its name, and 16 "
+     "bytes for each of 2 · elements + 1 buckets, at most 1,551",
+     64, ExceedReports},
+    {"staged contributions of a stream, under a policy that is not DETERMINISTIC", "1", 64, ExceedStagedContributions},
+    {"calls at once that name no session: unary calls, Step streams before their first frame",
+     "64, and those that came within the last second; 2,048 in all", 128, ExceedUnauthenticatedCalls},
+    {"calls at once on a connection", "128", 32, ExceedCalls},
+    {"calls of a connection that exist, ended ones that are not destroyed yet included",
+     "256; 16 while all connections have more than 1024", 32, ExceedLivingCalls},
+    {"headers of a request", "8 KiB, counted as in HTTP/2 (32 bytes more than name and value), in one frame", 8,
+     ExceedHeaders},
+    {"connections",
+     "as many as there are descriptors below 4096, and below `ulimit -n` less 256 (or less a third, for the files of a "
+     "save)",
+     64, ExceedConnections},
+    {"what gRPC holds of messages, for all connections",
+     "1 GiB, and 32 MiB for each slot, of which there count 64 at least where workers read input streams", 128,
+     ExceedGrpcMemory},
     {"versions of the values that workers have not read, or compute with in the chief's memory, in addition to those "
      "that training needs",
+     "2, or as many as fit into 16 MiB, for all streams together; under a policy that is not DETERMINISTIC, also one "
+     "for each worker whose lease runs",
      350, ExceedVersions, /*version_mib=*/16},
-    {"a reply that is not read when its stream has ended", 32, ExceedUnreadReply},
-    {"Step streams of a session", 32, ExceedStreams},
-    {"a reply of GetCanaryValues or ReadVariables", 16, ExceedReply},
-    {"sessions", 32, ExceedSessions},
+    {"a reply that is not read when its stream has ended", "ten seconds", 32, ExceedUnreadReply},
+    {"Step streams of a session", "1", 32, ExceedStreams},
+    {"a reply of GetCanaryValues or ReadVariables", "about 1 MiB", 16, ExceedReply},
+    {"sessions", "4096", 32, ExceedSessions},
 };
 
 // Rows covered by other tests.
-constexpr const char* kProbedElsewhere[][2] = {
-    {"calls of GetCanaryValues that wait for the chief's one thread for them",
-     "unary_call_test: needs a thread that stands still"},
-    {"watchers", "chief_server_test: needs a chief without other calls"},
-    {"events that wait for the disk", "event_queue_test: needs a disk that hangs"},
-    {"partial sums of a step, each as large as the model", "partial_sums_memory_test: needs a chief of its own"},
+constexpr const char* kProbedElsewhere[][3] = {
+    {"watchers", "64, and one reply for each that the watcher has not taken",
+     "chief_server_test: needs a chief without other calls"},
+    {"events that wait for the disk", "4,096, with 64 MiB of memory",
+     "event_queue_test, run_summaries_test: need a disk that hangs"},
+    {"partial sums of a step, each as large as the model",
+     "`cluster.max_partial_sums`: by default log2 R rounded up, or as many as fit into 16 MiB",
+     "partial_sums_memory_test: needs a chief of its own"},
     {"staged contributions of all streams, each as large as the model's gradients",
+     "`cluster.max_staged_contributions`: by default 3, or as many as fit into 16 MiB",
      "partial_sums_memory_test: needs a chief of its own"},
     {"data of a stream that gRPC reads before the chief asks for it",
+     "64 MiB / R, at least 1 MiB, with R counted as 64 at least where workers read input streams; with R up to 4 as "
+     "much as the link carries in a round trip",
      "partial_sums_memory_test: needs a chief of its own"},
 };
 
-// Returns the first column of the table of limits.
+// Returns the first two columns of the table of limits.
 std::vector<std::string> Rows() {
   std::ifstream page("docs/wire.md");
   std::vector<std::string> rows;
@@ -514,8 +660,8 @@ std::vector<std::string> Rows() {
   for (std::string line; std::getline(page, line);) {
     if (absl::StartsWith(line, "## ")) within = line == "## Limits";
     if (!within || !absl::StartsWith(line, "| ")) continue;
-    const std::vector<std::string> columns = absl::StrSplit(line, " | ");
-    rows.emplace_back(absl::StripPrefix(columns[0], "| "));
+    const std::vector<std::string> columns = absl::StrSplit(absl::StripPrefix(line, "| "), " | ");
+    rows.push_back(absl::StrCat(columns[0], ": ", columns[1]));
   }
   if (!rows.empty()) rows.erase(rows.begin());  // the header
   return rows;
@@ -523,8 +669,8 @@ std::vector<std::string> Rows() {
 
 TEST(LimitsTableTest, EveryRowHasAProbe) {
   std::vector<std::string> probes;
-  for (const Probe& probe : kProbes) probes.emplace_back(probe.row);
-  for (const auto& elsewhere : kProbedElsewhere) probes.emplace_back(elsewhere[0]);
+  for (const Probe& probe : kProbes) probes.push_back(absl::StrCat(probe.row, ": ", probe.limit));
+  for (const auto& elsewhere : kProbedElsewhere) probes.push_back(absl::StrCat(elsewhere[0], ": ", elsewhere[1]));
   EXPECT_THAT(Rows(), testing::UnorderedElementsAreArray(probes));
 }
 
