@@ -21,7 +21,7 @@ constexpr int64_t kMostBytes = 16 << 20;
 // Each call takes 6 to 12 KiB.
 constexpr int64_t kMostBytesOfCalls = 64 << 20;
 
-constexpr uint8_t kSettings = 4, kPing = 6, kContinuation = 9;
+constexpr uint8_t kPriority = 2, kSettings = 4, kPing = 6, kGoAway = 7, kContinuation = 9;
 constexpr uint8_t kNone = 0, kAck = 1;
 
 std::string Encode(uint8_t type, uint8_t flags, uint32_t stream, const std::string& payload) {
@@ -35,8 +35,8 @@ std::string Header(const std::string& name, const std::string& value, bool index
   return Http2Peer::Header(name, value, indexed);
 }
 
-std::string RequestHeaders(const std::string& te = "trailers") {
-  return Header(":method", "POST") + Header(":scheme", "http") + Header(":path", "/grpc.health.v1.Health/Check") +
+std::string RequestHeaders(const std::string& te = "trailers", const std::string& scheme = "http") {
+  return Header(":method", "POST") + Header(":scheme", scheme) + Header(":path", "/grpc.health.v1.Health/Check") +
          Header(":authority", "chief") + Header("te", te) + Header("content-type", "application/grpc");
 }
 
@@ -110,16 +110,59 @@ TEST(Http2FloodsTest, RapidResetsEndTheConnection) {
   ExpectRefused(flood, kMostBytesOfCalls);
 }
 
+// CVE-2025-8671: the frame after the headers of each call makes the server reset the call.
+TEST(Http2FloodsTest, ProvokedResetsEndTheConnection) {
+  const auto calls_with = [](uint8_t type, uint8_t flags, const std::string& payload) {
+    std::string flood;
+    for (uint32_t i = 0; i < 10000; ++i) {
+      flood += Headers(2 * i + 1, RequestHeaders()) + Encode(type, flags, 2 * i + 1, payload);
+    }
+    return flood;
+  };
+  const uint8_t unknown_flag = 64;
+  const std::string compressed_message("\1\0\0\0\0", 5), no_message("\2\0\0\0\0", 5);
+  ExpectRefused(calls_with(Http2Peer::kWindowUpdate, kNone, std::string(4, '\0')), kMostBytesOfCalls);
+  ExpectRefused(calls_with(Http2Peer::kData, unknown_flag, ""), kMostBytesOfCalls);
+  ExpectRefused(calls_with(Http2Peer::kData, kNone, no_message), kMostBytesOfCalls);
+  ExpectRefused(calls_with(Http2Peer::kData, kNone, compressed_message), kMostBytesOfCalls);
+}
+
 TEST(Http2FloodsTest, PingsEndTheConnection) {
   std::string flood;
   for (int i = 0; i < 50000; ++i) flood += Encode(kPing, kNone, 0, "12345678");
   ExpectRefused(flood);
 }
 
+// Frames that gRPC ignores or answers briefly, after the headers of a call. The peers read nothing.
+TEST(Http2FloodsTest, OtherFramesTakeLittleMemory) {
+  constexpr uint8_t kUnknown = 77;
+  const std::string frames[] = {Encode(kSettings, kNone, 0, ""),
+                                Encode(Http2Peer::kResetStream, kNone, 1, std::string(4, '\0')),
+                                Encode(Http2Peer::kWindowUpdate, kNone, 0, std::string("\0\0\0\1", 4)),
+                                Encode(kPriority, kNone, 3, std::string(5, '\0')),
+                                Encode(kGoAway, kNone, 0, std::string(8, '\0')),
+                                Encode(Http2Peer::kData, kNone, 1, ""),
+                                Encode(kUnknown, kNone, 1, "12345678")};
+  FaultInjectedRun run;
+  const MemoryGrowth growth;
+  std::vector<std::unique_ptr<Http2Peer>> peers;
+  for (const std::string& frame : frames) {
+    std::string flood = Headers(1, RequestHeaders());
+    while (flood.size() < 1 << 20) flood += frame;
+    for (int i = 0; i < 10; ++i) {
+      peers.push_back(std::make_unique<Http2Peer>(run.address()));
+      peers.back()->Send(flood);
+    }
+  }
+  run.ExpectUndisturbed();
+  EXPECT_LT(growth.peak(), kMostBytes);
+}
+
 // CVE-2023-1428 and CVE-2023-32731: a header with a value that gRPC refuses, followed by too many bytes.
 TEST(Http2FloodsTest, InvalidHeadersEndTheConnection) {
   const std::string more = Header("a", std::string(4200, 'a')) + Header("b", std::string(4200, 'b'));
   ExpectRefused(Headers(1, RequestHeaders("x") + more));
+  ExpectRefused(Headers(1, RequestHeaders("trailers", "x") + more));
   ExpectRefused(Headers(1, Header("grpclb_client_stats", "x") + RequestHeaders() + more));
 }
 

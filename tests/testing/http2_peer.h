@@ -12,7 +12,7 @@ namespace lockstep {
 // does not acknowledge settings, and answers a ping only when Read reads it. Must be used by only one thread.
 class Http2Peer {
  public:
-  enum Type : uint8_t { kData = 0, kHeaders = 1, kResetStream = 3, kSettings = 4, kPing = 6 };
+  enum Type : uint8_t { kData = 0, kHeaders = 1, kResetStream = 3, kSettings = 4, kPing = 6, kWindowUpdate = 8 };
   static constexpr uint8_t kEndStream = 1, kEndHeaders = 4;
   struct Frame {
     uint8_t type = 0;
