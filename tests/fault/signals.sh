@@ -36,7 +36,7 @@ meaning() {
     /^\| SIG/ {
       cells = "," $2 ","
       gsub(" ", "", cells)
-      if (index(cells, "," signal ",") || (signal == "SIGRTMIN" && cells ~ /,SIGRTMINtoSIGRTMAX,/)) {
+      if (index(cells, "," signal ",") || (signal ~ /^SIGRT/ && cells ~ /,SIGRTMINtoSIGRTMAX,/)) {
         split($column, words, /[ ,]+/)
         print words[2]
       }
@@ -210,29 +210,37 @@ live_all() {
   exit "${failures}"
 }
 
-# Tests a stop when no thread can be started, e.g. because a container has used up its process ids.
+# stop_without_threads ROLE: tests a stop of `chief` or `local` when no thread can be started, e.g. because a container
+# has used up its process ids.
 stop_without_threads() {
-  local as=()
+  local as=() folder="${WORK}/$1_threads" log="${WORK}/$1_threads.log" program before
   # The limit only applies to users other than root.
   ((EUID != 0)) || as=(setpriv --reuid=65534 --regid=65534 --clear-groups)
   chmod 755 "${WORK}"
-  cp "${CHIEF}" "${WORK}/chief_main"
-  cp "${CONFIG}" "${WORK}/config.textproto"
-  logdir="${WORK}/threads/logdir" port="${WORK}/threads/port" log="${WORK}/threads.log"
-  mkdir "${WORK}/threads"
-  chmod 777 "${WORK}/threads"
-  start "${log}" "${as[@]}" "${WORK}/chief_main" "${WORK}/config.textproto" --logdir="${logdir}" --listen=127.0.0.1:0 \
-    --port_file="${port}"
-  local chief="${PID}"
-  await "a chief listens" 20 test -s "${port}"
-  start "${log}.worker" "${WORKER}" --master="grpc://127.0.0.1:$(cat "${port}")"
-  await "it trains" 20 trains_beyond "${port}" 3
-  "${as[@]}" prlimit --pid "${chief}" --nproc=1
-  expect "there is a limit" 1 "$(awk '/^Max processes/ {print $3}' "/proc/${chief}/limits")"
-  kill -TERM "${chief}"
-  await_end "${chief}"
-  expect "SIGTERM where no thread can be started" 143 "${CODE}"
-  await "it saves" 0 saved_beyond "${logdir}" 0
+  mkdir -m 777 "${folder}"
+  logdir="${folder}/logdir" port="${folder}/port"
+  cp "${CONFIG}" "${folder}/config.textproto"
+  if [[ "$1" == local ]]; then
+    cp "${LOCKSTEP}" "${folder}/program"
+    start "${log}" "${as[@]}" "${folder}/program" local "${folder}/config.textproto" --logdir="${logdir}"
+    program="${PID}"
+  else
+    cp "${CHIEF}" "${folder}/program"
+    start "${log}" "${as[@]}" "${folder}/program" "${folder}/config.textproto" --logdir="${logdir}" \
+      --listen=127.0.0.1:0 --port_file="${port}"
+    program="${PID}"
+    await "a chief listens" 20 test -s "${port}"
+    start "${log}.worker" "${WORKER}" --master="grpc://127.0.0.1:$(cat "${port}")"
+    await "it trains" 20 trains_beyond "${port}" 3
+  fi
+  await "$1 has a checkpoint" 20 saved_beyond "${logdir}" -1
+  before="$(newest "${logdir}")"
+  "${as[@]}" prlimit --pid "${program}" --nproc=1
+  expect "there is a limit" 1 "$(awk '/^Max processes/ {print $3}' "/proc/${program}/limits")"
+  kill -TERM "${program}"
+  await_end "${program}"
+  expect "SIGTERM to $1 where no thread can be started" 143 "${CODE}"
+  await "$1 saves" 0 saved_beyond "${logdir}" "${before}"
 }
 
 start "${WORK}/shared.log" "${CHIEF}" "${CONFIG}" --logdir="${WORK}/shared" --listen=127.0.0.1:0 \
@@ -261,7 +269,8 @@ live_beside() {
   (live_all "$@") &
   jobs+=($!)
 }
-readonly ALL=({1..31} 34)
+# Includes the first two real-time signals and the last one.
+readonly ALL=({1..31} 34 35 64)
 # These launchers share `run`'s code, so one signal from each row is enough.
 readonly SOME=(1 3 9 12 13 14 15 17 20)
 live_beside chief 3 "${ALL[@]}"
@@ -276,7 +285,8 @@ live_beside page 6 "${ALL[@]}"
 for job in "${jobs[@]}"; do
   wait -f "${job}" || failures=$((failures + $?))
 done
-stop_without_threads
+stop_without_threads chief
+stop_without_threads local
 
 ((failures == 0)) || echo "${failures} failures"
 ((failures == 0))

@@ -490,8 +490,7 @@ void Judge::OnChiefExit(Process* chief) {
       }
       return;
     case kExitBadConfiguration:
-      if (!rivals_) Fail(absl::StrCat(what, " and there is no other chief"));
-      return;
+      return Fail(absl::StrCat(what, " although its configuration is valid"));
     default:
       // Threads that are frozen or get no processor time may need longer than checkpoint.stop_seconds.
       if (absl::IsDeadlineExceeded(ended_[chief]) &&
