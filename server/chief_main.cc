@@ -40,6 +40,8 @@ struct Flags {
   ServeSecurity security;
   int step_threads = 2;
   double lock_wait_seconds = 0;
+  // As long as a Program answers.
+  double linger_seconds = 2;
   bool standby = false;
   bool new_run = false;
   bool stop_with_stdin = false;
@@ -74,6 +76,10 @@ void Declare(Flags* flags, CommandLine* command_line) {
   command_line->AddFlag("lock_wait_seconds", "S",
                         "how long to wait for another chief of the same logdir that is still saving and ending",
                         &flags->lock_wait_seconds);
+  command_line->AddFlag("linger_seconds", "S",
+                        "how long to answer after the end of the run, so that workers that start around then learn of "
+                        "it, if the configuration has no cluster.linger_seconds",
+                        &flags->linger_seconds);
   command_line->AddFlag(
       "standby", "",
       "wait while another chief of the same logdir runs; take over when it has ended, or shows no sign of life for "
@@ -118,6 +124,8 @@ ChiefHost::Options HostOptions(const Flags& flags, const config::v1::RunSpec& co
   options.chief.logdir = flags.logdir;
   options.chief.write_journal = true;
   options.chief.config = config;
+  config::v1::ClusterConfig* const cluster = options.chief.config.mutable_cluster();
+  if (cluster->linger_seconds() <= 0) cluster->set_linger_seconds(flags.linger_seconds);
   options.chief.change_settings = flags.config.changes_settings();
   options.chief.new_run = flags.new_run;
   options.chief.share_memory = config.cluster().shared_memory();

@@ -121,6 +121,7 @@ absl::Status AddChief(FileSystem* fs, const TaskProcesses& processes, const std:
   if (!Environment("LOCKSTEP_ADDRESS_FILE") || !chief.address_file.empty()) chief.advertise = processes.task.advertise;
   chief.lock_wait = processes.stop_limit;
   chief.new_run = processes.new_run;
+  chief.lingers = processes.other_tasks;
   chief.config = processes.config;
   chief.security = processes.security;
   options->worker_command = WorkerCommand(processes, "");
@@ -151,6 +152,7 @@ absl::Status AddDeclaredChief(FileSystem* fs, const TaskProcesses& processes, co
   }
   chief.lock_wait = processes.stop_limit;
   chief.new_run = processes.new_run;
+  chief.lingers = processes.other_tasks;
   chief.config = {JoinPath(declared, "run.textproto")};
   chief.security = processes.security;
   ASSIGN_OR_RETURN(chief.socket, SocketBesideTls(processes, options->listen, directory));
@@ -264,6 +266,7 @@ std::vector<std::string> ChiefCommand::Words(const std::string& listen) const {
   if (!address_file.empty()) words.push_back(absl::StrCat("--address_file=", address_file));
   if (advertise) words.push_back(absl::StrCat("--advertise=", *advertise));
   if (new_run) words.push_back("--new_run");
+  if (!lingers) words.push_back("--linger_seconds=0");
   const std::vector<std::string> secure = security.ToWords();
   words.insert(words.end(), secure.begin(), secure.end());
   words.insert(words.end(), config.begin(), config.end());

@@ -47,6 +47,8 @@ struct ChiefCommand {
   absl::optional<std::string> advertise;
   absl::Duration lock_wait;
   bool new_run = false;
+  // True if processes that this launcher does not start may look for the chief around the end of the run.
+  bool lingers = false;
   // CONFIG and its flags.
   std::vector<std::string> config;
 

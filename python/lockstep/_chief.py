@@ -18,6 +18,7 @@ from lockstep._run import Run
 # The chief's exit codes (common/base/process/process.h).
 _BAD_CONFIGURATION, _RETRYABLE, _TERMINATED = 2, 138, 143
 _MOST_RESTARTS = 10
+_LOOPBACK = "127.0.0.1:0"
 _START_SECONDS = 600.0
 # The time limit for a chief to save its last step and exit.
 _STOP_SECONDS = 60.0
@@ -37,7 +38,7 @@ class Chief:
   Not thread-safe. Raises Refused if the logdir does not accept the run.
   """
 
-  def __init__(self, run: Run, *, listen: str = "127.0.0.1:0",
+  def __init__(self, run: Run, *, listen: str = _LOOPBACK,
                tls_dir: str | os.PathLike[str] | None = None, insecure: bool = False,
                make_text: Callable[[str], str] | None = None) -> None:
     """`make_text` is for Worker: it returns the configuration, given a folder for the files that the configuration
@@ -66,6 +67,9 @@ class Chief:
     os.makedirs(os.path.dirname(self._log), exist_ok=True)
     self._command = [program, str(configuration), f"--logdir={run.logdir or ''}", f"--listen={listen}",
                      f"--address_file={self._address_file}", "--lock_wait_seconds=60", "--stop_with_stdin"]
+    if listen == _LOOPBACK:
+      # Late workers are on this machine, and learn of the end from the file.
+      self._command.append("--linger_seconds=0")
     if tls_dir is not None:
       self._command.append(f"--tls_dir={os.fspath(tls_dir)}")
     if insecure:

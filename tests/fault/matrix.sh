@@ -27,8 +27,8 @@ trap 'exit 143' TERM INT
 # start_chief [flags]: starts a chief in ${logdir}, on the port of the previous chief.
 start_chief() {
   rm -f "${WORK}/port"
-  "${CHIEF}" "${CONFIG}" "${FLAGS[@]}" --logdir="${logdir}" --listen="127.0.0.1:${port:-0}" --port_file="${WORK}/port" "$@" \
-    >>"${logdir}.chief.log" 2>&1 &
+  "${CHIEF}" "${CONFIG}" "${FLAGS[@]}" --logdir="${logdir}" --listen="127.0.0.1:${port:-0}" --port_file="${WORK}/port" \
+    --linger_seconds=0 "$@" >>"${logdir}.chief.log" 2>&1 &
   chief_pid=$!
   while [[ ! -s "${WORK}/port" ]]; do
     kill -0 "${chief_pid}" 2>/dev/null || { echo "the chief ended; ${logdir}.chief.log:"; cat "${logdir}.chief.log"; exit 1; }
