@@ -100,14 +100,25 @@ int Work(lockstep_id worker) {
   }
 }
 
+// Does the same with a function that the worker's thread calls.
+int WorkInItsThread(lockstep_id worker) {
+  return lockstep_worker_run(
+      worker, -1,
+      [](void* context, const lockstep_slot* slot) {
+        Compute(*static_cast<lockstep_id*>(context), *slot);
+        return 0;
+      },
+      &worker);
+}
+
 // Trains with `workers` workers in this process, and returns the digest of the last checkpoint.
-std::string Train(const std::string& name, int workers) {
+std::string Train(const std::string& name, int workers, int (*work)(lockstep_id worker) = Work) {
   const std::string logdir = Logdir(name);
   const auto chief = NewChief(logdir);
   std::vector<std::thread> threads;
   for (int i = 0; i < workers; ++i) {
-    threads.emplace_back([worker = NewWorker(chief->address())] {
-      EXPECT_EQ(Work(worker), LOCKSTEP_OUT_OF_RANGE) << lockstep_error();
+    threads.emplace_back([work, worker = NewWorker(chief->address())] {
+      EXPECT_EQ(work(worker), LOCKSTEP_OUT_OF_RANGE) << lockstep_error();
       EXPECT_EQ(lockstep_worker_free(worker), LOCKSTEP_OK);
     });
   }
@@ -123,6 +134,7 @@ TEST(CApiTest, OneAndTwoWorkersTrainToTheSameBits) {
   const std::string one = Train("one", 1);
   EXPECT_EQ(one.size(), 64);
   EXPECT_EQ(Train("two", 2), one);
+  EXPECT_EQ(Train("functions", 2, WorkInItsThread), one);
 
   lockstep_id tensors = 0;
   // The text that one call returns is passed as an argument to the next call.
@@ -332,6 +344,21 @@ TEST(CApiTest, FreeEndsAWaitInAnotherThread) {
   EXPECT_TRUE(code == LOCKSTEP_CANCELLED || code == LOCKSTEP_INVALID_ARGUMENT) << code;
 }
 
+TEST(CApiTest, AFunctionMayLeaveItsSlotOpen) {
+  const auto chief = NewChief("");
+  const lockstep_id worker = NewWorker(chief->address());
+  lockstep_id freed = worker;
+  const auto leave = [](void* context, const lockstep_slot*) {
+    EXPECT_EQ(lockstep_worker_free(*static_cast<lockstep_id*>(context)), LOCKSTEP_FAILED_PRECONDITION);
+    return 1;
+  };
+  EXPECT_EQ(lockstep_worker_run(worker, -1, leave, &freed), LOCKSTEP_CANCELLED);
+  // The slot is still open.
+  EXPECT_EQ(lockstep_worker_run(worker, -1, leave, &freed), LOCKSTEP_FAILED_PRECONDITION);
+  EXPECT_EQ(lockstep_slot_loss(worker, 1), LOCKSTEP_OK) << lockstep_error();
+  EXPECT_EQ(lockstep_worker_free(worker), LOCKSTEP_OK);
+}
+
 TEST(CApiTest, AWorkerOfAnotherRunOrFrameworkIsRefused) {
   const auto chief = NewChief("");
   const std::string master = chief->address();
@@ -462,6 +489,8 @@ TEST(CApiTest, EveryWrongArgumentIsAnError) {
       lockstep_worker_new(nullptr, &id),
       lockstep_worker_new(&small, &id),
       lockstep_worker_next(kNone, 0, &slot),
+      lockstep_worker_run(
+          kNone, 0, [](void*, const lockstep_slot*) { return 0; }, nullptr),
       lockstep_worker_indices(kNone, 0, 0, nullptr, 0, &count),
       lockstep_worker_seed(kNone, 0, 0, &seed),
       lockstep_worker_spec(kNone, &text),
@@ -495,6 +524,9 @@ TEST(CApiTest, EveryWrongArgumentIsAnError) {
   };
   for (size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); ++i) EXPECT_EQ(codes[i], LOCKSTEP_INVALID_ARGUMENT) << i;
   EXPECT_EQ(lockstep_load("/no/such/file", &id), LOCKSTEP_NOT_FOUND);
+  const lockstep_id worker = NewWorker("127.0.0.1:1");
+  EXPECT_EQ(lockstep_worker_run(worker, 0, nullptr, nullptr), LOCKSTEP_INVALID_ARGUMENT);
+  EXPECT_EQ(lockstep_worker_free(worker), LOCKSTEP_OK);
 }
 
 TEST(CApiTest, WrongCertificatesChangeNothing) {

@@ -27,7 +27,8 @@ class SlotExchange::Call {
     if (!status_.ok()) return;
     MutexLock lock(&exchange_.mutex_);
     exchange_.in_call_ = false;
-    exchange_.changed_.SignalAll();
+    // Waking the worker's thread after every call would cost more than the call.
+    if (exchange_.state_ == State::kReturned || exchange_.stopped_) exchange_.changed_.SignalAll();
   }
   const absl::Status& status() const { return status_; }
 
@@ -50,7 +51,13 @@ absl::Status SlotExchange::Compute(const ForeignSlot& slot, GradientSink* sink) 
   const auto given_up = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return stopped_ && (state_ == State::kOffered || abandoned_);
   };
-  while (in_call_ || (state_ != State::kReturned && !given_up())) changed_.Wait(&mutex_);
+  while (in_call_ || (state_ != State::kReturned && !given_up())) {
+    if (state_ == State::kOffered && function_ != nullptr) {
+      CallFunction();
+    } else {
+      changed_.Wait(&mutex_);
+    }
+  }
   absl::Status result = state_ == State::kReturned ? std::move(result_) : absl::CancelledError("a stop was requested");
   state_ = State::kIdle;
   slot_ = nullptr;
@@ -62,6 +69,7 @@ void SlotExchange::Close(absl::Status end) {
   MutexLock lock(&mutex_);
   end_ = end.ok() ? absl::OutOfRangeError("the run is over") : std::move(end);
   changed_.SignalAll();
+  run_changed_.SignalAll();
 }
 
 void SlotExchange::Stop() {
@@ -80,9 +88,7 @@ absl::StatusOr<ForeignSlot> SlotExchange::Take(absl::Duration timeout) {
   RETURN_IF_ERROR(CheckFloatingPointMode());
   const absl::Time deadline = Clock::Real()->Now() + timeout;
   MutexLock lock(&mutex_);
-  if (state_ == State::kOpen && !abandoned_) {
-    return absl::FailedPreconditionError(absl::StrCat(SlotName(), " is still open; finish or drop it first"));
-  }
+  RETURN_IF_ERROR(RequireNoOpenSlot());
   while (state_ != State::kOffered && !end_.has_value()) {
     const absl::Duration left = deadline - Clock::Real()->Now();
     if (left <= absl::ZeroDuration()) return absl::DeadlineExceededError("there is no slot to compute yet");
@@ -92,6 +98,51 @@ absl::StatusOr<ForeignSlot> SlotExchange::Take(absl::Duration timeout) {
   if (stopped_) return absl::CancelledError("a stop was requested");
   state_ = State::kOpen;
   return *slot_;
+}
+
+absl::Status SlotExchange::Run(absl::Duration timeout, SlotFunction function) {
+  const absl::Time deadline = Clock::Real()->Now() + timeout;
+  MutexLock lock(&mutex_);
+  RETURN_IF_ERROR(RequireNoOpenSlot());
+  if (function_ != nullptr || in_function_) {
+    return absl::FailedPreconditionError("another thread runs the worker's slots");
+  }
+  function_ = &function;
+  function_end_.reset();
+  changed_.SignalAll();
+  absl::Duration left = timeout;
+  while (!function_end_ && !end_ && left > absl::ZeroDuration()) {
+    run_changed_.WaitWithTimeout(&mutex_, left);
+    left = deadline - Clock::Real()->Now();
+  }
+  function_ = nullptr;
+  while (in_function_) run_changed_.Wait(&mutex_);
+  if (function_end_) return *function_end_;
+  if (end_) return *end_;
+  return absl::DeadlineExceededError("the run is not over yet");
+}
+
+void SlotExchange::CallFunction() {
+  absl::Status end = CheckFloatingPointMode();
+  if (end.ok()) {
+    const SlotFunction& function = *function_;
+    state_ = State::kOpen;
+    in_function_ = true;
+    mutex_.Unlock();
+    const bool wants_more = function(*slot_);
+    mutex_.Lock();
+    in_function_ = false;
+    if (!wants_more) {
+      end = absl::CancelledError("the program's function wants no more slots");
+    } else {
+      end = RequireNoOpenSlot();
+    }
+  }
+  if (!end.ok()) {
+    function_ = nullptr;
+    function_end_ = std::move(end);
+  }
+  if (function_ == nullptr) run_changed_.SignalAll();
 }
 
 absl::Status SlotExchange::Loss(float loss) {
@@ -199,6 +250,11 @@ absl::Status SlotExchange::Drop() {
   RETURN_IF_ERROR(call.status());
   MutexLock lock(&mutex_);
   return Return(absl::CancelledError(absl::StrCat("the program dropped ", SlotName())));
+}
+
+absl::Status SlotExchange::RequireNoOpenSlot() const {
+  if (state_ != State::kOpen || abandoned_) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(SlotName(), " is still open; finish or drop it first"));
 }
 
 absl::Status SlotExchange::Return(absl::Status result) {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -54,6 +55,15 @@ class SlotExchange {
   // the calling thread's floating-point mode would produce different bits; the error passed to Close.
   absl::StatusOr<ForeignSlot> Take(absl::Duration timeout) ABSL_LOCKS_EXCLUDED(mutex_);
 
+  // A function that finishes or drops a slot. Returns false to receive no more slots; the slot may then be open.
+  using SlotFunction = absl::FunctionRef<bool(const ForeignSlot& slot)>;
+  // Makes the worker's thread call `function` for each slot, for at most `timeout`, so that no slot waits for another
+  // thread. Returns after the last call.
+  //
+  // Errors: Cancelled if `function` returned false; FailedPrecondition if it left a slot open, or if another thread is
+  // in Run; otherwise as from Take.
+  absl::Status Run(absl::Duration timeout, SlotFunction function) ABSL_LOCKS_EXCLUDED(mutex_);
+
   // Report the results of the open slot: the loss once, then the weight, metrics and update ops, then gradients. Loss
   // returns Cancelled if the slot is no longer wanted.
   absl::Status Loss(float loss) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -78,11 +88,16 @@ class SlotExchange {
   absl::StatusOr<int> PendingGradient(size_t variable) const;
   absl::Status Require(bool condition, absl::string_view otherwise) const;
   absl::Status Return(absl::Status result) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status RequireNoOpenSlot() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Hands the offered slot to the function of Run. Releases the lock during the call.
+  void CallFunction() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string SlotName() const;
 
   const ParameterLayout& layout_;
   Mutex mutex_;
   CondVar changed_;
+  // Signaled when Run may be able to return.
+  CondVar run_changed_;
   State state_ ABSL_GUARDED_BY(mutex_) = State::kIdle;
   // True while one of the program's threads is calling the sink.
   bool in_call_ ABSL_GUARDED_BY(mutex_) = false;
@@ -90,6 +105,11 @@ class SlotExchange {
   bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
   absl::optional<absl::Status> end_ ABSL_GUARDED_BY(mutex_);
   absl::Status result_ ABSL_GUARDED_BY(mutex_);
+  // The function of Run, if it wants slots.
+  const SlotFunction* function_ ABSL_GUARDED_BY(mutex_) = nullptr;
+  bool in_function_ ABSL_GUARDED_BY(mutex_) = false;
+  // Why the function gets no more slots.
+  absl::optional<absl::Status> function_end_ ABSL_GUARDED_BY(mutex_);
 
   // The slot and its results so far. The worker's thread writes them in kIdle, and the program's threads use them
   // during a Call.

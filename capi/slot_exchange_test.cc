@@ -188,6 +188,56 @@ TEST_F(SlotExchangeTest, TakeReturnsTheEnd) {
   EXPECT_TRUE(absl::IsUnavailable(exchange_.Take(absl::InfiniteDuration()).status()));
 }
 
+TEST_F(SlotExchangeTest, FunctionRunsInTheWorkersThread) {
+  Offer();
+  std::thread::id thread;
+  int calls = 0;
+  const absl::Status left = exchange_.Run(absl::InfiniteDuration(), [&](const ForeignSlot& slot) {
+    thread = std::this_thread::get_id();
+    EXPECT_EQ(slot.key.step, 812);
+    EXPECT_TRUE(exchange_.Loss(1).ok());
+    EXPECT_TRUE(exchange_.Drop().ok());
+    ++calls;
+    return false;
+  });
+  EXPECT_TRUE(absl::IsCancelled(left)) << left;
+  EXPECT_EQ(thread, worker_.get_id());
+  EXPECT_EQ(calls, 1);
+  EXPECT_TRUE(absl::IsCancelled(Result()));
+  EXPECT_THAT(sink_.calls, ElementsAre("loss"));
+}
+
+TEST_F(SlotExchangeTest, RunReturnsTheEnd) {
+  const auto function = [](const ForeignSlot&) { return true; };
+  EXPECT_TRUE(absl::IsDeadlineExceeded(exchange_.Run(absl::ZeroDuration(), function)));
+  exchange_.Close(absl::UnavailableError("no chief"));
+  EXPECT_TRUE(absl::IsUnavailable(exchange_.Run(absl::InfiniteDuration(), function)));
+}
+
+TEST_F(SlotExchangeTest, FunctionMustFinishItsSlot) {
+  Offer();
+  const absl::Status left = exchange_.Run(absl::InfiniteDuration(), [](const ForeignSlot&) { return true; });
+  EXPECT_EQ(left, absl::FailedPreconditionError("slot 3 of step 812 is still open; finish or drop it first"));
+  EXPECT_TRUE(exchange_.Drop().ok());
+  EXPECT_TRUE(absl::IsCancelled(Result()));
+}
+
+TEST_F(SlotExchangeTest, FunctionMustKeepTheRounding) {
+  const auto round_down = [&](const ForeignSlot&) {
+    EXPECT_TRUE(exchange_.Drop().ok());
+    _mm_setcsr(_mm_getcsr() | 0x2000);
+    return true;
+  };
+  worker_ = std::thread([this] {
+    exchange_.Compute(slot_, &sink_).IgnoreError();
+    result_ = exchange_.Compute(slot_, &sink_);
+  });
+  const absl::Status left = exchange_.Run(absl::InfiniteDuration(), round_down);
+  EXPECT_TRUE(absl::IsFailedPrecondition(left)) << left;
+  exchange_.Stop();
+  EXPECT_TRUE(absl::IsCancelled(Result()));
+}
+
 TEST_F(SlotExchangeTest, AThreadThatRoundsOtherwiseGetsNoSlot) {
   Offer();
   const unsigned mode = _mm_getcsr();

@@ -119,11 +119,27 @@ int WithSlots(lockstep_id id, Body body) {
   });
 }
 
+void WriteSlot(const ForeignSlot& from, lockstep_slot* slot) {
+  slot->step = from.key.step;
+  slot->index = from.key.slot;
+  slot->seed = from.seed;
+  slot->canary = from.canary ? 1 : 0;
+  slot->fresh = from.fresh ? 1 : 0;
+  slot->indices = from.indices.data();
+  slot->index_count = from.indices.size();
+  slot->values = from.values.data();
+  slot->value_count = from.values.size();
+}
+
+// The worker whose function (lockstep_worker_run) this thread is in.
+thread_local lockstep_id running_worker = 0;
+
 }  // namespace
 }  // namespace lockstep
 
 using lockstep::Answer;
 using lockstep::Elements;
+using lockstep::ForeignSlot;
 using lockstep::ForeignWorker;
 using lockstep::NameOf;
 using lockstep::RequirePointer;
@@ -153,17 +169,23 @@ int lockstep_worker_next(lockstep_id worker, double timeout_seconds, lockstep_sl
   return WithSlots(worker, [&](SlotExchange* slots) -> absl::Status {
     RETURN_IF_ERROR(RequirePointer(slot, "slot"));
     RETURN_IF_ERROR(RequireSize(slot->size, sizeof(lockstep_slot), "slot"));
-    ASSIGN_OR_RETURN(const lockstep::ForeignSlot taken, slots->Take(lockstep::Timeout(timeout_seconds)));
-    slot->step = taken.key.step;
-    slot->index = taken.key.slot;
-    slot->seed = taken.seed;
-    slot->canary = taken.canary ? 1 : 0;
-    slot->fresh = taken.fresh ? 1 : 0;
-    slot->indices = taken.indices.data();
-    slot->index_count = taken.indices.size();
-    slot->values = taken.values.data();
-    slot->value_count = taken.values.size();
+    ASSIGN_OR_RETURN(const ForeignSlot taken, slots->Take(lockstep::Timeout(timeout_seconds)));
+    lockstep::WriteSlot(taken, slot);
     return absl::OkStatus();
+  });
+}
+
+int lockstep_worker_run(lockstep_id worker, double timeout_seconds, lockstep_slot_function function, void* context) {
+  return WithSlots(worker, [&](SlotExchange* slots) -> absl::Status {
+    RETURN_IF_ERROR(RequirePointer(reinterpret_cast<const void*>(function), "function"));
+    return slots->Run(lockstep::Timeout(timeout_seconds), [&](const ForeignSlot& from) {
+      lockstep_slot slot = {sizeof(slot)};
+      lockstep::WriteSlot(from, &slot);
+      lockstep::running_worker = worker;
+      const bool wants_more = function(context, &slot) == 0;
+      lockstep::running_worker = 0;
+      return wants_more;
+    });
   });
 }
 
@@ -227,6 +249,9 @@ int lockstep_worker_stop(lockstep_id worker) {
 
 int lockstep_worker_free(lockstep_id worker) {
   return Answer([&]() -> absl::Status {
+    if (worker != 0 && worker == lockstep::running_worker) {
+      return absl::FailedPreconditionError("a function that lockstep_worker_run calls cannot free the worker");
+    }
     ASSIGN_OR_RETURN(const std::shared_ptr<ForeignWorker> taken, Workers().Take(worker));
     taken->End();
     return absl::OkStatus();

@@ -132,6 +132,7 @@ _ID = ctypes.c_int64
 _TEXT = ctypes.c_char_p
 _TEXTS = ctypes.POINTER(ctypes.c_char_p)
 _LOG_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_char_p)
+SLOT_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(SlotView))
 
 library = _load()
 
@@ -151,6 +152,7 @@ parse_run = _declare("lockstep_parse_run", _TEXT, _TEXT, _TEXTS, ctypes.c_size_t
 
 worker_new = _declare("lockstep_worker_new", ctypes.POINTER(WorkerOptions), ctypes.POINTER(_ID))
 worker_next = _declare("lockstep_worker_next", _ID, ctypes.c_double, ctypes.POINTER(SlotView))
+worker_run = _declare("lockstep_worker_run", _ID, ctypes.c_double, SLOT_FUNCTION, ctypes.c_void_p)
 worker_indices = _declare("lockstep_worker_indices", _ID, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p,
                           ctypes.c_size_t, ctypes.POINTER(ctypes.c_size_t))
 worker_seed = _declare("lockstep_worker_seed", _ID, ctypes.c_int64, ctypes.c_int64, ctypes.POINTER(ctypes.c_uint64))

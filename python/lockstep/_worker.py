@@ -13,7 +13,7 @@ import sys
 import time
 import weakref
 import zlib
-from typing import Any, Iterator, Mapping, NamedTuple, NoReturn, Sequence, Union
+from typing import Any, Callable, Iterator, Mapping, NamedTuple, NoReturn, Sequence, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -377,7 +377,7 @@ class Worker:
     self._result: Result | None = None
     self._progress: Progress | None = None
     self.variables = [Variable(*variable) for variable in variables]
-    self.run = run
+    self._run = run
     self._trainable = [i for i, variable in enumerate(self.variables) if variable.trainable]
     self._updates = [i for i, variable in enumerate(self.variables) if variable.update is not None]
     model = _model_text(self.variables)
@@ -416,60 +416,101 @@ class Worker:
     if master is not None:
       return master
     if launcher:
-      if self.run is None:
+      if self._run is None:
         raise ConfigurationError("run is None; a worker that lockstep launch starts declares the run")
-      return declare_to_launcher(launcher, self.run, self._text_with(values, launcher))
+      return declare_to_launcher(launcher, self._run, self._text_with(values, launcher))
     if os.environ.get("LOCKSTEP_MASTER"):
       return os.environ["LOCKSTEP_MASTER"]
-    if self.run is None:
+    if self._run is None:
       raise ConfigurationError("run is None, and there is no master; give one of them, or set LOCKSTEP_MASTER")
-    self._chief = Chief(self.run, make_text=lambda directory: self._text_with(values, directory))
+    self._chief = Chief(self._run, make_text=lambda directory: self._text_with(values, directory))
     return self._chief.master
 
   def _text_with(self, values: Mapping[str, Array] | None, directory: str) -> str:
     """Returns the configuration of the run when it starts from `values`. Writes them to the logdir, or else to
     `directory`."""
-    assert self.run is not None
+    assert self._run is not None
     if values is None:
-      return self.run.to_text()
-    path = _initial.file_for(values, self.run.logdir or directory)
-    return _core.parse(self.run.to_text(), None, [
+      return self._run.to_text()
+    path = _initial.file_for(values, self._run.logdir or directory)
+    return _core.parse(self._run.to_text(), None, [
         f"checkpoint.warm_start={path}", f"checkpoint.warm_start_variables={{{_initial.IN_ORDER}}}"])[0]
 
   def __iter__(self) -> Iterator[Slot]:
     return self
 
   def __next__(self) -> Slot:
+    self._require_no_slot()
+    while True:
+      code = _core.worker_next(self._id, _SLICE_SECONDS, ctypes.byref(self._view))
+      if code == _core.OK:
+        if self._progress is not None:
+          self._progress.update()
+        return self._begin(self._view)
+      if not self._continues(code):
+        raise StopIteration
+
+  def run(self, compute: Callable[[Slot], object]) -> None:
+    """Calls compute(slot) for each slot until the run is over, like a loop over the worker.
+
+    In a loop, two threads hand each slot to each other, which matters if a slot takes less than a millisecond. Here,
+    the core's own thread calls `compute`. Ctrl-C takes effect between two slots. An exception in `compute` ends the
+    call, which raises it.
+    """
+    self._require_no_slot()
+    raised: list[BaseException] = []
+
+    def call(unused: object, view: Any) -> int:
+      del unused
+      try:
+        compute(self._begin(view.contents))
+        self._require_no_slot()
+        return 0
+      except BaseException as error:  # pylint: disable=broad-exception-caught
+        raised.append(error)
+        return 1
+
+    function = _core.SLOT_FUNCTION(call)
+    while True:
+      code = _core.worker_run(self._id, _SLICE_SECONDS, function, None)
+      if raised:
+        raise raised[0]
+      if not self._continues(code):
+        return
+
+  def _require_no_slot(self) -> None:
     self._require_open()
     if self._slot is not None and not self._slot._closed:  # pylint: disable=protected-access
       raise ModelError(f"{self._slot} was not finished; call slot.done() before the next slot")
     self._slot = None
-    while True:
-      code = _core.worker_next(self._id, _SLICE_SECONDS, ctypes.byref(self._view))
-      if self._progress is not None:
-        self._progress.update()
-      if code == _core.OK:
-        break
-      if code == _core.DEADLINE_EXCEEDED:
-        if self._chief is not None and not self._chief.tend() and not self._chief.wait():
-          raise ChiefLost("the chief of this program was stopped; the run can be continued")
-      elif code == _core.CANCELLED:
-        if _core.in_replay():
-          # The rest of the program expects the end of the run, and may write files.
-          raise SystemExit
-        raise StopIteration
-      elif code == _core.OUT_OF_RANGE:
-        self._finish()
-        if self._progress is not None:
-          self._progress.end(f"the run is over at step {self.result.step}")
-        raise StopIteration
-      else:
-        self._raise_end(code)
-    self._slot = Slot(self, self._view)
+
+  def _begin(self, view: Any) -> Slot:
+    """Returns a slot that the core has handed over."""
+    self._slot = slot = Slot(self, view)
     if self._last_step < 0:
       self._report_initial_values()
-    self._last_step = max(self._last_step, self._slot.step)
-    return self._slot
+    self._last_step = max(self._last_step, slot.step)
+    return slot
+
+  def _continues(self, code: int) -> bool:
+    """Handles a wait for slots that ended without one. Returns False if there are no more. Raises if the worker
+    failed."""
+    if self._progress is not None:
+      self._progress.update()
+    if code == _core.DEADLINE_EXCEEDED:
+      if self._chief is not None and not self._chief.tend() and not self._chief.wait():
+        raise ChiefLost("the chief of this program was stopped; the run can be continued")
+      return True
+    if code == _core.OUT_OF_RANGE:
+      self._finish()
+      if self._progress is not None:
+        self._progress.end(f"the run is over at step {self.result.step}")
+    elif code != _core.CANCELLED:
+      self._raise_end(code)
+    elif _core.in_replay():
+      # The rest of the program expects the end of the run, and may write files.
+      raise SystemExit
+    return False
 
   @property
   def result(self) -> Result:
@@ -502,7 +543,7 @@ class Worker:
 
     Raises IndexError beyond the last epoch.
     """
-    count = ctypes.c_size_t(0 if self.run is None else self.run.batch)
+    count = ctypes.c_size_t(0 if self._run is None else self._run.batch)
     while True:
       out = np.empty(count.value, np.int64)
       code = _core.worker_indices(self._id, step, index, out.ctypes.data, out.size, ctypes.byref(count))
@@ -615,10 +656,10 @@ class Worker:
   def _last_checkpoint(self) -> str:
     """Returns the path of the run's newest checkpoint, or an empty string if there is none or the chief is
     elsewhere."""
-    if self._chief is None or self.run is None or self.run.logdir is None:
+    if self._chief is None or self._run is None or self._run.logdir is None:
       return ""
     checkpoint = ctypes.c_char_p()
-    if _core.digest(os.fsencode(self.run.logdir), None, ctypes.byref(checkpoint)) != _core.OK:
+    if _core.digest(os.fsencode(self._run.logdir), None, ctypes.byref(checkpoint)) != _core.OK:
       return ""
     return os.fsdecode(checkpoint.value or b"")
 
@@ -630,16 +671,16 @@ class Worker:
       self._await_mark(self.master[len("file:"):])
     else:
       return
-    if self.run is None or self.run.logdir is None or not os.path.isdir(self.run.logdir):
+    if self._run is None or self._run.logdir is None or not os.path.isdir(self._run.logdir):
       return
     try:
-      text, checkpoint = checkpoint_digest(self.run.logdir)
+      text, checkpoint = checkpoint_digest(self._run.logdir)
     except FileNotFoundError:
       return  # The chief and its checkpoints are elsewhere.
     name = os.path.basename(checkpoint).rpartition("-")[2]
     step = int(name) if name.isdigit() else self._last_step + 1
     # If the master is the file of a chief elsewhere, the folder may belong to an earlier run.
-    if step >= self._last_step or self.run.streams:
+    if step >= self._last_step or self._run.streams:
       self._result = Result(step, text, checkpoint)
 
   def _await_mark(self, path: str) -> None:

@@ -15,6 +15,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 from unittest import mock
 
@@ -80,6 +81,22 @@ class RunTest(unittest.TestCase):
           for process in processes:
             self.assertEqual(process.wait(), 0)
         self.assertEqual(lockstep.digest(logdir), self.undisturbed.digest)
+
+  def test_a_function_computes_the_same_bits(self):
+    x, y = softmax.data()
+    threads = set()
+
+    def compute(slot):
+      threads.add(threading.get_ident())
+      loss, gradients, updates = softmax.loss_and_gradients(slot.values, x[slot.indices], y[slot.indices], slot.seed)
+      slot.done(loss, gradients, updates, loss_again=loss)
+
+    with lockstep.Worker(softmax.VARIABLES, softmax.declare(self.logdir("function")), examples=softmax.EXAMPLES,
+                         data_digest=lockstep.data_digest(x, y)) as worker:
+      worker.run(compute)
+      self.assertEqual(worker.result.digest, self.undisturbed.digest)
+    self.assertEqual(len(threads), 1)
+    self.assertNotIn(threading.get_ident(), threads)
 
   def test_sixteen_bits_do_not_depend_on_workers(self):
     digests = set()
@@ -468,6 +485,17 @@ class SlotTest(unittest.TestCase):
     self.refuses("slot.done() was called twice for slot 0 of step 0", 1.0, self.gradients, self.updates)
     with self.assertRaisesRegex(lockstep.ModelError, r"slot 0 of step 0 is closed: slot.done\(\) was called"):
       _ = self.slot.values
+
+  def test_mistakes_of_a_function_are_raised(self):
+    self.assertTrue(self.slot.done(1.0, self.gradients, self.updates))
+    slots = []
+    for _ in range(2):  # The slot of the first call is open in the second.
+      with self.assertRaisesRegex(lockstep.ModelError, "slot 0 of step 0 was not finished"):
+        self.worker.run(slots.append)
+    self.assertEqual(len(slots), 1)
+    self.assertTrue(slots[0].done(1.0, self.gradients, self.updates))
+    with self.assertRaises(ZeroDivisionError):
+      self.worker.run(lambda slot: 1 // 0)
 
   def test_cancelled_slots_close_except_the_canary(self):
     with mock.patch.object(_core, "slot_wanted", lambda worker, wanted: _core.OK):  # Not wanted.
