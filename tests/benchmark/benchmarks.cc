@@ -61,7 +61,7 @@ struct Flags {
 // "stragglers", which starts many threads.
 const std::vector<std::string> kGroups = {"step",      "frozen", "training", "saving",   "start",   "memory",
                                           "chief_cpu", "tls",    "recovery", "watching", "kernels", "stragglers"};
-const std::vector<std::string> kPeerGroups = {"peers", "models", "products"};
+const std::vector<std::string> kPeerGroups = {"peers", "torch", "python", "models", "products"};
 
 bool ParseNumbers(const std::string& text, std::vector<int64_t>* out) {
   for (const auto& word : absl::StrSplit(text, ',')) {
@@ -169,6 +169,12 @@ ModelBenchmarkOptions ModelOptions(const Flags& flags, const std::string& direct
 
 absl::Status MeasurePeerGroup(const std::string& group, const Flags& flags, const std::string& directory,
                               Report* report) {
+  if (group == "torch") return MeasureTorch(TrainingOptions(flags, directory), flags.peer_paths, report);
+  if (group == "python") {
+    ASSIGN_OR_RETURN(StepBenchmarkOptions step, StepOptions(flags, directory));
+    step.sizes = {4, 2678824};
+    return MeasurePython(step, flags.peer_paths, report);
+  }
   if (group == "models") return MeasureModels(ModelOptions(flags, directory), flags.peer_paths, report);
   if (group == "products") return MeasureProducts(ModelOptions(flags, directory), flags.peer_paths, report);
   return MeasurePeers(TrainingOptions(flags, directory), flags.peer_paths, report);
@@ -255,8 +261,9 @@ void Declare(Flags* declared, CommandLine* parser) {
                                     "; with --peers from: ", absl::StrJoin(kPeerGroups, ", "), "; default: all"),
                        &flags.only);
   command_line.AddFlag("peers", "",
-                       "measure training against PyTorch and TensorFlow instead, and models and products on one thread "
-                       "against PyTorch and oneDNN",
+                       "measure training against PyTorch and TensorFlow instead, PyTorch in Lockstep's runs against "
+                       "its DDP, Python workers against C++ workers, and models and products on one thread against "
+                       "PyTorch and oneDNN",
                        &flags.peers);
   command_line.AddFlag("tls", "", "measure the cost of TLS, as with --only=tls", &flags.tls);
   command_line.AddFlag("json", "FILE", "also write the results as JSON", &flags.json);

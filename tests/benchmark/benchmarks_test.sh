@@ -93,7 +93,7 @@ expect "no group \"nothing\"; there are step, .*, kernels, stragglers" "${TEST_T
 status=0
 "${folder}/tests/benchmark/benchmarks" --peers --only=step 2>"${TEST_TMPDIR}/errors" || status=$?
 [[ "${status}" == 2 ]]
-expect "no group \"step\"; there are peers, models, products" "${TEST_TMPDIR}/errors"
+expect "no group \"step\"; there are peers, torch, python, models, products" "${TEST_TMPDIR}/errors"
 status=0
 "${folder}/tests/benchmark/benchmarks" --json="${report}" --plot="${plot}" --plot_script="${draw}" \
   --plot_with="${TEST_TMPDIR}/nothing" 2>"${TEST_TMPDIR}/errors" || status=$?

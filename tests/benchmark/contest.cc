@@ -83,8 +83,8 @@ void Contest::Fill(Side ours, Side theirs, Quantity quantity, Row* row) const {
     while (other < others.size() && others[other].round < turn.round) ++other;
     if (other == others.size()) break;
     if (others[other].round != turn.round) continue;
-    our_series.push_back(quantity(turn) * ours.factor);
-    their_series.push_back(quantity(others[other]) * theirs.factor);
+    our_series.push_back(quantity(turn) * ours.factor + ours.allowance);
+    their_series.push_back(quantity(others[other]) * theirs.factor + theirs.allowance);
   }
   Compare(our_series, their_series, row);
 }

@@ -43,11 +43,12 @@ class Contest {
   const std::string& name(int contestant) const { return contestants_[contestant].name; }
 
   // Sets ours, theirs and ratio in `row` from the rounds in which both took part. Each value of a turn is multiplied by
-  // its side's factor.
+  // its side's factor, and then the side's allowance is added.
   using Quantity = double (*)(const Turn&);
   struct Side {
     int contestant = 0;
     double factor = 1;
+    double allowance = 0;
   };
   void Fill(Side ours, Side theirs, Quantity quantity, Row* row) const;
 

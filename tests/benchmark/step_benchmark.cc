@@ -24,6 +24,11 @@ constexpr double kTurnSeconds = 0.03;
 constexpr double kRawBar = 1.25;
 constexpr double kLargeRawBar = 1.2;
 constexpr double kRoundTripBar = 1.3;
+// The Python package relative to a C++ worker, in shared memory and over TCP. The milliseconds that a loop may add to
+// each slot.
+constexpr double kPythonSharedBar = 1.5;
+constexpr double kPythonTcpBar = 1.3;
+constexpr double kLoopAllowance = 0.06;
 // TLS costs about 0.5 ns per byte at each end.
 constexpr double kTlsCpuBar = 3.2;
 // Constant variables are sent only once, so they should cost nothing in a step. The bar allows for noise.
@@ -104,6 +109,35 @@ absl::Status MeasureOne(const StepBenchmarkOptions& options, int64_t bytes, int 
   return absl::OkStatus();
 }
 
+absl::Status MeasureOnePython(const StepBenchmarkOptions& options, const Peers& peers, int64_t bytes, Wire wire,
+                              Report* report) {
+  ExchangeSpec spec;
+  spec.model = ModelOfSize(bytes);
+  spec.share_memory = wire == Wire::kSharedMemory;
+  spec.one_processor = bytes < kMegabyte;
+  spec.directory = options.directory;
+  Contest contest(kTurnSeconds);
+  RETURN_IF_ERROR(contest.Enter("C++ worker", LockstepExchange(), spec));
+  RETURN_IF_ERROR(contest.Enter("worker.run(function)", PythonExchange(peers, PythonSlots::kFunction), spec));
+  RETURN_IF_ERROR(contest.Enter("for slot in worker", PythonExchange(peers, PythonSlots::kLoop), spec));
+  RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
+  const auto add_row = [&](int contestant, const std::string& against) {
+    Row* const row = report->add_row();
+    row->set_group("python");
+    row->set_what(absl::StrCat(BytesText(bytes), ", 1 worker, ", NameOf(wire), ", ", contest.name(contestant)));
+    row->set_unit("ms");
+    row->set_against(against);
+    return row;
+  };
+  Row* const function = add_row(1, contest.name(0));
+  function->set_at_most(spec.share_memory ? kPythonSharedBar : kPythonTcpBar);
+  contest.Fill({1}, {0}, Milliseconds, function);
+  Row* const loop = add_row(2, absl::StrCat(contest.name(1), " and ", kLoopAllowance, " ms"));
+  loop->set_at_most(1);
+  contest.Fill({2}, {1, 1, kLoopAllowance}, Milliseconds, loop);
+  return absl::OkStatus();
+}
+
 absl::Status MeasureOneFrozen(const StepBenchmarkOptions& options, int64_t bytes, Wire wire, Report* report) {
   ExchangeSpec without;
   without.model = ModelOfSize(bytes);
@@ -143,6 +177,15 @@ absl::Status MeasureSteps(const StepBenchmarkOptions& options, Report* report) {
   for (const Wire wire : options.wires) {
     for (const int64_t bytes : options.sizes) {
       for (const int workers : options.workers) RETURN_IF_ERROR(MeasureOne(options, bytes, workers, wire, report));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MeasurePython(const StepBenchmarkOptions& options, const Peers& peers, Report* report) {
+  for (const Wire wire : {Wire::kSharedMemory, Wire::kTcp}) {
+    for (const int64_t bytes : options.sizes) {
+      RETURN_IF_ERROR(MeasureOnePython(options, peers, bytes, wire, report));
     }
   }
   return absl::OkStatus();

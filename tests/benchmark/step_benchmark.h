@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "lockstep/tests/benchmark/exchange/peer_exchange.h"
 #include "tests/benchmark/report.pb.h"
 
 namespace lockstep {
@@ -33,6 +34,10 @@ struct StepBenchmarkOptions {
 // Compares Lockstep's push and pull, for a model whose gradients take no time to compute, with raw sockets, a plain
 // protobuf stub and, for models below a megabyte, a bare gRPC round trip.
 absl::Status MeasureSteps(const StepBenchmarkOptions& options, Report* report);
+
+// Compares the exchange of one worker of the Python package, in a loop over its slots and in Worker.run, with that of a
+// C++ worker. Uses the sizes in `sizes`, in shared memory and over TCP.
+absl::Status MeasurePython(const StepBenchmarkOptions& options, const Peers& peers, Report* report);
 
 // Compares the exchange over TCP with and without TLS, in elapsed time and in processor time.
 absl::Status MeasureTls(const StepBenchmarkOptions& options, Report* report);

@@ -1,5 +1,6 @@
 #include "lockstep/tests/benchmark/training_benchmark.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/report/quantity.h"
@@ -40,6 +41,9 @@ constexpr double kSoftmaxPeerBar64 = 8;
 constexpr double kSoftmaxPeerBar256 = 5;
 constexpr double kMlpPeerBar64 = 2;
 constexpr double kMlpPeerBar256 = 1.6;
+constexpr double kTorchTcpBar = 0.9;
+// A step of the convolutional network takes about 0.05 s.
+constexpr double kTorchTurnSeconds = 0.3;
 
 double StepsPerSecond(const Turn& turn) { return 1e3 / turn.milliseconds; }
 double CpuMilliseconds(const Turn& turn) { return turn.cpu_milliseconds; }
@@ -227,11 +231,12 @@ absl::Status MeasureWorkloadOfPeers(const TrainingBenchmarkOptions& options, con
   TrainingSpec first_arrivals = training;
   first_arrivals.policy = config::v1::TrainingConfig::kFirstArrivals;
   const ExchangeSpec two = SpecOf(options, 2);
+  const TorchTraining torch = {training.hidden.empty() ? "softmax" : "mlp", training.batch};
   Contest contest(kTurnSeconds);
   RETURN_IF_ERROR(contest.Enter("Lockstep", TrainingExchange(training), two));
-  RETURN_IF_ERROR(contest.Enter("PyTorch DDP", DdpExchange(peers, training), two));
+  RETURN_IF_ERROR(contest.Enter("PyTorch DDP", DdpExchange(peers, torch), two));
   RETURN_IF_ERROR(contest.Enter("TensorFlow PS", SyncReplicasExchange(peers, training), two));
-  RETURN_IF_ERROR(contest.Enter("PyTorch alone", DdpExchange(peers, training), SpecOf(options, 1)));
+  RETURN_IF_ERROR(contest.Enter("PyTorch alone", DdpExchange(peers, torch), SpecOf(options, 1)));
   RETURN_IF_ERROR(contest.Enter("FIRST_ARRIVALS", TrainingExchange(first_arrivals), two));
   RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
   for (const int peer : {1, 2}) {
@@ -250,6 +255,37 @@ absl::Status MeasureWorkloadOfPeers(const TrainingBenchmarkOptions& options, con
       AddRow(absl::StrCat(workload.name, ", PyTorch DDP with 2 workers"), "examples/s", contest.name(3), report);
   alone->set_group("peers");
   contest.Fill({1, 2 * batch}, {3, batch}, StepsPerSecond, alone);
+  return absl::OkStatus();
+}
+
+// A model that PyTorch trains, and the bar for its steps per second in shared memory.
+struct TorchCase {
+  TorchTraining training;
+  std::string name;
+  double bar = 0;
+};
+
+absl::Status MeasureTorchCase(const TrainingBenchmarkOptions& options, const Peers& peers, const TorchCase& torch,
+                              Report* report) {
+  const ExchangeSpec two = SpecOf(options, 2);
+  ExchangeSpec tcp = two;
+  tcp.share_memory = tcp.unix_socket = false;
+  const bool also_tcp = torch.training.model == "mlp" && torch.training.batch == 64;
+  Contest contest(kTorchTurnSeconds);
+  RETURN_IF_ERROR(contest.Enter("PyTorch DDP", DdpExchange(peers, torch.training), two));
+  RETURN_IF_ERROR(contest.Enter("lockstep.torch", TorchRunExchange(peers, torch.training), two));
+  if (also_tcp) {
+    RETURN_IF_ERROR(contest.Enter("lockstep.torch over TCP", TorchRunExchange(peers, torch.training), tcp));
+  }
+  RETURN_IF_ERROR(contest.TakeTurns(options.seconds));
+  for (int contestant = 1; contestant < contest.size(); ++contestant) {
+    Row* const row = AddRow(absl::StrCat(torch.name, ", 2 workers, ", contest.name(contestant),
+                                         torch.training.deterministic ? ", deterministic()" : ""),
+                            "steps/s", contest.name(0), report);
+    row->set_group("torch");
+    if (!torch.training.deterministic) row->set_at_least(contestant == 1 ? torch.bar : kTorchTcpBar);
+    contest.Fill({contestant}, {0}, StepsPerSecond, row);
+  }
   return absl::OkStatus();
 }
 
@@ -272,6 +308,21 @@ absl::Status MeasureTraining(const TrainingBenchmarkOptions& options, Report* re
 absl::Status MeasurePeers(const TrainingBenchmarkOptions& options, const Peers& peers, Report* report) {
   for (const Workload& workload : Workloads(options)) {
     RETURN_IF_ERROR(MeasureWorkloadOfPeers(options, peers, workload, report));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status MeasureTorch(const TrainingBenchmarkOptions& options, const Peers& peers, Report* report) {
+  const TorchCase cases[] = {{{"softmax", 64}, "softmax, batch 64", 2},
+                             {{"mlp", 64}, "MLP, batch 64", 1.3},
+                             {{"mlp", 256}, "MLP, batch 256", 1.3},
+                             {{"cnn", 64}, "CNN, batch 64", 1.05}};
+  for (const bool deterministic : {false, true}) {
+    for (TorchCase torch : cases) {
+      if (!absl::c_linear_search(options.batches, torch.training.batch)) continue;
+      torch.training.deterministic = deterministic;
+      RETURN_IF_ERROR(MeasureTorchCase(options, peers, torch, report));
+    }
   }
   return absl::OkStatus();
 }

@@ -34,6 +34,10 @@ absl::Status MeasureTraining(const TrainingBenchmarkOptions& options, Report* re
 // SyncReplicasOptimizer. The latter is also compared with FIRST_ARRIVALS, which has the same rule.
 absl::Status MeasurePeers(const TrainingBenchmarkOptions& options, const Peers& peers, Report* report);
 
+// Measures PyTorch in a run with two workers, relative to PyTorch's DistributedDataParallel: the same models and
+// processes, once as PyTorch comes and once with lockstep.torch.deterministic() on both sides.
+absl::Status MeasureTorch(const TrainingBenchmarkOptions& options, const Peers& peers, Report* report);
+
 }  // namespace benchmark
 }  // namespace lockstep
 

@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <functional>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -11,7 +12,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/config/defaults.h"
+#include "lockstep/common/config/text/text_proto.h"
+#include "lockstep/common/io/file_system.h"
 #include "lockstep/tests/benchmark/exchange/child.h"
+#include "lockstep/tests/benchmark/exchange/lockstep_session.h"
 
 namespace lockstep {
 namespace benchmark {
@@ -57,9 +62,12 @@ class PeerServer : public ExchangeServer {
 
 class PeerWorker : public ExchangeWorker {
  public:
+  // `in_run` is true if the process is a worker of Lockstep's, which may have to help others.
+  explicit PeerWorker(bool in_run) : in_run_(in_run) {}
+
   static absl::StatusOr<std::unique_ptr<ExchangeWorker>> Start(const std::vector<std::string>& command,
-                                                               const std::string& directory) {
-    auto worker = std::make_unique<PeerWorker>();
+                                                               const std::string& directory, bool in_run = false) {
+    auto worker = std::make_unique<PeerWorker>(in_run);
     ASSIGN_OR_RETURN(worker->process_, Child::Start(command, absl::StrCat(directory, "/peers.log")));
     RETURN_IF_ERROR(worker->process_->ReadLine(kStartLimit).status());
     return std::unique_ptr<ExchangeWorker>(std::move(worker));
@@ -69,8 +77,10 @@ class PeerWorker : public ExchangeWorker {
     RETURN_IF_ERROR(process_->Write(absl::StrCat(n)));
     return process_->ReadLine(kStepsLimit).status();
   }
+  absl::Status HelpOthers() override { return in_run_ ? Step(1) : absl::OkStatus(); }
 
  private:
+  const bool in_run_;
   std::unique_ptr<Child> process_;
 };
 
@@ -87,6 +97,34 @@ std::vector<std::string> Command(const Peers& peers, const std::string& script, 
   return Command(peers, script, words);
 }
 
+std::vector<std::string> TorchCommand(const Peers& peers, std::vector<std::string> words,
+                                      const TorchTraining& training) {
+  words.insert(words.end(),
+               {training.model, absl::StrCat(training.batch), training.deterministic ? "deterministic" : "plain"});
+  return Command(peers, "training.py", words);
+}
+
+// A chief, and workers in Python. `command` returns a worker's command, given its number, a file with the run's
+// configuration, and the chief's address. `batch` is 0 if there are no examples.
+Exchange InRun(int64_t batch,
+               const std::function<std::vector<std::string>(const ExchangeSpec&,
+                                                            const std::vector<std::string>& place)>& command) {
+  const auto configure = [batch](const ExchangeSpec& spec) {
+    config::v1::RunSpec config = EndlessRun(spec.workers);
+    if (batch > 0) config.mutable_input()->set_batch_size(batch);
+    ApplyDefaults(&config);
+    return config;
+  };
+  return {[configure](const ExchangeSpec& spec) { return ServeLockstep(configure(spec), spec); },
+          [configure, command](const ExchangeSpec& spec, const std::string& address,
+                               int index) -> absl::StatusOr<std::unique_ptr<ExchangeWorker>> {
+            const std::string path = absl::StrCat(spec.directory, "/run-", getpid(), ".textproto");
+            RETURN_IF_ERROR(WriteFileAtomically(FileSystem::Real(), path, PrintTextProto(configure(spec))));
+            return PeerWorker::Start(command(spec, {absl::StrCat(index), path, address}), spec.directory,
+                                     /*in_run=*/true);
+          }};
+}
+
 // Runs a single worker.
 Exchange Alone(const std::vector<std::string>& command) {
   return {ServeNothing, [command](const ExchangeSpec& spec, const std::string&, int) {
@@ -96,15 +134,34 @@ Exchange Alone(const std::vector<std::string>& command) {
 
 }  // namespace
 
-Exchange DdpExchange(const Peers& peers, const TrainingSpec& training) {
+Exchange DdpExchange(const Peers& peers, const TorchTraining& training) {
   return {[](const ExchangeSpec&) -> absl::StatusOr<std::unique_ptr<ExchangeServer>> {
             return std::unique_ptr<ExchangeServer>(std::make_unique<PeerServer>(FreePorts(1)));
           },
           [peers, training](const ExchangeSpec& spec, const std::string& port, int index) {
             return PeerWorker::Start(
-                Command(peers, "ddp.py", {absl::StrCat(index), absl::StrCat(spec.workers), port}, training),
+                TorchCommand(peers, {"ddp", absl::StrCat(index), absl::StrCat(spec.workers), port}, training),
                 spec.directory);
           }};
+}
+
+Exchange TorchRunExchange(const Peers& peers, const TorchTraining& training) {
+  return InRun(training.batch, [peers, training](const ExchangeSpec&, const std::vector<std::string>& place) {
+    std::vector<std::string> words = {"lockstep"};
+    words.insert(words.end(), place.begin(), place.end());
+    return TorchCommand(peers, std::move(words), training);
+  });
+}
+
+Exchange PythonExchange(const Peers& peers, PythonSlots slots) {
+  return InRun(0, [peers, slots](const ExchangeSpec& spec, const std::vector<std::string>& place) {
+    std::vector<std::string> words = {slots == PythonSlots::kLoop ? "loop" : "function"};
+    words.insert(words.end(), place.begin(), place.end());
+    for (const v1::VariableSpec& variable : spec.model.variables()) {
+      words.push_back(absl::StrJoin(variable.shape(), "x"));
+    }
+    return Command(peers, "slots.py", words);
+  });
 }
 
 Exchange SyncReplicasExchange(const Peers& peers, const TrainingSpec& training) {

@@ -4,7 +4,6 @@
 
 With "portable", the layers are those of lockstep.torch.portable(), from this tree.
 """
-import pathlib
 import sys
 
 import torch
@@ -25,21 +24,27 @@ def mlp():
                          nn.Linear(512, exchange.CLASSES))
 
 
+def make(name):
+    return {"softmax": lambda: nn.Linear(exchange.PIXELS, exchange.CLASSES), "mlp": mlp, "cnn": cnn}[name]()
+
+
+def examples(name, count):
+    """Returns random examples and labels."""
+    shape = (1, 28, 28) if name == "cnn" else (exchange.PIXELS,)
+    return torch.randn(count, *shape), torch.randint(0, exchange.CLASSES, (count,))
+
+
 def main():
     name, batch, layers = sys.argv[1:]
     torch.set_num_threads(1)
     torch.manual_seed(1)
     loss = nn.CrossEntropyLoss()
-    if name == "cnn":
-        layout = torch.channels_last if layers == "nhwc" else torch.contiguous_format
-        model = cnn().to(memory_format=layout)
-        x = torch.randn(int(batch), 1, 28, 28).to(memory_format=layout)
-    else:
-        model = {"softmax": lambda: nn.Linear(exchange.PIXELS, exchange.CLASSES), "mlp": mlp}[name]()
-        x = torch.randn(int(batch), exchange.PIXELS)
-    y = torch.randint(0, exchange.CLASSES, (int(batch),))
+    model = make(name)
+    x, y = examples(name, int(batch))
+    if layers == "nhwc":
+        model, x = model.to(memory_format=torch.channels_last), x.to(memory_format=torch.channels_last)
     if layers == "portable":
-        sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "python"))
+        exchange.use_lockstep()
         from lockstep.torch import portable
         model, loss = portable(model), portable(loss)
     parameters = list(model.parameters())
