@@ -1,8 +1,12 @@
 """The gradients under deterministic() must have these digests. They were first seen on an AMD EPYC (Zen 4), then on an
 Intel Xeon (Sapphire Rapids), with PyTorch 2.15.0. A failure on another processor is therefore a real finding.
+
+Usage: bits_test.py [MKL]   (the argument mkl of deterministic; by default, tests both of its values)
 """
 
 import hashlib
+import subprocess
+import sys
 import unittest
 
 import lockstep.torch
@@ -10,9 +14,13 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-lockstep.torch.deterministic()
+MKL = sys.argv.pop(1) if len(sys.argv) > 1 else "compatible"
+lockstep.torch.deterministic(mkl=MKL)
 
-DIGESTS = {"perceptron": "14f7e46887d2", "convolutions": "4a01783b922b"}
+DIGESTS = {
+    "compatible": {"perceptron": "14f7e46887d2", "convolutions": "4a01783b922b"},
+    "avx2": {"perceptron": "1ed398722652", "convolutions": "c4062c2e8720"},
+}[MKL]
 BATCH = 64
 
 
@@ -63,6 +71,10 @@ class BitsTest(unittest.TestCase):
       self.assertEqual({kind: digest_of_gradients(kind) for kind in DIGESTS}, DIGESTS)
     finally:
       torch.set_num_threads(1)
+
+  @unittest.skipUnless(MKL == "compatible", "it starts this test again")
+  def test_mkls_avx2_kernels(self):
+    subprocess.run([sys.executable, __file__, "avx2"], check=True)
 
 
 if __name__ == "__main__":

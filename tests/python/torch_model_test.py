@@ -338,6 +338,8 @@ class DeterministicTest(unittest.TestCase):
       lockstep.torch.deterministic(threads=0)
     with self.assertRaisesRegex(ValueError, 'isa is "sse"'):
       lockstep.torch.deterministic(isa="sse")
+    with self.assertRaisesRegex(ValueError, 'mkl is "avx2"; it must be "compatible" or, unless isa is "native"'):
+      lockstep.torch.deterministic(isa="native", mkl="avx2")
 
   def test_flushing_and_compiling_are_seen(self):
     model = nn.Linear(2, 2)

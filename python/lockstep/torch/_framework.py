@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 from typing import Dict, Literal, Optional
 
@@ -12,45 +13,86 @@ from lockstep.torch import _kernels
 from lockstep.torch._portable import is_portable
 
 # Setting only one of them is not enough: ATen, oneDNN and MKL choose their kernels separately.
-_CAPS = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_CBWR": "COMPATIBLE"}
-_MKL_COMPATIBLE = 3  # MKL_CBWR_COMPATIBLE in mkl_service.h
+_CAPS = {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2"}
+# By the value of `mkl`: MKL_CBWR, and the code path that MKL then reports (MKL_CBWR_COMPATIBLE, and MKL_CBWR_AVX2 |
+# MKL_CBWR_STRICT in mkl_service.h).
+_MKL = {"compatible": ("COMPATIBLE", 3), "avx2": ("AVX2,STRICT", 10 | 0x10000)}
+_INTEL_CHECKS = ("mkl_serv_intel_cpu", "mkl_serv_intel_cpu_true")
+_RETURN_ONE = b"\xb8\x01\x00\x00\x00\xc3"  # mov eax, 1; ret
 _LATE = "lockstep.torch.deterministic() must be called before the first operation of torch, and so before the model is built"
 
 
-def _mkl_branch() -> Optional[int]:
+def _library() -> ctypes.CDLL:
+  return ctypes.CDLL(os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so"))
+
+
+def _mkl_path() -> Optional[int]:
   """Returns the code path chosen by MKL (MKL_CBWR_Get), or None if torch is built without MKL."""
-  library = os.path.join(os.path.dirname(torch.__file__), "lib", "libtorch_cpu.so")
   try:
-    return int(ctypes.CDLL(library).mkl_serv_cbwr_get(1))  # MKL_CBWR_BRANCH
+    return int(_library().mkl_serv_cbwr_get(-1))  # MKL_CBWR_ALL
   except (OSError, AttributeError):
     return None
 
 
-def deterministic(threads: int = 1, isa: Literal["avx2", "native"] = "avx2") -> None:
+def _mkl_setting() -> str:
+  path = _mkl_path()
+  return "absent" if path is None else next((name for name, (_, known) in _MKL.items() if known == path), "default")
+
+
+def _treat_processor_as_intels() -> None:
+  """Replaces the two functions that tell MKL whether Intel made the processor. Otherwise, it uses AVX2 only there.
+
+  Raises:
+    RuntimeError: torch is built without MKL, or the system does not allow it.
+  """
+  library, system = _library(), ctypes.CDLL(None, use_errno=True)
+  if not hasattr(library, _INTEL_CHECKS[0]):
+    raise RuntimeError('mkl="avx2": this torch has no MKL')
+  system.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+  for name in _INTEL_CHECKS:
+    address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+    begin = address & -mmap.PAGESIZE
+    size = address + len(_RETURN_ONE) - begin
+    if system.mprotect(begin, size, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC) != 0:
+      raise RuntimeError(f'mkl="avx2" cannot replace functions of MKL: {os.strerror(ctypes.get_errno())}')
+    ctypes.memmove(address, _RETURN_ONE, len(_RETURN_ONE))
+    system.mprotect(begin, size, mmap.PROT_READ | mmap.PROT_EXEC)
+
+
+def deterministic(threads: int = 1, isa: Literal["avx2", "native"] = "avx2",
+                  mkl: Literal["compatible", "avx2"] = "compatible") -> None:
   """Makes torch compute the same bits in every process that calls this with the same arguments.
 
   Sets the number of threads, torch.use_deterministic_algorithms(True) and what it requires for GPUs. With isa="avx2",
   also sets the variables that restrict ATen, oneDNN and MKL to kernels shared by AMD and Intel processors with AVX2.
-  MKL's restriction makes matrix products about 2.2 times slower. With isa="native", the kernels depend on the
-  processor, so all workers need the same kind of processor. Every setting becomes part of the run's contract: a worker
-  with a different one is refused, and the refusal names it.
+  MKL's restriction makes matrix products about 2.2 times slower. With mkl="avx2", MKL uses its AVX2 kernels instead,
+  at full speed. Since it does so only on Intel's processors, this replaces two of its functions in the process's
+  memory, which are not part of its interface. With isa="native", the kernels depend on the processor, so all workers
+  need the same kind of processor. Every setting becomes part of the run's contract: a worker with a different one is
+  refused, and the refusal names it.
 
   Raises:
-    ValueError: threads < 1, or an unknown isa.
-    RuntimeError: torch has already computed in this process and can no longer change its kernels.
+    ValueError: threads < 1, an unknown isa or mkl, or mkl="avx2" with isa="native".
+    RuntimeError: torch has already computed in this process and can no longer change its kernels, or MKL's functions
+      cannot be replaced.
   """
   if threads < 1:
     raise ValueError(f"threads is {threads}; it must be at least 1")
   if isa not in ("avx2", "native"):
     raise ValueError(f'isa is "{isa}"; it must be "avx2" or "native"')
+  if mkl not in _MKL or (mkl == "avx2" and isa == "native"):
+    raise ValueError(f'mkl is "{mkl}"; it must be "compatible" or, unless isa is "native", "avx2"')
   if isa == "avx2":
-    os.environ.update(_CAPS)
+    variable, wanted = _MKL[mkl]
+    os.environ.update(_CAPS, MKL_CBWR=variable)
     capability = torch.backends.cpu.get_cpu_capability()
     if capability != "AVX2":
       raise RuntimeError(f"{_LATE}: ATen computes with {capability} already")
-    branch = _mkl_branch()
-    if branch not in (None, _MKL_COMPATIBLE):
-      raise RuntimeError(f"{_LATE}: MKL has chosen its code path {branch} already")
+    if mkl == "avx2":
+      _treat_processor_as_intels()
+    path = _mkl_path()
+    if path not in (None, wanted):
+      raise RuntimeError(f"{_LATE}: MKL has chosen its code path {path} already")
   os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # Otherwise cuBLAS, once in use, would be refused.
   torch.backends.cudnn.benchmark = False
   torch.set_num_threads(threads)
@@ -82,7 +124,7 @@ def framework(model: torch.nn.Module) -> Dict[str, str]:
       "deterministic_algorithms": _text(torch.are_deterministic_algorithms_enabled()),
       "cpu_capability": torch.backends.cpu.get_cpu_capability(),
       "onednn": os.environ.get("ONEDNN_MAX_CPU_ISA", "default"),
-      "mkl_path": {None: "absent", _MKL_COMPATIBLE: "compatible"}.get(_mkl_branch(), "default"),
+      "mkl_path": _mkl_setting(),
       "float32_matmul_precision": torch.get_float32_matmul_precision(),
       "flush_denormal": flushes,
       "compiled": _text(compiled),
