@@ -66,7 +66,7 @@ class FileSystem {
   virtual absl::StatusOr<std::vector<std::string>> ListDirectory(const std::string& path) = 0;
   // Also creates parent directories. The directory is durable on return. Returns OK if it already exists.
   virtual absl::Status CreateDirectory(const std::string& path) = 0;
-  // Atomically replaces `to`.
+  // Atomically replaces `to`. FailedPrecondition if `to` is a pipe or a device, or a link such as /dev/stdout.
   virtual absl::Status Rename(const std::string& from, const std::string& to) = 0;
   virtual absl::Status Remove(const std::string& path) = 0;
   // Makes renames and removals in the directory durable.

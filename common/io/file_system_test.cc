@@ -65,6 +65,20 @@ TEST_F(RealFileSystemTest, RefusesAPipeOrADeviceWithoutWaiting) {
   EXPECT_THAT(std::string(fs_->NewRandomAccessFile("/dev/zero").status().message()), HasSubstr("it is a device"));
 }
 
+TEST_F(RealFileSystemTest, DoesNotReplaceAPipeOrADevice) {
+  ASSERT_EQ(::mkfifo(Path("pipe").c_str(), 0600), 0);
+  ASSERT_EQ(::symlink("/dev/null", Path("null").c_str()), 0);
+  ASSERT_EQ(::symlink("/proc/self/fd/1", Path("stdout").c_str()), 0);
+  for (const char* const name : {"null", "pipe", "stdout"}) {
+    const absl::Status status = WriteFileAtomically(fs_, Path(name), "x");
+    EXPECT_TRUE(absl::IsFailedPrecondition(status)) << status;
+    struct stat info;
+    ASSERT_EQ(::lstat(Path(name).c_str(), &info), 0);
+    EXPECT_FALSE(S_ISREG(info.st_mode)) << name;
+  }
+  EXPECT_THAT(fs_->ListDirectory(directory_).value(), ElementsAre("null", "pipe", "stdout"));
+}
+
 TEST_F(RealFileSystemTest, RoundTrips) {
   auto file = fs_->NewWritableFile(Path("a"));
   ASSERT_TRUE(file.ok()) << file.status();

@@ -11,6 +11,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "lockstep/common/base/status_macros.h"
@@ -60,6 +61,15 @@ absl::Status ErrnoToStatus(int error, absl::string_view action, absl::string_vie
 absl::Status NotRegular(const std::string& path, absl::string_view kind) {
   return absl::FailedPreconditionError(
       absl::StrCat("cannot open ", path, ": it is ", kind, ", not a regular file; write what it delivers to a file"));
+}
+
+// Returns true for a pipe, a device or a socket, and for a link to an open file of a process, as /dev/stdout is.
+bool IsSpecial(const std::string& path) {
+  struct stat info;
+  if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode) && !S_ISDIR(info.st_mode)) return true;
+  char target[64];
+  const ssize_t size = ::readlink(path.c_str(), target, sizeof(target));
+  return size > 0 && absl::StartsWith(absl::string_view(target, static_cast<size_t>(size)), "/proc/");
 }
 
 // Calls open(2) and retries when a signal interrupts it. Returns -1 and sets errno on failure.
@@ -299,6 +309,11 @@ class PosixFileSystem : public FileSystem {
   }
 
   absl::Status Rename(const std::string& from, const std::string& to) override {
+    // Run by root, rename(2) would take /dev/null or /dev/stdout from every program of the machine.
+    if (IsSpecial(to)) {
+      return absl::FailedPreconditionError(
+          absl::StrCat("cannot replace ", to, ": it is a pipe or a device, not a regular file"));
+    }
     if (std::rename(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
     return ErrnoToStatus(errno, "rename", absl::StrCat(from, " to ", to));
   }
