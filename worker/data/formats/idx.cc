@@ -72,7 +72,8 @@ absl::StatusOr<std::vector<int64_t>> ReadHeader(SequentialReader* reader, const 
   }
   const int rank = ByteAt(magic, 3);
   if (magic[0] != 0 || magic[1] != 0 || ByteAt(magic, 2) != kUnsignedByte || rank < min_rank || rank > max_rank) {
-    const std::string foreign = ForeignFormat(magic);
+    ASSIGN_OR_RETURN(const std::string behind, reader->Read(kForeignHeadBytes - magic.size()));
+    const std::string foreign = ForeignFormat(magic + behind);
     if (!foreign.empty() || magic[0] == '<') {
       return absl::DataLossError(
           absl::StrCat(path, ": no IDX array; ",

@@ -187,6 +187,8 @@ TEST_F(IdxTest, NamesTheExpectationOfADamagedFile) {
   ExpectDataLoss("images: ends after 0 bytes");
   Write("images", "hello");
   ExpectDataLoss("images: starts with 68 65 6c 6c, expected 00 00 08 03");
+  Write("images", "version https://git-lfs.github.com/spec/v1\n");
+  ExpectDataLoss("images: no IDX array; it is a pointer of Git LFS");
   Write("images", labels_);
   ExpectDataLoss("expected 00 00 08 03");
   Write("images", images_.substr(0, 10));
