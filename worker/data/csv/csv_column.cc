@@ -36,9 +36,9 @@ bool IsMissing(const CsvColumn& column, absl::string_view text) {
 }
 
 std::string Shown(absl::string_view text) {
-  text = text.substr(0, kShownBytes);
-  if (IsUtf8(text)) return absl::StrCat("\"", text, "\"");
-  return absl::StrCat("\"", absl::CHexEscape(text), "\", which is not UTF-8 and is read as Latin-1");
+  if (IsUtf8(text)) return absl::StrCat("\"", ToUtf8(text, kShownBytes), "\"");
+  return absl::StrCat("\"", absl::CHexEscape(text.substr(0, kShownBytes)),
+                      "\", which is not UTF-8 and is read as Latin-1");
 }
 
 // Returns true for "0,5" and "1,234.5".

@@ -245,6 +245,10 @@ TEST_F(CsvTest, ReadsLatin1Words) {
       "e,y\n1,M\xFCnster\n",
       columns, absl::StatusCode::kDataLoss,
       "column \"y\" is \"M\\xfcnster\", which is not UTF-8 and is read as Latin-1, expected one of its 2");
+  // An error shows 40 bytes at most, and never a part of a character.
+  const std::string shown(39, 'x');
+  ExpectError(absl::StrCat("Gr\xC3\xB6\xC3\x9F", "e,y\n1,", shown, "\xC3\xB6\n"), columns, absl::StatusCode::kDataLoss,
+              absl::StrCat("column \"y\" is \"", shown, "\", expected one of its 2"));
 }
 
 TEST_F(CsvTest, AMissingFieldHasAMeaningPerColumn) {
