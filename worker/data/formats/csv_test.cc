@@ -188,6 +188,12 @@ TEST_F(CsvTest, LeavesDamagedLinesOut) {
   EXPECT_EQ(spec_.classes, 3);
 }
 
+TEST_F(CsvTest, LogsControlCharactersAsNumbers) {
+  ::testing::internal::CaptureStderr();
+  Read("x,y\n1,0\n\x1b[2J,1\n", "column { name: 'x' } column { name: 'y' type: LABEL }", "on_damage: SKIP_AND_COUNT");
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("column \"x\" is \"\\x1b[2J\", expected"));
+}
+
 TEST_F(CsvTest, NamesTheErrorInTheConfiguration) {
   const auto expect = [&](const std::string& csv, const std::string& text) {
     ExpectError("x,y,x2,x2\n1,0,0,0\n", csv, absl::StatusCode::kInvalidArgument, text);

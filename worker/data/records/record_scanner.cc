@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "glog/logging.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/utf8.h"
 #include "lockstep/common/io/crc32c.h"
 #include "lockstep/common/io/little_endian.h"
 #include "lockstep/worker/data/batch.h"
@@ -154,7 +155,7 @@ class Scanner {
                                       : absl::StrCat(file_.path, ": record ", result_.records + result_.damaged,
                                                      " at byte ", window_.offset(), ": ", why.message());
       if (options_.on_damage == config::v1::InputConfig::FAIL) return absl::DataLossError(message);
-      if (result_.damaged - left_out_ < kLoggedDamages) LOG(WARNING) << message << "; left out";
+      if (result_.damaged - left_out_ < kLoggedDamages) LOG(WARNING) << Printable(message) << "; left out";
     }
     ++result_.damaged;
     return found_({window_.offset() + begin, size, 0, /*is_example=*/false});
