@@ -7,6 +7,15 @@
 #include "glog/logging.h"
 
 namespace lockstep {
+namespace {
+
+size_t WidthOf(const std::string& text) {
+  // Every code point has one byte that does not continue another.
+  return static_cast<size_t>(
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+}
+
+}  // namespace
 
 void TextTable::AddRow(std::vector<std::string> cells) {
   CHECK_LE(cells.size(), columns_.size()) << "a row has more cells than the table has columns";
@@ -21,14 +30,14 @@ std::string TextTable::Render() const {
   std::vector<const std::vector<std::string>*> lines = {&titles};
   for (const auto& row : rows_) lines.push_back(&row);
   for (const auto* line : lines) {
-    for (size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], (*line)[i].size());
+    for (size_t i = 0; i < widths.size(); ++i) widths[i] = std::max(widths[i], WidthOf((*line)[i]));
   }
 
   std::string out;
   for (const auto* line : lines) {
     std::string text;
     for (size_t i = 0; i < widths.size(); ++i) {
-      const std::string padding(widths[i] - (*line)[i].size(), ' ');
+      const std::string padding(widths[i] - WidthOf((*line)[i]), ' ');
       const bool right = columns_[i].alignment == kRight;
       absl::StrAppend(&text, i == 0 ? "" : "  ", right ? padding : "", (*line)[i], right ? "" : padding);
     }

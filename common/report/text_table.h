@@ -7,8 +7,8 @@
 
 namespace lockstep {
 
-// A text table. Each column is as wide as its widest cell, and columns are two spaces apart. Widths are in bytes, so
-// cells should be ASCII. Not thread-safe.
+// A text table. Each column is as wide as its widest cell, and columns are two spaces apart. Widths are in
+// code points of UTF-8. Not thread-safe.
 class TextTable {
  public:
   enum Alignment { kLeft, kRight };

@@ -15,6 +15,13 @@ TEST(TextTableTest, AlignsColumnsWithoutTrailingSpaces) {
             "b                    7\n");
 }
 
+TEST(TextTableTest, AlignsByCharacters) {
+  TextTable table({{"NAME"}, {"N", TextTable::kRight}});
+  table.AddRow({"m\xC3\xB6wen", "4"});
+  table.AddRow({"emus", "5"});
+  EXPECT_EQ(table.Render(), "NAME   N\nm\xC3\xB6wen  4\nemus   5\n");
+}
+
 TEST(TextTableTest, ShowsTheTitlesOfAnEmptyTable) {
   EXPECT_EQ(TextTable({{"A"}, {"LONG", TextTable::kRight}}).Render(), "A  LONG\n");
 }
