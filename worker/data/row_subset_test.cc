@@ -99,6 +99,10 @@ TEST_F(RowSubsetTest, StatisticsComeFromTheTrainingRows) {
   EXPECT_EQ((*test)->digest().prepared(0).mean(), (*train)->digest().prepared(0).mean());
 }
 
+TEST_F(RowSubsetTest, AnUnknownSplitIsAnError) {
+  EXPECT_EQ(Open("valid", 0.25).status().message(), "input has no split \"valid\", it has \"train\", \"test\"");
+}
+
 TEST_F(RowSubsetTest, AnEmptySplitIsAnError) {
   EXPECT_THAT(std::string(Open("test", 1e-9).status().message()), HasSubstr("leaves none of the 180 examples"));
 }

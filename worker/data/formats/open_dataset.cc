@@ -210,6 +210,7 @@ absl::StatusOr<config::v1::InputConfig::Split> SourceOfSplit(const config::v1::I
   for (const config::v1::InputConfig::Split& split : config.split()) {
     names.push_back(absl::StrCat("\"", split.name(), "\""));
   }
+  if (IsDivided(config)) names.push_back(absl::StrCat("\"", kTest, "\""));
   return absl::NotFoundError(
       absl::StrCat("input has no split \"", name, "\", it has ", names.empty() ? "none" : absl::StrJoin(names, ", ")));
 }
