@@ -25,6 +25,8 @@ constexpr size_t kMaxClasses = 100;
 constexpr size_t kMaxNumericClasses = 20;
 constexpr size_t kMaxListed = 50;
 constexpr size_t kMaxHashed = 2000;
+// Maximum number of columns shown in an error.
+constexpr size_t kShownColumns = 6;
 // Common names of the column to predict, and texts that represent a missing number (ParseCsvField).
 constexpr absl::string_view kLabelNames[] = {"label",   "labels",   "class",     "target",   "y",
                                              "outcome", "response", "diagnosis", "survived", "species"};
@@ -285,7 +287,11 @@ absl::StatusOr<CsvGuess> GuessColumns(const CsvSample& sample, absl::string_view
     }
   }
   if (features > 0) return guess;
-  return absl::InvalidArgumentError("no column can be a feature: each is constant, or has another text in each row");
+  std::string reasons;
+  for (size_t i = 0; i < std::min(kShownColumns, guess.columns.size()); ++i) {
+    if (i != guess.label) absl::StrAppend(&reasons, "; ", NameOf(sample, i), ": ", guess.columns[i].reason);
+  }
+  return absl::InvalidArgumentError(absl::StrCat("no column can be a feature", reasons));
 }
 
 std::string ConfigurationFor(const CsvSample& sample, const CsvGuess& guess, const std::string& path) {

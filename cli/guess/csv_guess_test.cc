@@ -131,12 +131,17 @@ TEST_F(CsvGuessTest, HexadecimalDigitsAreWords) {
 TEST_F(CsvGuessTest, ErrorsNameTheReason) {
   const CsvSample sample = Sample("a,b\n1,2\n3,4\n");
   EXPECT_EQ(GuessColumns(sample, "c").status().message(), "--label=c is not a column; there are a, b");
-  EXPECT_THAT(std::string(GuessColumns(Sample("a,b\n1,2\n1,4\n"), "").status().message()),
-              HasSubstr("no column can be a feature"));
+  EXPECT_EQ(GuessColumns(Sample("a,a,b\n1,2,2\n1,3,4\n"), "").status().message(),
+            "no column can be a feature; a: left out: its name is there twice; a: left out: its name is there twice");
   EXPECT_THAT(std::string(GuessColumns(Sample("a,b\n1,x\n3,x\n"), "").status().message()),
               HasSubstr("b has 1 value; name the column to predict with --label"));
   ASSERT_TRUE(WriteFileAtomically(&fs_, "t.csv", "just a note\n").ok());
   EXPECT_THAT(std::string(SampleCsv(&fs_, "t.csv").status().message()), HasSubstr("t.csv: no table"));
+  ASSERT_TRUE(WriteFileAtomically(&fs_, "t.csv", "# of 2024\na,b\n1,2\n3,4\n").ok());
+  EXPECT_EQ(
+      SampleCsv(&fs_, "t.csv").status().message(),
+      "t.csv:1: the first line has 1 fields, most have 2: \"# of 2024\"; the file must begin with its header line "
+      "or its first row, with as many fields");
 }
 
 }  // namespace

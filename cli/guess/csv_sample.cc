@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/base/utf8.h"
 #include "lockstep/worker/data/csv/csv_fields.h"
 #include "lockstep/worker/data/csv/csv_records.h"
 #include "lockstep/worker/data/records/data_file.h"
@@ -24,6 +25,8 @@ constexpr size_t kSampleBytes = 8 << 20;
 constexpr size_t kSampleRows = 50000;
 // Number of records used to guess the separator.
 constexpr size_t kFormRows = 100;
+// Maximum number of bytes of a field shown in an error.
+constexpr size_t kShownBytes = 40;
 
 using Rows = std::vector<std::vector<std::string>>;
 
@@ -102,7 +105,7 @@ bool HasNumbersBelow(const Rows& rows, size_t width) {
 // empty except possibly the first and the last, or one of its columns has only numbers below it.
 bool HasHeader(const Rows& rows, size_t width) {
   const std::vector<std::string>& first = rows.front();
-  if (first.size() != width || std::any_of(first.begin(), first.end(), IsNumber)) return false;
+  if (std::any_of(first.begin(), first.end(), IsNumber)) return false;
   const auto is_empty = [](const std::string& name) { return name.empty(); };
   const bool has_gap = width > 2 && std::any_of(first.begin() + 1, first.end() - 1, is_empty);
   return (AllDiffer(first) && !has_gap) || HasNumbersBelow(rows, width);
@@ -128,6 +131,12 @@ absl::StatusOr<CsvSample> SampleCsv(FileSystem* fs, const std::string& path) {
   if (width < 2 || rows.size() < 2) {
     return absl::InvalidArgumentError(absl::StrCat(path, ": no table: ", rows.size(), " lines, most with ", width,
                                                    " fields; it needs two columns and two rows"));
+  }
+  if (rows.front().size() != width) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ":1: the first line has ", rows.front().size(), " fields, most have ", width, ": \"",
+                     ToUtf8(rows.front().front(), kShownBytes),
+                     "\"; the file must begin with its header line or its first row, with as many fields"));
   }
   sample.is_whole = used == file->size();
   sample.has_header = HasHeader(rows, width);

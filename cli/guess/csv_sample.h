@@ -26,7 +26,8 @@ struct CsvSample {
   int64_t file_rows = 0;
 };
 
-// Reads a sample. Returns errors from OpenDataFile, and InvalidArgument if there are fewer than two rows or columns.
+// Reads a sample. Returns errors from OpenDataFile, and InvalidArgument if there are fewer than two rows or columns, or
+// if the first line has another number of fields than most lines.
 absl::StatusOr<CsvSample> SampleCsv(FileSystem* fs, const std::string& path);
 
 // Returns true if a text is a finite number.
