@@ -150,7 +150,7 @@ live() {
   logdir="${WORK}/$1-$2" port="${WORK}/$1-$2.port" log="${WORK}/$1-$2.log"
   "begin_${role}"
   # The first checkpoint may still be in progress.
-  await "${role} has a checkpoint" 20 saved_beyond "${logdir}" -1
+  await "${role} has a checkpoint" 60 saved_beyond "${logdir}" -1
   before="$(newest "${logdir}")"
   case "${meaning}" in
     stops)
@@ -233,7 +233,7 @@ stop_without_threads() {
     start "${log}.worker" "${WORKER}" --master="grpc://127.0.0.1:$(cat "${port}")"
     await "it trains" 20 trains_beyond "${port}" 3
   fi
-  await "$1 has a checkpoint" 20 saved_beyond "${logdir}" -1
+  await "$1 has a checkpoint" 60 saved_beyond "${logdir}" -1
   before="$(newest "${logdir}")"
   "${as[@]}" prlimit --pid "${program}" --nproc=1
   expect "there is a limit" 1 "$(awk '/^Max processes/ {print $3}' "/proc/${program}/limits")"

@@ -175,7 +175,7 @@ std::string CheckFlags(const Flags& flags) {
   if (flags.jobs < 1) return absl::StrCat("--jobs must be at least 1, not ", flags.jobs);
   if (flags.seed < 0) return absl::StrCat("--seed must not be negative, and is ", flags.seed);
   if (flags.workers < 0 || flags.workers > kMaxWorkers) {
-    return absl::StrCat("--workers must be from 1 to ", kMaxWorkers, ", and is ", flags.workers);
+    return absl::StrCat("--workers must be from 0 to ", kMaxWorkers, ", and is ", flags.workers);
   }
   if (flags.seed > std::numeric_limits<int64_t>::max() - flags.seeds) {
     return absl::StrCat("there are no ", flags.seeds, " seeds from ", flags.seed, " on");
