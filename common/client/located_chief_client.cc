@@ -156,6 +156,7 @@ absl::StatusOr<v1::HeartbeatReply> LocatedChiefClient::Heartbeat(const v1::Heart
 
 absl::Status LocatedChiefClient::OnSilence(const v1::HeartbeatRequest& heartbeat, absl::Duration silence) {
   std::string silent;
+  bool probes_silent = false;
   {
     MutexLock lock(&mutex_);
     // The heartbeat began up to a third of a lease after the chief's last sign of life. A standby replaces a frozen
@@ -163,12 +164,14 @@ absl::Status LocatedChiefClient::OnSilence(const v1::HeartbeatRequest& heartbeat
     if (silence < lease_ * 2 / 3) return absl::OkStatus();
     if (stopped_) return Stopped();
     silent = found_.target;
+    // A call to a frozen process blocks this thread, which must look at the file when a standby rewrites it.
+    probes_silent = address_.file.empty() || silence >= lease_ + absl::Seconds(1);
   }
   const absl::StatusOr<std::vector<std::string>> targets = FindTargets(fs_, address_);
   if (IsEndOfRun(targets.status())) return ChiefReplaced(targets.status().message());
   if (!targets.ok()) return absl::OkStatus();
   for (const std::string& target : *targets) {
-    if (target != silent || targets->size() == 1) {
+    if (target != silent || (targets->size() == 1 && probes_silent)) {
       RETURN_IF_ERROR(LookForSuccessor(target, heartbeat.generation()));
     }
   }

@@ -24,7 +24,8 @@ namespace lockstep {
 // GetStatus and the first call of a read search in the same way; later calls of a read go to the target where the last
 // read began. All other calls go to the target that last answered GetRunSpec. While a heartbeat has had no reply for
 // two thirds of the session's lease, looks for a chief of a later generation, at the other targets or, if there is only
-// one, over a new connection; the next search begins with the target where it answers. Thread-safe.
+// one, over a new connection (to the only target in a file, from a second after the lease on). The next search begins
+// with the target where it answers. Thread-safe.
 class LocatedChiefClient : public ChiefClient {
  public:
   // Makes a client of one target, which calls `on_silence`. Called without a lock. Two threads may call it for the same

@@ -256,6 +256,17 @@ TEST_F(LocatedChiefClientTest, FindsTheSuccessorInTheFile) {
   EXPECT_TRUE(IsChiefReplaced(Silence(absl::Seconds(4)))) << "the successor has finished the run";
 }
 
+// A standby rewrites the file after a lease. Until then a call to the frozen chief would only block.
+TEST_F(LocatedChiefClientTest, AFileWithTheSilentChiefIsReadAgain) {
+  Write(AddressLine("grpc://a:1"));
+  const auto client = New("file:/run/chief");
+  Join(client.get());
+  EXPECT_TRUE(Silence(absl::Seconds(3.9)).ok());
+  EXPECT_THAT(calls_, ElementsAre());
+  EXPECT_TRUE(Silence(absl::Seconds(4)).ok());
+  EXPECT_THAT(calls_, ElementsAre("new a:1", "GetRunSpec a:1")) << "the successor may have the same address";
+}
+
 TEST_F(LocatedChiefClientTest, AStoppedClientStopsWaiting) {
   const auto client = New("a:1,b:2");
   Join(client.get());

@@ -19,10 +19,14 @@ constexpr absl::Duration kPeriod = absl::Milliseconds(50);
 // They must leave half of the second that docs/cluster.md promises, for the restore.
 constexpr absl::Duration kWorkersLimit = absl::Milliseconds(500);
 
+constexpr char kAddressFile[] = "/run/address";
+
 // Simulates runs whose chief is frozen or killed at a random instant, and has a standby.
 class TakeoverTest : public ::testing::Test {
  protected:
   enum class Fault { kFreeze, kKill };
+  // The workers know both addresses, or a file with the address of the chief that serves.
+  enum class Master { kAddresses, kFile };
   // The times from the fault until the standby serves, and until it gives a worker the first token.
   struct Takeover {
     absl::Duration serves = absl::InfiniteDuration();
@@ -31,7 +35,7 @@ class TakeoverTest : public ::testing::Test {
 
   static void SetUpTestSuite() { CaptureLogs(); }
 
-  Takeover TakeOver(uint64_t seed, absl::Duration lease, Fault fault) {
+  Takeover TakeOver(uint64_t seed, absl::Duration lease, Fault fault, Master master) {
     const Plan plan = DrawPlan(seed, /*with_faults=*/false);
     Takeover takeover;
     Instant struck = kNever;
@@ -39,7 +43,9 @@ class TakeoverTest : public ::testing::Test {
     options.seed = seed;
     World world(options, &stacks_);
     Disk* const disk = world.AddDisk();
+    EXPECT_TRUE(disk->memory()->CreateDirectory("/run").ok());
     ChiefRole role = NewRole(plan, lease);
+    if (master == Master::kFile) role.address_file = kAddressFile;
     role.listen = "first:2222";
     Process* const chief = world.Start(world.AddHost("first"), "chief", disk,
                                        [role](Process* process) { return RunChief(process, role); });
@@ -54,7 +60,7 @@ class TakeoverTest : public ::testing::Test {
     world.scheduler()->At(absl::ToInt64Nanoseconds(absl::Milliseconds(100)), [&world, second, disk, role] {
       world.Start(second, "standby", disk, [role](Process* process) { return RunChief(process, role); });
     });
-    for (int i = 0; i < plan.workers; ++i) StartWorker(absl::StrCat("worker-", i), &world, disk);
+    for (int i = 0; i < plan.workers; ++i) StartWorker(absl::StrCat("worker-", i), master, &world, disk);
     world.scheduler()->At(absl::ToInt64Nanoseconds(world.random()->Between(absl::Seconds(1), absl::Seconds(2))),
                           [&, chief] {
                             struck = world.now();
@@ -86,10 +92,11 @@ class TakeoverTest : public ::testing::Test {
     return role;
   }
 
-  static void StartWorker(const std::string& name, World* world, Disk* disk) {
+  static void StartWorker(const std::string& name, Master master, World* world, Disk* disk) {
     WorkerRole role;
     role.name = name;
-    role.master = "grpc://first:2222,grpc://second:2222";
+    role.master =
+        master == Master::kFile ? absl::StrCat("file:", kAddressFile) : "grpc://first:2222,grpc://second:2222";
     role.slot_time = absl::Milliseconds(50);
     role.on_slot = [](Process*, const SlotKey&, VariableValues) {};
     role.on_ended = [](Process*, const absl::Status&) {};
@@ -100,21 +107,27 @@ class TakeoverTest : public ::testing::Test {
 };
 
 TEST_F(TakeoverTest, AFrozenChiefIsReplacedAfterItsLease) {
-  for (const absl::Duration lease : {absl::Milliseconds(200), absl::Seconds(1), absl::Seconds(5)}) {
-    for (uint64_t seed = 1; seed <= 10; ++seed) {
-      const Takeover takeover = TakeOver(seed, lease, Fault::kFreeze);
-      // The chief beats just before it freezes, and just after the standby has looked.
-      EXPECT_LE(takeover.serves, lease + 2 * kPeriod) << "seed " << seed;
-      EXPECT_LE(takeover.continues, lease + kWorkersLimit) << "seed " << seed;
+  for (const Master master : {Master::kAddresses, Master::kFile}) {
+    for (const absl::Duration lease : {absl::Milliseconds(200), absl::Seconds(1), absl::Seconds(5)}) {
+      for (uint64_t seed = 1; seed <= 10; ++seed) {
+        SCOPED_TRACE(absl::StrCat(master == Master::kFile ? "file" : "addresses", ", seed ", seed));
+        const Takeover takeover = TakeOver(seed, lease, Fault::kFreeze, master);
+        // The chief beats just before it freezes, and just after the standby has looked.
+        EXPECT_LE(takeover.serves, lease + 2 * kPeriod);
+        EXPECT_LE(takeover.continues, lease + kWorkersLimit);
+      }
     }
   }
 }
 
 TEST_F(TakeoverTest, AKilledChiefIsReplacedAtOnce) {
-  for (uint64_t seed = 1; seed <= 30; ++seed) {
-    const Takeover takeover = TakeOver(seed, absl::Seconds(5), Fault::kKill);
-    EXPECT_LE(takeover.serves, kPeriod) << "seed " << seed;
-    EXPECT_LE(takeover.continues, kWorkersLimit) << "seed " << seed;
+  for (const Master master : {Master::kAddresses, Master::kFile}) {
+    for (uint64_t seed = 1; seed <= 30; ++seed) {
+      SCOPED_TRACE(absl::StrCat(master == Master::kFile ? "file" : "addresses", ", seed ", seed));
+      const Takeover takeover = TakeOver(seed, absl::Seconds(5), Fault::kKill, master);
+      EXPECT_LE(takeover.serves, kPeriod);
+      EXPECT_LE(takeover.continues, kWorkersLimit);
+    }
   }
 }
 
