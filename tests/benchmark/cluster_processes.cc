@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
@@ -36,6 +37,17 @@ absl::StatusOr<std::string> ReadPortFile(const std::string& file) {
   return absl::DeadlineExceededError("the chief does not listen");
 }
 
+// Blocks until the standby that writes `log` has seen the chief.
+absl::Status AwaitStandby(const std::string& log) {
+  const absl::Time deadline = absl::Now() + kLimit;
+  while (absl::Now() < deadline) {
+    const auto text = ReadFile(FileSystem::Real(), log);
+    if (text.ok() && absl::StrContains(*text, "stands by for the chief")) return absl::OkStatus();
+    Nap(std::chrono::milliseconds(2));
+  }
+  return absl::DeadlineExceededError("the standby does not stand by");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ClusterProcesses>> ClusterProcesses::Start(const Options& options) {
@@ -60,10 +72,13 @@ absl::StatusOr<std::unique_ptr<ClusterProcesses>> ClusterProcesses::Start(const 
   if (options.standby) {
     cluster->standby_address_ = absl::StrCat("unix:", JoinPath(options.directory, "standby.sock"));
     absl::StrAppend(&master, ",", cluster->standby_address_);
+    const std::string standby_log = JoinPath(options.directory, "standby.log");
+    unlink(standby_log.c_str());
     ASSIGN_OR_RETURN(cluster->standby_, Child::Start({options.programs.chief, config, "--standby",
                                                       absl::StrCat("--listen=", cluster->standby_address_),
                                                       absl::StrCat("--logdir=", options.logdir)},
-                                                     log));
+                                                     standby_log));
+    RETURN_IF_ERROR(AwaitStandby(standby_log));
   }
   for (int i = 0; i < options.workers; ++i) {
     ASSIGN_OR_RETURN(auto worker, Child::Start({options.programs.worker, master}, log));

@@ -38,6 +38,7 @@ class ClusterProcesses {
     bool standby = false;
   };
 
+  // Blocks until the chief listens and the standby, if there is one, has seen it.
   static absl::StatusOr<std::unique_ptr<ClusterProcesses>> Start(const Options& options);
 
   // Polls the chief's status every two milliseconds until `enough` returns true, for at most two minutes.
