@@ -46,11 +46,17 @@ void ReadToTheEnd(Http2Peer* peer) {
   }
 }
 
+// Reads until the server has answered the ping or closed the connection.
+void ReadToTheAnswer(Http2Peer* peer, const std::string& ping) {
+  absl::optional<Http2Peer::Frame> frame = peer->Read();
+  while (frame && (frame->type != kPing || frame->flags != kAck || frame->payload != ping)) frame = peer->Read();
+}
+
 // Sends `flood` on a hundred connections, which stay open on this side. Every second one acknowledges the server's
 // settings. Expects that the server closes each connection, that its memory stays bounded, and that the good worker
 // trains the same weights and loses no step.
 void ExpectRefused(const std::string& flood, int64_t most_bytes = kMostBytes) {
-  FaultInjectedRun run;
+  FaultInjectedRun run({}, /*held=*/true, {}, FaultInjectedRun::kLongLeaseSeconds);
   const MemoryGrowth growth;
   std::vector<std::unique_ptr<Http2Peer>> peers;
   for (int i = 0; i < 100; ++i) {
@@ -133,7 +139,7 @@ TEST(Http2FloodsTest, PingsEndTheConnection) {
   ExpectRefused(flood);
 }
 
-// Frames that gRPC ignores or answers briefly, after the headers of a call. The peers read nothing.
+// Frames that gRPC ignores or answers briefly, after the headers of a call. The peers read nothing until all is sent.
 TEST(Http2FloodsTest, OtherFramesTakeLittleMemory) {
   constexpr uint8_t kUnknown = 77;
   const std::string frames[] = {Encode(kSettings, kNone, 0, ""),
@@ -143,19 +149,21 @@ TEST(Http2FloodsTest, OtherFramesTakeLittleMemory) {
                                 Encode(kGoAway, kNone, 0, std::string(8, '\0')),
                                 Encode(Http2Peer::kData, kNone, 1, ""),
                                 Encode(kUnknown, kNone, 1, "12345678")};
-  FaultInjectedRun run;
+  FaultInjectedRun run({}, /*held=*/true, {}, FaultInjectedRun::kLongLeaseSeconds);
   const MemoryGrowth growth;
   std::vector<std::unique_ptr<Http2Peer>> peers;
   for (const std::string& frame : frames) {
     std::string flood = Headers(1, RequestHeaders());
     while (flood.size() < 1 << 20) flood += frame;
+    flood += Encode(kPing, kNone, 0, "the last");
     for (int i = 0; i < 10; ++i) {
       peers.push_back(std::make_unique<Http2Peer>(run.address()));
       peers.back()->Send(flood);
     }
   }
-  run.ExpectUndisturbed();
+  for (const auto& peer : peers) ReadToTheAnswer(peer.get(), "the last");
   EXPECT_LT(growth.peak(), kMostBytes);
+  run.ExpectUndisturbed();
 }
 
 // CVE-2023-1428 and CVE-2023-32731: a header with a value that gRPC refuses, followed by too many bytes.
@@ -168,7 +176,7 @@ TEST(Http2FloodsTest, InvalidHeadersEndTheConnection) {
 
 // CVE-2023-32732 and CVE-2024-7246. The peer loses only its own connection, which no other peer shares.
 TEST(Http2FloodsTest, AnInvalidBinaryHeaderEndsNothingElse) {
-  FaultInjectedRun run;
+  FaultInjectedRun run({}, /*held=*/true, {}, FaultInjectedRun::kLongLeaseSeconds);
   Http2Peer peer(run.address());
   peer.Send(Headers(1, RequestHeaders() + Header("x-bin", "*")));
   peer.Send(Encode(Http2Peer::kHeaders, kNone, 3, "\x80"));
@@ -177,7 +185,7 @@ TEST(Http2FloodsTest, AnInvalidBinaryHeaderEndsNothingElse) {
 }
 
 TEST(Http2FloodsTest, HeadersUpToTheLimitAreAccepted) {
-  FaultInjectedRun run;
+  FaultInjectedRun run({}, /*held=*/true, {}, FaultInjectedRun::kLongLeaseSeconds);
   Http2Peer peer(run.address());
   const std::string headers = RequestHeaders() + Header("name", std::string(7700, 'a'));
   peer.Send(Headers(1, headers));

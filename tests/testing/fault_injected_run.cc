@@ -38,11 +38,12 @@ Result ResultOf(TestCluster* cluster) {
   return {cluster->Digest().value_or("none"), CountsOf(*cluster->chief())};
 }
 
-// Returns the result of an undisturbed run.
+// Returns the result of an undisturbed run. It has a long lease, on which the result does not depend.
 const Result& Reference() {
   static const Result* const result = [] {
     TestCluster::Options options;
     options.config = Config();
+    options.config.mutable_cluster()->set_lease_seconds(FaultInjectedRun::kLongLeaseSeconds);
     options.local = true;
     TestCluster cluster(options);
     EXPECT_EQ(cluster.StartChief(), absl::OkStatus());
@@ -56,9 +57,11 @@ const Result& Reference() {
 
 constexpr int64_t FaultInjectedRun::kSteps;
 constexpr int64_t FaultInjectedRun::kHeldStep;
+constexpr double FaultInjectedRun::kLongLeaseSeconds;
 
-FaultInjectedRun::FaultInjectedRun(const ChiefServer::Options& server, bool held, const GrpcClientOptions& client)
-    : held_(held), cluster_(Options(server, client)) {
+FaultInjectedRun::FaultInjectedRun(const ChiefServer::Options& server, bool held, const GrpcClientOptions& client,
+                                   double lease_seconds)
+    : held_(held), cluster_(Options(server, client, lease_seconds)) {
   EXPECT_TRUE(cluster_.StartChief().ok());
   cluster_.StartWorker();
   MutexLock lock(&mutex_);
@@ -67,9 +70,11 @@ FaultInjectedRun::FaultInjectedRun(const ChiefServer::Options& server, bool held
 
 FaultInjectedRun::~FaultInjectedRun() { Release(); }
 
-TestCluster::Options FaultInjectedRun::Options(const ChiefServer::Options& server, const GrpcClientOptions& client) {
+TestCluster::Options FaultInjectedRun::Options(const ChiefServer::Options& server, const GrpcClientOptions& client,
+                                               double lease_seconds) {
   TestCluster::Options options;
   options.config = Config();
+  if (lease_seconds > 0) options.config.mutable_cluster()->set_lease_seconds(lease_seconds);
   options.server = server;
   options.client = client;
   options.before_batch = [this](int64_t step) { BeforeBatch(step); };

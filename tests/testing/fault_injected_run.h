@@ -19,9 +19,13 @@ class FaultInjectedRun {
   static constexpr int64_t kSteps = 40;
   static constexpr int64_t kHeldStep = 20;
 
-  // If `held` is false, the worker does not stop at kHeldStep. The worker connects as `client` says.
+  // The lease of runs whose worker may get little processor time, for example during a flood.
+  static constexpr double kLongLeaseSeconds = 30;
+
+  // If `held` is false, the worker does not stop at kHeldStep. The worker connects as `client` says. `lease_seconds` is
+  // that of the run; 0 means that of SmallRunSpec.
   explicit FaultInjectedRun(const ChiefServer::Options& server = {}, bool held = true,
-                            const GrpcClientOptions& client = {});
+                            const GrpcClientOptions& client = {}, double lease_seconds = 0);
   ~FaultInjectedRun();
 
   const std::string& address() const { return cluster_.address(); }
@@ -35,7 +39,8 @@ class FaultInjectedRun {
   void ExpectUndisturbed();
 
  private:
-  TestCluster::Options Options(const ChiefServer::Options& server, const GrpcClientOptions& client);
+  TestCluster::Options Options(const ChiefServer::Options& server, const GrpcClientOptions& client,
+                               double lease_seconds);
   void BeforeBatch(int64_t step) ABSL_LOCKS_EXCLUDED(mutex_);
 
   Mutex mutex_;

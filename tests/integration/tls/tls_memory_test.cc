@@ -22,7 +22,7 @@ TEST(TlsMemoryTest, EndlessHeadersEndTheConnection) {
   server.credentials = Credentials(kits.Path("chief"));
   GrpcClientOptions client;
   client.credentials = Credentials(kits.Path("worker"));
-  FaultInjectedRun run(server, /*held=*/true, client);
+  FaultInjectedRun run(server, /*held=*/true, client, FaultInjectedRun::kLongLeaseSeconds);
   const MemoryGrowth growth;
   std::vector<std::unique_ptr<TlsPeer>> peers;
   for (int i = 0; i < 100; ++i) {
