@@ -1,6 +1,7 @@
 #include "lockstep/cli/guess/csv_guess.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -169,6 +170,20 @@ absl::StatusOr<ColumnGuess> GuessLabel(const CsvSample& sample, size_t index, in
   return guess;
 }
 
+// Sets the mean and the deviation of a column of numbers.
+void MeasureTarget(const Contents& contents, CsvGuess* guess) {
+  double sum = 0, squares = 0, count = 0;
+  for (const auto& [value, times] : contents.values) {
+    sum += atof(value.c_str()) * static_cast<double>(times);
+    count += static_cast<double>(times);
+  }
+  guess->target_mean = sum / count;
+  for (const auto& [value, times] : contents.values) {
+    squares += std::pow(atof(value.c_str()) - guess->target_mean, 2) * static_cast<double>(times);
+  }
+  if (squares > 0) guess->target_deviation = std::sqrt(squares / count);
+}
+
 bool IsNamedAsId(const std::string& name) {
   const std::string lower = absl::AsciiStrToLower(name);
   return lower.empty() || lower == "id" || lower == "index" || lower == "uuid" || absl::EndsWith(lower, "_id") ||
@@ -279,6 +294,7 @@ absl::StatusOr<CsvGuess> GuessColumns(const CsvSample& sample, absl::string_view
   for (size_t i = 0; i < sample.names.size(); ++i) {
     if (i == guess.label) {
       ASSIGN_OR_RETURN(ColumnGuess column, GuessLabel(sample, i, &guess.classes));
+      if (guess.classes == 0) MeasureTarget(ContentsOf(sample, i), &guess);
       guess.columns.push_back(std::move(column));
     } else {
       guess.columns.push_back(GuessFeature(sample, i, &has_id));
@@ -304,20 +320,31 @@ std::string ConfigurationFor(const CsvSample& sample, const CsvGuess& guess, con
   }
   const auto train_rows = static_cast<int64_t>((1 - kTestFraction) * static_cast<double>(sample.file_rows));
   const int64_t steps = std::min(kMaxSteps, std::max<int64_t>(200, kEpochs * train_rows / kBatch));
+  // A layer whose weights begin at 0, whose bias begins at the mean, and that changes in units of the deviation learns
+  // the same as from standardized numbers.
+  const std::string output =
+      has_classes ? absl::StrCat("units: ", guess.classes)
+                  : absl::StrCat("units: 1 kernel_initializer { zeros {} } bias_initializer { constant { value: ",
+                                 guess.target_mean, " } }");
+  const std::string group =
+      has_classes
+          ? ""
+          : absl::StrCat("  # The output begins at the mean of the numbers to predict, and changes in units of ",
+                         "their deviation.\n  group { variables: \"^output/\" rate_factor: ", guess.target_deviation,
+                         " }\n");
   return absl::StrCat(
       "# proto-file: lockstep/config/v1/run_spec.proto\n# proto-message: lockstep.config.v1.RunSpec\n#\n",
       "# Made by `lockstep new --csv` from ", sample.rows.size(), " rows of the file. Every field is described in\n",
       "# proto/lockstep/config/v1/*.proto.\n", "model {\n",
-      "  layer { name: \"hidden\" dense { units: 64 activation: RELU } }\n",
-      "  layer { name: \"output\" dense { units: ", has_classes ? guess.classes : 1, " } }\n", "  loss { ",
-      has_classes ? "softmax_cross_entropy" : "mean_squared_error", " {} }\n}\n\ninput {\n  split {\n",
-      "    name: \"train\"\n    csv {\n      file: ", Quoted(path), "\n",
+      "  layer { name: \"hidden\" dense { units: 64 activation: RELU } }\n", "  layer { name: \"output\" dense { ",
+      output, " } }\n", "  loss { ", has_classes ? "softmax_cross_entropy" : "mean_squared_error",
+      " {} }\n}\n\ninput {\n  split {\n", "    name: \"train\"\n    csv {\n      file: ", Quoted(path), "\n",
       sample.separator == ',' ? "" : absl::StrCat("      separator: ", Quoted(std::string(1, sample.separator)), "\n"),
       sample.has_header ? "" : "      no_header: true\n", columns, "    }\n  }\n",
       "  # A fifth of the rows, drawn from the seed, is the split \"test\".\n  test_fraction: ", kTestFraction, "\n",
       sample.damaged > 0 || !sample.is_whole ? "  on_damage: SKIP_AND_COUNT\n" : "",
       "  # Examples of one slot; a step has replicas_to_aggregate slots.\n  batch_size: ", kBatch / 2, "\n}\n\n",
-      "optimizer {\n  adam {}\n  learning_rate { initial: 0.003 }\n}\n\n", "training {\n  steps: ", steps,
+      "optimizer {\n  adam {}\n  learning_rate { initial: 0.003 }\n", group, "}\n\n", "training {\n  steps: ", steps,
       "\n  replicas_to_aggregate: 2\n  seed: 1\n}\n");
 }
 

@@ -23,6 +23,9 @@ struct CsvGuess {
   // Index of the column to predict, and its number of classes, which is 0 for a numeric column.
   size_t label = 0;
   int64_t classes = 0;
+  // Mean and standard deviation of a numeric column to predict.
+  double target_mean = 0;
+  double target_deviation = 1;
 };
 
 // Guesses the columns' types from a sample of the rows. `label` names the column to predict. If it is empty, chooses a

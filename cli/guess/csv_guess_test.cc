@@ -88,6 +88,17 @@ TEST_F(CsvGuessTest, ManyNumbersAreATarget) {
   EXPECT_TRUE(config.model().loss(0).has_mean_squared_error());
 }
 
+TEST_F(CsvGuessTest, TheOutputHasTheScaleOfTheTarget) {
+  const std::string text = Rows("a,price\n", 40, [](int i) { return absl::StrCat(i, ".5,", i % 2 ? 3000.5 : 1000.5); });
+  const config::v1::RunSpec config = Guess(text);
+  const auto& output = config.model().layer(1).dense();
+  EXPECT_TRUE(output.kernel_initializer().has_zeros());
+  EXPECT_EQ(output.bias_initializer().constant().value(), 2000.5f);
+  ASSERT_EQ(config.optimizer().group_size(), 1);
+  EXPECT_EQ(config.optimizer().group(0).rate_factor(), 1000);
+  EXPECT_EQ(Guess(Rows("a,y\n", 40, [](int i) { return absl::StrCat(i, ".5,", i % 2); })).optimizer().group_size(), 0);
+}
+
 TEST_F(CsvGuessTest, ATableMayHaveNoHeaderLine) {
   const config::v1::RunSpec config =
       Guess(Rows("", 30, [](int i) { return absl::StrCat(i, ".5\t7\t", i % 2 ? "b" : "a"); }));
