@@ -74,7 +74,8 @@ void PrintGuess(const CsvSample& sample, const CsvGuess& guess, std::ostream& ou
     const std::string& name = sample.names[i];
     out << "  " << (name.empty() ? absl::StrCat("column ", i) : name) << ": " << guess.columns[i].reason << "\n";
   }
-  out << "  a fifth of the rows is the split \"test\"\n";
+  out << (sample.file_rows < kLeastRowsToDivide ? "  too few rows for a split \"test\"\n"
+                                                : "  a fifth of the rows is the split \"test\"\n");
 }
 
 // Writes a configuration for the csv file, prints the guesses to `out`, and returns the configuration's path.
@@ -105,8 +106,9 @@ absl::StatusOr<std::string> WriteForImages(FileSystem* fs, const NewFlags& flags
     options.images = guess.images;
     out << "found " << CountText(guess.images, "image") << " of " << options.classes << " classes in " << guess.train
         << "; "
-        << (guess.test.empty() ? "a fifth of them is the split \"test\""
-                               : absl::StrCat("the split \"test\" is ", guess.test))
+        << (!guess.test.empty()                   ? absl::StrCat("the split \"test\" is ", guess.test)
+            : guess.images < kLeastImagesToDivide ? "they are too few for a split \"test\""
+                                                  : "a fifth of them is the split \"test\"")
         << "\n";
   }
   ASSIGN_OR_RETURN(const std::string text, ConfigurationFor(options));

@@ -341,7 +341,10 @@ std::string ConfigurationFor(const CsvSample& sample, const CsvGuess& guess, con
       " {} }\n}\n\ninput {\n  split {\n", "    name: \"train\"\n    csv {\n      file: ", Quoted(path), "\n",
       sample.separator == ',' ? "" : absl::StrCat("      separator: ", Quoted(std::string(1, sample.separator)), "\n"),
       sample.has_header ? "" : "      no_header: true\n", columns, "    }\n  }\n",
-      "  # A fifth of the rows, drawn from the seed, is the split \"test\".\n  test_fraction: ", kTestFraction, "\n",
+      sample.file_rows < kLeastRowsToDivide
+          ? ""
+          : absl::StrCat("  # A fifth of the rows, drawn from the seed, is the split \"test\".\n  test_fraction: ",
+                         kTestFraction, "\n"),
       sample.damaged > 0 || !sample.is_whole ? "  on_damage: SKIP_AND_COUNT\n" : "",
       "  # Examples of one slot; a step has replicas_to_aggregate slots.\n  batch_size: ", kBatch / 2, "\n}\n\n",
       "optimizer {\n  adam {}\n  learning_rate { initial: 0.003 }\n", group, "}\n\n", "training {\n  steps: ", steps,

@@ -1,6 +1,7 @@
 #ifndef LOCKSTEP_CLI_GUESS_CSV_GUESS_H_
 #define LOCKSTEP_CLI_GUESS_CSV_GUESS_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,9 @@
 #include "lockstep/config/v1/input.pb.h"
 
 namespace lockstep {
+
+// With fewer rows, no split "test" is made: a part could be empty.
+inline constexpr int64_t kLeastRowsToDivide = 10;
 
 // A proposal for reading one column of a csv file, with its reason.
 struct ColumnGuess {

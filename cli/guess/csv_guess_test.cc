@@ -99,6 +99,12 @@ TEST_F(CsvGuessTest, TheOutputHasTheScaleOfTheTarget) {
   EXPECT_EQ(Guess(Rows("a,y\n", 40, [](int i) { return absl::StrCat(i, ".5,", i % 2); })).optimizer().group_size(), 0);
 }
 
+TEST_F(CsvGuessTest, AFewRowsAreNotDivided) {
+  const auto row = [](int i) { return absl::StrCat(i, ".5,", i % 2); };
+  EXPECT_EQ(Guess(Rows("a,y\n", 9, row)).input().test_fraction(), 0);
+  EXPECT_GT(Guess(Rows("a,y\n", 10, row)).input().test_fraction(), 0);
+}
+
 TEST_F(CsvGuessTest, ATableMayHaveNoHeaderLine) {
   const config::v1::RunSpec config =
       Guess(Rows("", 30, [](int i) { return absl::StrCat(i, ".5\t7\t", i % 2 ? "b" : "a"); }));

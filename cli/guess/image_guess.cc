@@ -105,23 +105,26 @@ absl::StatusOr<std::string> ConfigurationFor(const ImageConfiguration& options) 
     ASSIGN_OR_RETURN(model, NetText(options));
   }
   const int64_t steps = StepsFor(options);
+  std::string test;
+  if (!options.test.empty()) {
+    test = SplitText("test", options.test, options.image_size);
+  } else if (options.images >= kLeastImagesToDivide) {
+    test = absl::StrCat("  # A fifth of the images, drawn from the seed, is the split \"test\".\n  test_fraction: ",
+                        kTestFraction, "\n");
+  }
   return absl::StrCat(
       "# proto-file: lockstep/config/v1/run_spec.proto\n# proto-message: lockstep.config.v1.RunSpec\n#\n",
       "# Made by `lockstep new`. Every field is described in proto/lockstep/config/v1/*.proto.\n", "model {\n", model,
       "}\n\ninput {\n  # One folder for each class, with PNG and JPEG files.\n",
-      SplitText("train", options.train, options.image_size),
-      options.test.empty()
-          ? absl::StrCat("  # A fifth of the images, drawn from the seed, is the split \"test\".\n  test_fraction: ",
-                         kTestFraction, "\n")
-          : SplitText("test", options.test, options.image_size),
+      SplitText("train", options.train, options.image_size), test,
       "  # Examples of one slot; a step has replicas_to_aggregate slots.\n  batch_size: ", kBatch,
       "\n  # From [0, 1] to [-1, 1].\n  normalization { mean: 0.5 stddev: 0.5 }\n  augmentation { flip: true "
       "crop_padding: ",
       std::max<int64_t>(1, options.image_size / 16), " }\n}\n\n",
       "optimizer {\n  momentum { momentum: 0.9 nesterov: true }\n  learning_rate {\n    initial: 0.05\n",
       "    warmup_steps: ", steps / 20, "\n    cosine { decay_steps: ", steps, " alpha: 0.001 }\n  }\n}\n\n",
-      "training {\n  steps: ", steps, "\n  replicas_to_aggregate: ", kSlots, "\n  seed: 1\n}\n\n",
-      "evaluation { split: \"test\" metric: \"accuracy\" metric: \"mean_loss\" }\n");
+      "training {\n  steps: ", steps, "\n  replicas_to_aggregate: ", kSlots, "\n  seed: 1\n}\n",
+      test.empty() ? "" : "\nevaluation { split: \"test\" metric: \"accuracy\" metric: \"mean_loss\" }\n");
 }
 
 }  // namespace lockstep

@@ -10,6 +10,9 @@
 
 namespace lockstep {
 
+// With fewer images, no split "test" is made of them: a part could be empty.
+inline constexpr int64_t kLeastImagesToDivide = 10;
+
 // A folder's images, and the classes of the training images.
 struct ImageGuess {
   // The folder with a subfolder for each class, and a folder with other examples, which is empty if there is none.

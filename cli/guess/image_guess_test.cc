@@ -60,6 +60,11 @@ TEST(ImageGuessTest, EveryNetMakesACompleteConfiguration) {
   }
 }
 
+TEST(ImageGuessTest, AFewImagesAreNotDivided) {
+  EXPECT_EQ(Parse({"train", "", 3, 9, 64}).input().test_fraction(), 0);
+  EXPECT_GT(Parse({"train", "", 3, 10, 64}).input().test_fraction(), 0);
+}
+
 TEST(ImageGuessTest, RefusesTooSmallImages) {
   EXPECT_THAT(std::string(ConfigurationFor({"train", "", 3, 0, 7}).status().message()), HasSubstr("7 pixels"));
   EXPECT_THAT(std::string(ConfigurationFor({"train", "", 3, 0, 64, "lenet"}).status().message()), HasSubstr("no net"));
