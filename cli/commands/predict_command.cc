@@ -94,6 +94,8 @@ struct Predicted {
 absl::StatusOr<Predicted> Predict(FileSystem* fs, const PredictFlags& flags, std::ostream& err) {
   ASSIGN_OR_RETURN(config::v1::RunSpec config, flags.run.LoadConfig(fs));
   std::string split = flags.split.empty() ? EvaluationSplit(config) : flags.split;
+  // A file takes only its format from a split, so it does not need a test split.
+  if (flags.split.empty() && !flags.file.empty() && SourceOfSplit(config.input(), split) == nullptr) split = "train";
   if (!flags.file.empty()) RETURN_IF_ERROR(ReplaceFile(flags.file, &split, config.mutable_input()));
   // Each row of a text file and each image gets a line of output, even if it is damaged, no matter how training treats
   // damage.
@@ -129,7 +131,10 @@ int PredictCommand(FileSystem* fs, const std::vector<std::string>& words, std::o
       "Example: lockstep predict --logdir=runs/fashion_mnist --split=test --output=test.csv");
   flags.run.Declare(&command_line);
   flags.run.DeclareMovingAverages(&command_line);
-  command_line.AddFlag("split", "NAME", "evaluation.split of the configuration when absent", &flags.split);
+  command_line.AddFlag(
+      "split", "NAME",
+      "evaluation.split of the configuration when absent; train for a --file when there is no such split",
+      &flags.split);
   command_line.AddFlag(
       "file", "FILE",
       "the file to read instead of the split's; of idx the images, of npy the features; of a registered input its only "

@@ -153,5 +153,24 @@ TEST_F(PredictCommandTest, CsvFilesNeedNoLabels) {
   ExpectPrediction("csv { file: 'train.csv' column { name: 'x' } column { name: 'y' type: LABEL } }", "new.csv");
 }
 
+TEST_F(PredictCommandTest, AFileNeedsNoTestSplit) {
+  Write("train.csv", "x,y\n0,0\n1,1\n0,0\n1,1\n");
+  Write("new.csv", "x\n1\n");
+  Write("run.textproto", R"(
+      model { layer { name: "y" dense { units: 2 } } loss { softmax_cross_entropy {} } }
+      input {
+        split { name: "train" csv { file: "train.csv" column { name: "x" } column { name: "y" type: LABEL } } }
+        batch_size: 4
+      }
+      optimizer { sgd {} learning_rate { initial: 0.5 } }
+      training { steps: 2 })");
+  const std::string logdir = absl::StrCat("--logdir=", Path("run"));
+  std::ostringstream out, err;
+  ASSERT_EQ(LocalCommand(fs_, {Path("run.textproto"), logdir}, out, err), 0) << err.str();
+  EXPECT_EQ(PredictCommand(fs_, {logdir, "--file", Path("new.csv"), "--output", Path("out.csv")}, out, err), 0)
+      << err.str();
+  EXPECT_NE(PredictCommand(fs_, {logdir, "--output", Path("out.csv")}, out, err), 0);
+}
+
 }  // namespace
 }  // namespace lockstep
