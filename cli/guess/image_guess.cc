@@ -21,6 +21,9 @@ constexpr int64_t kEpochs = 20;
 constexpr int64_t kLeastSteps = 200, kMostSteps = 20000;
 constexpr int64_t kUnknownSteps = 10000;
 constexpr double kTestFraction = 0.2;
+// Minimum length of a run in time constants of batch norm's moving averages. After 10, e^-10 of their initial values is
+// left.
+constexpr double kTimeConstants = 10;
 // The small network halves the image size three times.
 constexpr int64_t kLeastSize = 8;
 
@@ -49,12 +52,24 @@ std::string SmallModel(int64_t classes) {
                       "  loss { softmax_cross_entropy {} }\n", "  regularizer { variables: \"kernel$\" l2: 0.0001 }\n");
 }
 
+int64_t StepsFor(const ImageConfiguration& options) {
+  if (options.images == 0) return kUnknownSteps;
+  const double share = options.test.empty() ? 1 - kTestFraction : 1;
+  const auto images = static_cast<int64_t>(share * static_cast<double>(options.images));
+  return std::min(kMostSteps, std::max(kLeastSteps, kEpochs * images / (kBatch * kSlots)));
+}
+
 absl::StatusOr<std::string> NetText(const ImageConfiguration& options) {
   train::slim::nets::NetOptions net;
   net.classes = options.classes;
   net.image_size = options.image_size;
   net.width = options.width;
-  ASSIGN_OR_RETURN(const config::v1::ModelConfig model, train::slim::nets::NetByName(options.net, net));
+  ASSIGN_OR_RETURN(config::v1::ModelConfig model, train::slim::nets::NetByName(options.net, net));
+  // The originals' decays are for long runs. A short one would be evaluated with the initial values of the averages.
+  const auto decay = static_cast<float>(1 - kTimeConstants / static_cast<double>(StepsFor(options)));
+  for (auto& layer : *model.mutable_layer()) {
+    if (layer.has_batch_norm() && layer.batch_norm().decay() > decay) layer.mutable_batch_norm()->set_decay(decay);
+  }
   std::string text;
   for (const auto& layer : model.layer()) absl::StrAppend(&text, "  layer { ", OneLine(layer), " }\n");
   for (const auto& loss : model.loss()) absl::StrAppend(&text, "  loss { ", OneLine(loss), " }\n");
@@ -66,13 +81,6 @@ absl::StatusOr<std::string> NetText(const ImageConfiguration& options) {
 std::string SplitText(const char* name, const std::string& folder, int64_t size) {
   return absl::StrCat("  split {\n    name: \"", name, "\"\n    images {\n      folder: ", Quoted(folder),
                       "\n      form { height: ", size, " width: ", size, " fit: CROP }\n    }\n  }\n");
-}
-
-int64_t StepsFor(const ImageConfiguration& options) {
-  if (options.images == 0) return kUnknownSteps;
-  const double share = options.test.empty() ? 1 - kTestFraction : 1;
-  const auto images = static_cast<int64_t>(share * static_cast<double>(options.images));
-  return std::min(kMostSteps, std::max(kLeastSteps, kEpochs * images / (kBatch * kSlots)));
 }
 
 }  // namespace
