@@ -106,7 +106,7 @@ absl::StatusOr<Predicted> Predict(FileSystem* fs, const PredictFlags& flags, std
   ASSIGN_OR_RETURN(const std::string prefix, flags.run.FindCheckpoint(fs, err));
   ASSIGN_OR_RETURN(const PredictionOptions options, PredictionOptionsOf(fs, config, split, flags.probabilities));
   ASSIGN_OR_RETURN(const auto evaluator,
-                   RunEvaluator::Create(fs, config, split, SourceOf(flags.run), /*labels_optional=*/true));
+                   RunEvaluator::Create(fs, config, split, SourceOf(flags.run), /*for_predictions=*/true));
   RETURN_IF_ERROR(evaluator->PredictCheckpoint(prefix, options, flags.output));
   return Predicted{evaluator->dataset().size(), evaluator->dataset().rows()};
 }
@@ -119,7 +119,8 @@ int PredictCommand(FileSystem* fs, const std::vector<std::string>& words, std::o
       "lockstep predict", "Writes what a run's model answers for each row of a split, as CSV.",
       "With --file other examples take the place of the split's. csv, idx, tfrecord, npz and npy files may\n"
       "lack labels (and the columns of labels, targets and weights), and a folder of images may lack the\n"
-      "folders of classes; in libsvm files a label may be any when it is not known.\n"
+      "folders of classes; in libsvm files a label may be any when it is not known. A row of a csv file\n"
+      "whose label is empty or unknown gets an answer, too; its label is then empty.\n"
       "Columns: example (the row's number, from 0), the csv column of type ID, label, class (of the greatest\n"
       "output), class_name, output_0, output_1, ... as the last layer gives them; label and class only where\n"
       "labels are classes; class_name where classes have names (evaluation.class_name,\n"

@@ -153,6 +153,31 @@ TEST_F(PredictCommandTest, CsvFilesNeedNoLabels) {
   ExpectPrediction("csv { file: 'train.csv' column { name: 'x' } column { name: 'y' type: LABEL } }", "new.csv");
 }
 
+TEST_F(PredictCommandTest, UnknownCsvLabelsDoNotMatter) {
+  Write("train.csv", "x,y\n0,no\n1,yes\n0,no\n1,yes\n");
+  Write("new.csv", "x,y\n1,\n0,maybe\n?,no\n1,no\n");
+  Write("run.textproto", R"(
+      model { layer { name: "y" dense { units: 2 } } loss { softmax_cross_entropy {} } }
+      input {
+        split { name: "train" csv { file: "train.csv" column { name: "x" } column { name: "y" type: LABEL } } }
+        batch_size: 4
+      }
+      optimizer { sgd {} learning_rate { initial: 0.5 } }
+      training { steps: 200 })");
+  const std::string logdir = absl::StrCat("--logdir=", Path("run"));
+  std::ostringstream out, err;
+  ASSERT_EQ(LocalCommand(fs_, {Path("run.textproto"), logdir}, out, err), 0) << err.str();
+  ASSERT_EQ(PredictCommand(fs_, {logdir, "--file", Path("new.csv"), "--output", Path("out.csv")}, out, err), 0)
+      << err.str();
+  const std::vector<std::string> lines = absl::StrSplit(ReadFile(fs_, Path("out.csv")).value(), '\n');
+  ASSERT_EQ(lines.size(), 6);
+  EXPECT_EQ(lines[0], "example,label,class,class_name,output_0,output_1");
+  EXPECT_THAT(lines[1], StartsWith("0,,1,yes,"));
+  EXPECT_THAT(lines[2], StartsWith("1,,0,no,"));
+  EXPECT_EQ(lines[3], "2,,,,,") << "a damaged feature";
+  EXPECT_THAT(lines[4], StartsWith("3,0,1,yes,"));
+}
+
 TEST_F(PredictCommandTest, AFileNeedsNoTestSplit) {
   Write("train.csv", "x,y\n0,0\n1,1\n0,0\n1,1\n");
   Write("new.csv", "x\n1\n");

@@ -34,10 +34,11 @@ std::string MatrixJson(const MetricValue& metric) {
 
 absl::StatusOr<std::unique_ptr<RunEvaluator>> RunEvaluator::Create(FileSystem* fs, const config::v1::RunSpec& config,
                                                                    const std::string& split, ValueSource source,
-                                                                   bool labels_optional,
+                                                                   bool for_predictions,
                                                                    const ModelFactory& make_model) {
   DatasetOptions dataset_options;
-  dataset_options.labels_optional = labels_optional;
+  dataset_options.labels_optional = for_predictions;
+  dataset_options.labels_unchecked = for_predictions;
   dataset_options.fs = fs;
   ASSIGN_OR_RETURN(std::unique_ptr<Dataset> dataset,
                    OpenDataset(config.input(), split, config.training().seed(), dataset_options));

@@ -24,12 +24,13 @@ class RunEvaluator {
  public:
   // Creates the model for a split's examples. If null, CreateModel creates it from the configuration.
   using ModelFactory = std::function<absl::StatusOr<std::unique_ptr<Model>>(const ExampleSpec& examples)>;
-  // Creates an evaluator for a split. `config` must be complete; `fs` must outlive this object. `labels_optional` sets
-  // the DatasetOptions field of that name, for predictions. Errors: those of OpenDataset, CreateModel and make_model.
+  // Creates an evaluator for a split. `config` must be complete; `fs` must outlive this object. With
+  // `for_predictions`, labels are optional and unchecked (DatasetOptions). Errors: those of OpenDataset, CreateModel
+  // and make_model.
   static absl::StatusOr<std::unique_ptr<RunEvaluator>> Create(FileSystem* fs, const config::v1::RunSpec& config,
                                                               const std::string& split,
                                                               ValueSource source = ValueSource::kVariables,
-                                                              bool labels_optional = false,
+                                                              bool for_predictions = false,
                                                               const ModelFactory& make_model = nullptr);
 
   // Creates an evaluator for the caller's examples instead of a split of the configuration. `split` names them for

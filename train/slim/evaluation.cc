@@ -62,7 +62,7 @@ class Evaluator {
     }
     const std::string split = options_.split.empty() ? EvaluationSplit(*config) : options_.split;
     ASSIGN_OR_RETURN(evaluator_, RunEvaluator::Create(options_.fs, *config, split, ValueSource::kVariables,
-                                                      /*labels_optional=*/false, make_model));
+                                                      /*for_predictions=*/false, make_model));
     return absl::OkStatus();
   }
 

@@ -72,7 +72,7 @@ class LineWriter {
     for (int64_t i = 0; i < batch.size; ++i) {
       RETURN_IF_ERROR(AppendRowsBefore(first_example + i, &lines));
       RETURN_IF_ERROR(AppendRow(&lines));
-      if (has_label_) absl::StrAppend(&lines, ",", batch.labels.flat<int32_t>()[i]);
+      if (has_label_) AppendLabel(batch.labels.flat<int32_t>()[i], &lines);
       AppendAnswer(predictions.flat<float>().subspan(i * outputs, outputs), &lines);
     }
     return file_->Append(lines);
@@ -125,6 +125,12 @@ class LineWriter {
     columns_ = has_label_ + has_class_ + has_names() + static_cast<size_t>(is_pair ? 2 : outputs);
     lines->push_back('\n');
     return absl::OkStatus();
+  }
+
+  static void AppendLabel(int32_t label, std::string* lines) {
+    lines->push_back(',');
+    // A label of -1 is unknown (DatasetOptions::labels_unchecked).
+    if (label >= 0) absl::StrAppend(lines, label);
   }
 
   void AppendAnswer(absl::Span<const float> outputs, std::string* lines) const {

@@ -34,17 +34,28 @@ struct Layout {
   bool has_labels = true;
 };
 
+void StoreUnknown(const CsvColumn& column, const ExampleSlot& out) {
+  if (column.type == Csv::LABEL) *out.label = -1;
+  if (column.type == Csv::TARGET) out.targets[column.place] = 0;
+  if (column.type == Csv::WEIGHT) *out.weight = 1;
+}
+
 class CsvFormat : public CsvRecords {
  public:
-  CsvFormat(Layout layout, char separator, PreparedColumns prepared, std::string fingerprint)
+  CsvFormat(Layout layout, char separator, bool labels_unchecked, PreparedColumns prepared, std::string fingerprint)
       : CsvRecords(layout.spec, layout.has_weights, std::move(fingerprint), layout.has_labels, separator),
         columns_(std::move(layout.columns)),
+        labels_unchecked_(labels_unchecked),
         prepared_(std::move(prepared)) {}
 
   absl::Status Parse(absl::string_view record, const ExampleSlot& out) const override {
     if (!has_labels()) *out.label = 0;
-    return ForEachCsvField(record, separator(), columns_.size(),
-                           [&](size_t i, absl::string_view field) { return ParseCsvField(columns_[i], field, out); });
+    return ForEachCsvField(record, separator(), columns_.size(), [&](size_t i, absl::string_view field) {
+      absl::Status status = ParseCsvField(columns_[i], field, out);
+      if (status.ok() || !labels_unchecked_ || !columns_[i].is_answer()) return status;
+      StoreUnknown(columns_[i], out);
+      return absl::OkStatus();
+    });
   }
 
   std::string id_name() const override {
@@ -76,6 +87,7 @@ class CsvFormat : public CsvRecords {
   }
 
   const std::vector<CsvColumn> columns_;
+  const bool labels_unchecked_;
   const PreparedColumns prepared_;
 };
 
@@ -250,10 +262,12 @@ absl::StatusOr<Train> ReadTrain(FileSystem* fs, const CsvOptions& options, bool 
   return train;
 }
 
-std::string Fingerprint(const Csv& config, const Layout& layout, const PreparedColumns& prepared) {
+std::string Fingerprint(const Csv& config, const Layout& layout, bool labels_unchecked,
+                        const PreparedColumns& prepared) {
   Csv all = config;
   *all.mutable_prepared() = {prepared.begin(), prepared.end()};
-  return absl::StrCat(layout.has_labels ? "csv 2 " : "csv 2 without labels ", all.SerializeAsString());
+  return absl::StrCat("csv 2 ", layout.has_labels ? "" : "without labels ", labels_unchecked ? "unchecked " : "",
+                      all.SerializeAsString());
 }
 
 }  // namespace
@@ -285,8 +299,9 @@ absl::StatusOr<CsvFiles> OpenCsv(FileSystem* fs, const std::vector<std::string>&
   ASSIGN_OR_RETURN(Layout layout, MakeLayout(std::move(columns), options.labels_optional));
   if (order) RETURN_IF_ERROR(Reorder(paths.front(), config, *order, &layout.columns));
   CsvFiles result;
-  const std::string fingerprint = Fingerprint(config, layout, prepared);
-  result.format = std::make_unique<CsvFormat>(std::move(layout), source.separator, std::move(prepared), fingerprint);
+  const std::string fingerprint = Fingerprint(config, layout, options.labels_unchecked, prepared);
+  result.format = std::make_unique<CsvFormat>(std::move(layout), source.separator, options.labels_unchecked,
+                                              std::move(prepared), fingerprint);
   result.files = std::move(source.files);
   return result;
 }

@@ -22,6 +22,7 @@ struct CsvFiles {
 
 struct CsvOptions {
   bool labels_optional = false;
+  bool labels_unchecked = false;
   // The training split and its files, used if a different split is opened. Its column order, statistics and categories
   // apply to that split. Null if the training split itself is opened or is not csv.
   const config::v1::InputConfig::Csv* train = nullptr;
@@ -36,7 +37,8 @@ struct CsvOptions {
 // one of `category`. TARGET columns are numbers to predict. Numbers must be finite. An empty field (unless the column
 // has `missing`) or a number of fields that differs from the header's counts as damage. Files may be compressed or in
 // UTF-16 (OpenDataFile). With `labels_optional`, also reads files that lack the label, target, weight and ID columns
-// (RecordFormat::has_labels).
+// (RecordFormat::has_labels). With `labels_unchecked`, an unreadable label, target or weight does not count as
+// damage (DatasetOptions).
 //
 // Takes the properties of the training split that the columns need from config.prepared or, if that is empty, from a
 // survey of the split's rows, and adds them to the digest. If the training split's files cannot be read, the columns

@@ -65,6 +65,7 @@ class CsvTest : public ::testing::Test {
     DatasetOptions options;
     options.fs = &fs_;
     options.labels_optional = labels_optional_;
+    options.labels_unchecked = labels_unchecked_;
     return OpenDataset(config, "", 1, options);
   }
 
@@ -90,6 +91,7 @@ class CsvTest : public ::testing::Test {
 
   std::string file_ = "t.csv";
   bool labels_optional_ = false;
+  bool labels_unchecked_ = false;
   MemoryFileSystem fs_;
   ExampleSpec spec_;
 };
@@ -443,6 +445,26 @@ TEST_F(CsvTest, LabelsMayBeOptional) {
     EXPECT_THAT(batch.labels.flat<int32_t>(), ElementsAre(0, 0));
   }
   EXPECT_TRUE(Open("x,y,w\n1,2,1\n", columns).value()->has_labels());
+}
+
+TEST_F(CsvTest, LabelsMayBeUnchecked) {
+  labels_unchecked_ = true;
+  const std::string weight = " column { name: 'w' type: WEIGHT }";
+  const Batch batch =
+      Read("x,y,w\n1,,2\n2,1,1\n3,maybe,\n4,-1,-1\n", "column { name: 'x' } column { name: 'y' type: LABEL }" + weight);
+  EXPECT_THAT(batch.features.flat<float>(), ElementsAre(1, 2, 3, 4));
+  EXPECT_THAT(batch.labels.flat<int32_t>(), ElementsAre(-1, 1, -1, -1));
+  EXPECT_THAT(batch.weights.flat<float>(), ElementsAre(2, 1, 1, 1));
+  EXPECT_EQ(spec_.classes, 2);
+  const std::string words = "column { name: 'x' } column { name: 'y' type: LABEL category: ['no', 'yes'] ";
+  EXPECT_THAT(Read("x,y\n1,maybe\n2,yes\n", words + "}").labels.flat<int32_t>(), ElementsAre(-1, 1));
+  EXPECT_THAT(Read("x,y\n1,\n2,yes\n", words + "missing { skip: true } }").labels.flat<int32_t>(), ElementsAre(-1, 1));
+  EXPECT_THAT(Read("x,y\n1,?\n2,7\n", "column { name: 'x' } column { name: 'y' type: TARGET }").labels.flat<float>(),
+              ElementsAre(0, 7));
+  Read("x,y\n1,\n", "column { name: 'x' } column { name: 'y' type: LABEL }");
+  EXPECT_EQ(spec_.classes, 1) << "no label is known";
+  ExpectError("x,y\nbad,1\n", "column { name: 'x' } column { name: 'y' type: LABEL }", absl::StatusCode::kDataLoss,
+              "column \"x\" is \"bad\"");
 }
 
 // Opens a test split whose columns may be in a different order than those of the train split.

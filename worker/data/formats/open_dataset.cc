@@ -221,6 +221,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenCsvSplit(const config::v1::InputCon
   ASSIGN_OR_RETURN(const std::vector<std::string> paths, Paths(split.csv().file(), options));
   CsvOptions csv_options;
   csv_options.labels_optional = options.labels_optional;
+  csv_options.labels_unchecked = options.labels_unchecked;
   csv_options.survey.scan = {config.on_damage(), options.progress};
   if (IsDivided(config)) {
     csv_options.survey.counts = [seed, fraction = config.test_fraction()](int64_t row) {

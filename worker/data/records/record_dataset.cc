@@ -87,7 +87,7 @@ absl::StatusOr<std::unique_ptr<Dataset>> OpenRecordDataset(FileSystem* fs, std::
                                                            std::vector<RecordFile> files, const IndexOptions& options) {
   std::vector<Part> parts;
   int64_t size = 0, rows = 0;
-  int64_t max_label = -1;
+  int64_t max_label = 0;
   uint32_t crc32c = StartOfDigest(format->spec(), format->has_weights());
   for (const RecordFile& file : files) {
     Part part;

@@ -20,6 +20,9 @@ struct DatasetOptions {
   // If true, accepts data without labels if the format can tell that they are missing (csv, idx, tfrecord, npz, npy);
   // Dataset::has_labels then returns false. Used for predictions.
   bool labels_optional = false;
+  // If true, a csv row whose label, target or weight cannot be read is an example, not damage. Its class is then -1,
+  // its target 0, its weight 1. Used for predictions.
+  bool labels_unchecked = false;
   // Directory in which the positions of records in csv, libsvm and tfrecord files, and the checksums of these files and
   // of large idx files, are kept between runs. If empty, every process reads each such file once at its start.
   std::string index_directory;
