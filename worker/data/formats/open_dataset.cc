@@ -1,5 +1,6 @@
 #include "lockstep/worker/data/formats/open_dataset.h"
 
+#include <map>
 #include <utility>
 #include <vector>
 
@@ -50,13 +51,21 @@ std::vector<RecordFile> AsRecordFiles(const std::vector<std::string>& paths) {
   return files;
 }
 
-// Returns the paths of all files, with patterns resolved.
+// Returns the paths of all files, with patterns resolved. Refuses a file that would be read twice.
 template <typename Names>
 absl::StatusOr<std::vector<std::string>> Paths(const Names& names, const DatasetOptions& options) {
   std::vector<std::string> paths;
+  std::map<std::string, std::string> name_of;
   for (const std::string& name : names) {
     ASSIGN_OR_RETURN(const std::vector<std::string> matching, MatchFiles(options.fs, Path(name, options)));
-    paths.insert(paths.end(), matching.begin(), matching.end());
+    for (const std::string& path : matching) {
+      const auto [earlier, is_new] = name_of.emplace(path, name);
+      if (!is_new) {
+        return absl::InvalidArgumentError(absl::StrCat(path, " is named twice, by \"", earlier->second, "\" and by \"",
+                                                       name, "\"; its examples would be read twice"));
+      }
+      paths.push_back(path);
+    }
   }
   return paths;
 }

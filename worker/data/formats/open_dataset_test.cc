@@ -70,6 +70,20 @@ TEST_F(OpenDatasetTest, LeavesIdsAsTheyAre) {
   EXPECT_EQ((*ids)->spec().features_dtype, v1::DT_INT32);
 }
 
+TEST_F(OpenDatasetTest, RefusesAFileThatIsNamedTwice) {
+  for (const std::string name : {"a.csv", "b.csv"}) {
+    ASSERT_TRUE(WriteFileAtomically(&fs_, "/data/" + name, "x,y\n1,0\n").ok());
+  }
+  const auto open = [&](const std::string& files) {
+    return Open("split { csv { file: [" + files + "] column { name: 'x' } column { name: 'y' type: LABEL } } }", "");
+  };
+  EXPECT_EQ(open("'a.csv', 'b*.csv'").value()->size(), 2);
+  const absl::Status twice = open("'*.csv', '/data/b.csv'").status();
+  EXPECT_EQ(twice.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(twice.message(),
+            "/data/b.csv is named twice, by \"*.csv\" and by \"/data/b.csv\"; its examples would be read twice");
+}
+
 TEST_F(OpenDatasetTest, NamesTheErrorInTheConfiguration) {
   const absl::Status absent = Open("split { name: 'train' } split { name: 'test' }", "validation").status();
   EXPECT_EQ(absent.code(), absl::StatusCode::kNotFound);
