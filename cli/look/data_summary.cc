@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
 #include <utility>
 
@@ -9,6 +10,8 @@
 #include "absl/strings/str_format.h"
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/report/text_table.h"
+#include "lockstep/config/v1/input.pb.h"
+#include "lockstep/v1/data.pb.h"
 
 namespace lockstep {
 namespace {
@@ -71,6 +74,21 @@ std::string LabelText(const Dataset& dataset, const Batch& batch, int64_t i, con
   return absl::StrCat(text, outputs > kShownFeatures ? " ..." : "");
 }
 
+// Returns the names of the csv columns of certain types, in order, if each of them makes one of the `count` values.
+// Otherwise, for example with one_hot, returns the values' indices.
+std::vector<std::string> ValueNames(const Dataset& dataset, size_t count,
+                                    std::initializer_list<config::v1::InputConfig::Csv::Type> types) {
+  std::vector<std::string> names;
+  const v1::DataDigest digest = dataset.digest();
+  for (const config::v1::InputConfig::Csv::Prepared& column : digest.prepared()) {
+    if (std::find(types.begin(), types.end(), column.type()) != types.end()) names.push_back(column.column());
+  }
+  if (names.size() == count) return names;
+  names.clear();
+  for (size_t i = 0; i < count; ++i) names.push_back(absl::StrCat(i));
+  return names;
+}
+
 }  // namespace
 
 std::vector<int64_t> SpreadExamples(int64_t size, int64_t count) {
@@ -109,6 +127,9 @@ absl::StatusOr<DataSummary> Summarize(const Dataset& dataset, int64_t most) {
   summary.features = all.Result();
   for (const RangeOfNumbers& column : columns) summary.columns.push_back(column.Result());
   for (const RangeOfNumbers& target : target_ranges) summary.targets.push_back(target.Result());
+  using Csv = config::v1::InputConfig::Csv;
+  summary.column_names = ValueNames(dataset, columns.size(), {Csv::FLOAT, Csv::INT, Csv::CATEGORY});
+  summary.target_names = ValueNames(dataset, target_ranges.size(), {Csv::TARGET});
   return summary;
 }
 
@@ -132,10 +153,13 @@ std::string SummaryText(const DataSummary& summary, const std::vector<std::strin
                    {"deviation", TextTable::kRight}});
   AddRange("all features", summary.features, &table);
   if (summary.columns.size() > 1) {
-    for (size_t c = 0; c < summary.columns.size(); ++c)
-      AddRange(absl::StrCat("feature ", c), summary.columns[c], &table);
+    for (size_t c = 0; c < summary.columns.size(); ++c) {
+      AddRange(absl::StrCat("feature ", summary.column_names[c]), summary.columns[c], &table);
+    }
   }
-  for (size_t c = 0; c < summary.targets.size(); ++c) AddRange(absl::StrCat("target ", c), summary.targets[c], &table);
+  for (size_t c = 0; c < summary.targets.size(); ++c) {
+    AddRange(absl::StrCat("target ", summary.target_names[c]), summary.targets[c], &table);
+  }
   absl::StrAppend(&text, table.Render());
   return text;
 }

@@ -28,6 +28,9 @@ struct DataSummary {
   // The range of each feature. Empty if there are more than kMostColumns.
   std::vector<ValueRange> columns;
   std::vector<ValueRange> targets;
+  // Names of all features and of all targets: those of csv columns, or their indices.
+  std::vector<std::string> column_names;
+  std::vector<std::string> target_names;
 
   static constexpr int64_t kMostColumns = 64;
 };

@@ -39,7 +39,7 @@ TEST(DataSummaryTest, CountsLabelsAndMeasuresFeatures) {
   EXPECT_NEAR(summary.columns[1].stddev, 8.165, 1e-3);
   const std::string text = SummaryText(summary, {"cat", "dog", "emu"});
   EXPECT_THAT(text, HasSubstr("    2  emu          2  66.7 %\n"));
-  EXPECT_THAT(text, HasSubstr("feature 1        10        30    20    8.16497\n"));
+  EXPECT_THAT(text, HasSubstr("feature b        10        30    20    8.16497\n"));
 }
 
 TEST(DataSummaryTest, TheTableHasRowsAndIds) {
@@ -57,7 +57,16 @@ TEST(DataSummaryTest, TargetsAreMeasured) {
   const DataSummary summary = Summarize(*data, 100).value();
   EXPECT_TRUE(summary.labels.empty());
   EXPECT_EQ(summary.targets[0].mean, 6);
+  EXPECT_THAT(SummaryText(summary, {}), HasSubstr("target t "));
   EXPECT_THAT(ExampleTable(*data, {1}, {}).value(), HasSubstr("  1  8        2\n"));
+}
+
+TEST(DataSummaryTest, OneHotFeaturesHaveNumbers) {
+  MemoryFileSystem fs;
+  const auto data = Open(&fs, "a,c,t\n1,u,4\n2,v,8\n",
+                         "column { name: 'a' } column { name: 'c' type: CATEGORY one_hot: true } "
+                         "column { name: 't' type: TARGET }");
+  EXPECT_THAT(SummaryText(Summarize(*data, 100).value(), {}), HasSubstr("feature 2 "));
 }
 
 TEST(DataSummaryTest, ExamplesAreSpreadEvenly) {
