@@ -141,9 +141,12 @@ long_tests() { (cd "${ROOT}" && bazel query "attr(tags, '[\[ ]long[,\]]', set(${
 # because compiling each test twice took a third of the time.
 optimised_targets() {
   local bits="//common/tensor/... + //kernels/... + //server/optimizer/... + //server/ps/... + //worker/nn/..."
+  local once="tests(//tests/integration/...)
+    except set(//tests/integration:bits_test //tests/integration:bits_local_test)"
   (cd "${ROOT}" && bazel query "
     kind('cc_library', //...) except attr(testonly, 1, //...) + kind('cc_binary', //...)
-    + (tests(${bits} + //tests/... + //examples/... + //train/program/...) + attr(tags, '[\\[ ]no_sanitizer[,\\]]', tests(//...)))
+    + ((tests(${bits} + //tests/... + //examples/... + //train/program/...) except (${once}))
+       + attr(tags, '[\\[ ]no_sanitizer[,\\]]', tests(//...)))
       except attr(tags, '[\\[ ]manual[,\\]]', //...)" 2>>"${LOG}")
 }
 
@@ -193,7 +196,9 @@ run_tests() {
     [[ ${#optimised[@]} -gt 0 ]] || fail 1 "there are no targets; ${LOG} says more"
     if run_phase "optimised" --nobuild_tests_only "${optimised[@]}"; then
       run_check "lock annotations" "${ROOT}/tools/check_thread_safety.sh"
-      run_phase "address and undefined behaviour" --config=asan --test_tag_filters=-no_sanitizer //... || true
+      # The numbers of tests/conformance are those of the optimised build; unit tests run the same code here.
+      run_phase "address and undefined behaviour" --config=asan --test_tag_filters=-no_sanitizer \
+        -- //... -//tests/conformance/... || true
       run_phase "threads" --config=tsan --test_tag_filters=concurrent,-no_sanitizer //... || true
       run_check "fuzzing" fuzz_briefly
     fi
