@@ -59,8 +59,9 @@ def _framework() -> Dict[str, str]:
 
 def _part(key: Any) -> str:
   """Returns a part of a leaf's name, as jax.tree_util.keystr(simple=True) does in versions for Python 3.10 and newer."""
-  # A key of a dictionary or of a registered class, an index of a list, or a name of an attribute.
-  return str(next(getattr(key, name) for name in ("key", "idx", "name") if hasattr(key, name)))
+  # A key of a dictionary or of a registered class, an index of a list, or a name of an attribute. Classes may register
+  # keys of any type.
+  return str(next((getattr(key, name) for name in ("key", "idx", "name") if hasattr(key, name)), key))
 
 
 class _Tree:

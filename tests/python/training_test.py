@@ -424,6 +424,13 @@ class JaxSettingsTest(unittest.TestCase):
                "lockstep.Run(None, steps=1, optimizer=lockstep.SGD(0.1)), data=None, examples=1)")
     self.assertIn('"w" is float64; parameters must be float32', self.error_of(program))
 
+  def test_keys_of_a_tree_may_have_any_type(self):
+    program = ("import collections, jax, lockstep, lockstep.jax, numpy; Box = collections.UserList\n"
+               "jax.tree_util.register_pytree_with_keys(Box, lambda box: ([('a', box[0])], None), lambda _, x: Box(x))\n"
+               "lockstep.jax.train(None, {'w': Box([numpy.ones(3)])}, "
+               "lockstep.Run(None, steps=1, optimizer=lockstep.SGD(0.1)), data=None, examples=1)")
+    self.assertIn('"w/a" is float64; parameters must be float32', self.error_of(program))
+
 
 @unittest.skipIf(FRAMEWORK == "torch", "JAX")
 class JaxWeightTest(unittest.TestCase):
