@@ -16,6 +16,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 
 import numpy as np
@@ -120,17 +121,36 @@ class MixedRunTest(unittest.TestCase):
     commands = {"Haswell": [X86, "-cpu", "Haswell", PROGRAM], "EPYC": [X86, "-cpu", "EPYC", PROGRAM],
                 "ARM": [ARM, compile_for_arm(folder)]}
     run, workers, contributed = declare(), [], set()
-    joinable = threading.Event()
+    joinable, gather = threading.Event(), threading.Barrier(len(commands))
 
     def meet(slot):
       """Holds a slot of this processor until each of the others has contributed to the run."""
       if slot.step < MEETING_STEP:
         return
       joinable.set()
-      while contributed != set(commands) and not any(worker.done() for worker in workers):
-        for worker in lockstep.status(chief.master)["worker"]:
+      deadline = time.monotonic() + 240
+      while (contributed != set(commands) and not any(worker.done() for worker in workers)
+             and time.monotonic() < deadline):
+        try:
+          status = lockstep.status(chief.master)
+        except lockstep.Error:
+          break
+        for worker in status["worker"]:
           if worker["name"] in commands and int(worker.get("accepted", 0)) > 0:
             contributed.add(worker["name"])
+
+    def wait_once():
+      """Holds the first slot of an emulated worker until each of the others has one. Otherwise, one of them may compute
+      all steps before the others have joined."""
+      waited = False
+
+      def wait(slot):
+        nonlocal waited
+        if not slot.canary and not waited:
+          waited = True
+          gather.wait(120)
+
+      return wait
 
     with lockstep.Chief(run) as chief, concurrent.futures.ThreadPoolExecutor() as threads:
       workers.append(threads.submit(train, run, chief.master, "native", Native, meet))
@@ -138,7 +158,8 @@ class MixedRunTest(unittest.TestCase):
       with self.assertRaisesRegex(lockstep.Refused, "computes other bits than the run"):
         train(run, chief.master, "wrong", lambda model: Emulated(model, commands["ARM"], wrong=True))
       for name, command in commands.items():
-        workers.append(threads.submit(train, run, chief.master, name, functools.partial(Emulated, command=command)))
+        workers.append(threads.submit(train, run, chief.master, name, functools.partial(Emulated, command=command),
+                                      wait_once()))
       for worker in workers:
         worker.result()
       self.assertTrue(chief.wait())
