@@ -1,5 +1,6 @@
-"""The gradients under deterministic() must have these digests. They were first seen on an AMD EPYC (Zen 4), then on an
-Intel Xeon (Sapphire Rapids), with PyTorch 2.15.0. A failure on another processor is therefore a real finding.
+"""The gradients under deterministic() must have these digests, with PyTorch 2.15.0. Those of mkl="compatible" were first
+seen on an AMD EPYC (Zen 4), then on an Intel Xeon (Sapphire Rapids), those of mkl="avx2" on an Intel Xeon and on an
+emulated AMD EPYC. A failure on another processor is therefore a real finding.
 
 Usage: bits_test.py [MKL]   (the argument mkl of deterministic; by default, tests both of its values)
 """

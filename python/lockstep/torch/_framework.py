@@ -43,11 +43,11 @@ def _treat_processor_as_intels() -> None:
   """Replaces the two functions that tell MKL whether Intel made the processor. Otherwise, it uses AVX2 only there.
 
   Raises:
-    RuntimeError: torch is built without MKL, or the system does not allow it.
+    RuntimeError: torch's library lacks the functions, or the system does not allow it.
   """
   library, system = _library(), ctypes.CDLL(None, use_errno=True)
-  if not hasattr(library, _INTEL_CHECKS[0]):
-    raise RuntimeError('mkl="avx2": this torch has no MKL')
+  if not all(hasattr(library, name) for name in _INTEL_CHECKS):
+    raise RuntimeError('mkl="avx2": this torch has no MKL, or one without ' + " and ".join(_INTEL_CHECKS))
   system.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
   for name in _INTEL_CHECKS:
     address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
@@ -66,7 +66,7 @@ def deterministic(threads: int = 1, isa: Literal["avx2", "native"] = "avx2",
   Sets the number of threads, torch.use_deterministic_algorithms(True) and what it requires for GPUs. With isa="avx2",
   also sets the variables that restrict ATen, oneDNN and MKL to kernels shared by AMD and Intel processors with AVX2.
   MKL's restriction makes matrix products about 2.2 times slower. With mkl="avx2", MKL uses its AVX2 kernels instead,
-  at full speed. Since it does so only on Intel's processors, this replaces two of its functions in the process's
+  which are faster. Since it does so only on Intel's processors, this replaces two of its functions in the process's
   memory, which are not part of its interface. With isa="native", the kernels depend on the processor, so all workers
   need the same kind of processor. Every setting becomes part of the run's contract: a worker with a different one is
   refused, and the refusal names it.
