@@ -176,14 +176,15 @@ int lockstep_worker_next(lockstep_id worker, double timeout_seconds, lockstep_sl
 
 /* A function that computes a slot and finishes or drops it. Returns 0 to receive the next slot. After any other number,
  * lockstep_worker_run returns LOCKSTEP_CANCELLED, and the slot may still be open. `slot` is valid during the call. The
- * function must not call lockstep_worker_next, lockstep_worker_run or lockstep_worker_free for its worker. */
+ * function must not throw. lockstep_worker_next, lockstep_worker_run and lockstep_worker_free for its worker return
+ * LOCKSTEP_FAILED_PRECONDITION in it. */
 typedef int (*lockstep_slot_function)(void* context, const lockstep_slot* slot);
 
 /* Calls `function` for each slot, for at most `timeout_seconds`, or until the worker ends if it is negative. A loop
  * over lockstep_worker_next does the same, but there two threads hand each slot to each other. Here, the worker's own
  * thread calls the function. Returns when the last call has returned, with the codes of lockstep_worker_next.
- * LOCKSTEP_DEADLINE_EXCEEDED: the run is not over; call again. LOCKSTEP_FAILED_PRECONDITION also means that the
- * function left its slot open. */
+ * LOCKSTEP_DEADLINE_EXCEEDED: the run is not over; call again. With a timeout of 0, that is the result, and the
+ * function is never called. LOCKSTEP_FAILED_PRECONDITION also means that the function left its slot open. */
 int lockstep_worker_run(lockstep_id worker, double timeout_seconds, lockstep_slot_function function, void* context);
 
 /* Get the indices and the seed of any slot, to prepare batches ahead of time. Writes at most `capacity` indices and

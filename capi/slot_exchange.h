@@ -108,7 +108,7 @@ class SlotExchange {
   // The function of Run, if it wants slots.
   const SlotFunction* function_ ABSL_GUARDED_BY(mutex_) = nullptr;
   bool in_function_ ABSL_GUARDED_BY(mutex_) = false;
-  // Why the function gets no more slots.
+  // The reason that the function gets no more slots.
   absl::optional<absl::Status> function_end_ ABSL_GUARDED_BY(mutex_);
 
   // The slot and its results so far. The worker's thread writes them in kIdle, and the program's threads use them

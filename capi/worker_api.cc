@@ -169,6 +169,9 @@ int lockstep_worker_next(lockstep_id worker, double timeout_seconds, lockstep_sl
   return WithSlots(worker, [&](SlotExchange* slots) -> absl::Status {
     RETURN_IF_ERROR(RequirePointer(slot, "slot"));
     RETURN_IF_ERROR(RequireSize(slot->size, sizeof(lockstep_slot), "slot"));
+    if (worker == lockstep::running_worker) {
+      return absl::FailedPreconditionError("a function that lockstep_worker_run calls cannot take slots");
+    }
     ASSIGN_OR_RETURN(const ForeignSlot taken, slots->Take(lockstep::Timeout(timeout_seconds)));
     lockstep::WriteSlot(taken, slot);
     return absl::OkStatus();

@@ -454,8 +454,9 @@ class Worker:
     """Calls compute(slot) for each slot until the run is over, like a loop over the worker.
 
     In a loop, two threads hand each slot to each other, which matters if a slot takes less than a millisecond. Here,
-    the core's own thread calls `compute`. Ctrl-C takes effect between two slots. An exception in `compute` ends the
-    call, which raises it.
+    the core's own thread calls `compute`, so thread-local settings of the caller, such as np.errstate, do not apply.
+    Ctrl-C takes effect between two slots. An exception in `compute` ends the call, which raises it. `compute` must not
+    iterate over this worker or close it; both raise.
     """
     self._require_no_slot()
     raised: list[BaseException] = []
@@ -574,15 +575,18 @@ class Worker:
     _core.check(_core.worker_end(self._id, reason.encode()))
 
   def close(self) -> None:
-    """Leaves the run, gives up the current slot, and stops a chief that this worker started. Idempotent."""
-    _open_workers.discard(self)
+    """Leaves the run, gives up the current slot, and stops a chief that this worker started. Idempotent.
+
+    Raises Error in a function that run() calls.
+    """
     if _core.in_fork():
       return
+    if self._id.value:
+      _core.check(_core.worker_free(self._id), refused=Error)
+      self._id = ctypes.c_int64()
+    _open_workers.discard(self)
     if self._progress is not None:
       self._progress.end()
-    if self._id.value:
-      _core.worker_free(self._id)
-      self._id = ctypes.c_int64()
     self._arrays.clear()
     if self._chief is not None:
       self._chief.close()

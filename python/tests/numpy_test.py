@@ -494,8 +494,32 @@ class SlotTest(unittest.TestCase):
         self.worker.run(slots.append)
     self.assertEqual(len(slots), 1)
     self.assertTrue(slots[0].done(1.0, self.gradients, self.updates))
+    for mistake, error, text in ((self.worker.close, lockstep.Error, "cannot free the worker"),
+                                 (lambda: next(self.worker), lockstep.Refused, "cannot take slots")):
+
+      def compute(slot, mistake=mistake):
+        slot.done(1.0, self.gradients, self.updates)
+        mistake()
+
+      with self.assertRaisesRegex(error, text):
+        self.worker.run(compute)
     with self.assertRaises(ZeroDivisionError):
       self.worker.run(lambda slot: 1 // 0)
+
+  def test_ctrl_c_ends_the_call_of_a_function(self):
+    self.addCleanup(signal.signal, signal.SIGINT, signal.signal(signal.SIGINT, signal.default_int_handler))
+    self.assertTrue(self.slot.done(1.0, self.gradients, self.updates))
+    slots = []
+
+    def interrupt(slot):
+      slot.done(1.0, self.gradients, self.updates)
+      slots.append(slot)
+      if len(slots) == 1:
+        os.kill(os.getpid(), signal.SIGINT)
+
+    with self.assertRaises(KeyboardInterrupt):
+      self.worker.run(interrupt)
+    self.assertTrue(slots)
 
   def test_cancelled_slots_close_except_the_canary(self):
     with mock.patch.object(_core, "slot_wanted", lambda worker, wanted: _core.OK):  # Not wanted.
