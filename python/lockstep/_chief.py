@@ -120,6 +120,8 @@ class Chief:
 
   def tend(self) -> bool:
     """Restarts the chief if it was killed. Returns False if it has ended successfully. Raises if it has failed."""
+    if _core.in_replay():
+      return True
     code = self._check()
     if code is None:
       return True
@@ -137,8 +139,11 @@ class Chief:
   def wait(self) -> bool:
     """Waits until the chief has saved the last step and exited.
 
-    Returns True if the run is over, False if the chief was stopped. Raises RunFailed if the run has failed.
+    Returns True if the run is over, False if the chief was stopped. Raises RunFailed if the run has failed, and
+    SystemExit in a program that `lockstep replay` has started.
     """
+    if _core.in_replay():
+      raise SystemExit
     assert self._process is not None
     while self.tend():
       self._process.wait()
@@ -146,12 +151,17 @@ class Chief:
 
   @property
   def pid(self) -> int:
-    """The chief's process id."""
+    """The chief's process id. Raises Error in a program that `lockstep replay` has started."""
+    if _core.in_replay():
+      raise Error("there is no chief in a replay")
     assert self._process is not None
     return self._process.pid
 
   def save(self) -> None:
-    """Makes the chief save now; the run continues. Returns before the checkpoint is written."""
+    """Makes the chief save now; the run continues. Returns before the checkpoint is written. Does nothing in a program
+    that `lockstep replay` has started."""
+    if _core.in_replay():
+      return
     assert self._process is not None
     self._process.send_signal(signal.SIGUSR1)
 
