@@ -19,7 +19,7 @@ SignalWait::~SignalWait() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 absl::optional<int> SignalWait::Wait(absl::Duration limit) {
   const timespec timeout = absl::ToTimespec(std::clamp(limit, absl::ZeroDuration(), absl::Hours(24)));
-  const int taken = sigtimedwait(&signals_, nullptr, &timeout);
+  const int taken = sigtimedwait(&signals_, &last_, &timeout);
   if (taken < 0) return absl::nullopt;
   return taken;
 }

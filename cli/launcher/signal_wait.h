@@ -20,6 +20,8 @@ class SignalWait {
 
   // Blocks until one of the signals arrives, or returns nullopt after `limit`.
   absl::optional<int> Wait(absl::Duration limit);
+  // Returns true if the kernel sent the last signal, as it sends Ctrl-C to all processes of a terminal.
+  bool from_kernel() const { return last_.si_code == SI_KERNEL; }
   // Ignores later and pending stop signals, which would only repeat the request. Call it when the process is stopping
   // and about to exit.
   void IgnoreStops();
@@ -27,6 +29,7 @@ class SignalWait {
  private:
   sigset_t signals_;
   sigset_t before_;
+  siginfo_t last_ = {};
 };
 
 // Returns true if `signal` is one of StopSignals().
