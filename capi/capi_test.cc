@@ -1,5 +1,6 @@
 // Tests the C interface the way a program uses it, with workers in this process, and with wrong arguments.
 #include <cstddef>
+#include <cstdio>
 #include <cstdlib>
 #include <limits>
 #include <memory>
@@ -170,10 +171,10 @@ class ReplayTest : public ::testing::Test {
     setenv(definition.substr(0, value - 1).c_str(), definition.c_str() + value, 1);
   }
   // Computes the requested slots, and returns what the library prints.
-  std::string Compute() {
+  std::string Compute(int (*work)(lockstep_id worker) = Work) {
     const lockstep_id worker = NewWorker("");
     ::testing::internal::CaptureStdout();
-    EXPECT_EQ(Work(worker), LOCKSTEP_CANCELLED) << lockstep_error();
+    EXPECT_EQ(work(worker), LOCKSTEP_CANCELLED) << lockstep_error();
     EXPECT_EQ(lockstep_worker_end(worker, "over"), LOCKSTEP_OK);
     EXPECT_EQ(lockstep_worker_free(worker), LOCKSTEP_OK);
     return ::testing::internal::GetCapturedStdout();
@@ -188,10 +189,13 @@ TEST_F(ReplayTest, WorkerComputesStepsOfARecordedRun) {
   ReplayRequest request;
   request.steps = {0, 40};
   Request(request, "replayed");
-  const std::string output = Compute();
-  EXPECT_THAT(output, HasSubstr("the same bits as " + Logdir("replayed/model.ckpt-40")));
-  EXPECT_THAT(output, HasSubstr("step 40 has the digest " + digest));
-  EXPECT_EQ(Result(), "0");
+  for (const auto work : {Work, WorkInItsThread}) {
+    std::remove(result_.c_str());
+    const std::string output = Compute(work);
+    EXPECT_THAT(output, HasSubstr("the same bits as " + Logdir("replayed/model.ckpt-40")));
+    EXPECT_THAT(output, HasSubstr("step 40 has the digest " + digest));
+    EXPECT_EQ(Result(), "0");
+  }
 }
 
 TEST_F(ReplayTest, WorkerComputesOneSlot) {
@@ -232,6 +236,7 @@ TEST_F(ReplayTest, OtherProgramIsRefused) {
   for (const auto& [change, expected] : cases) {
     options = WorkerOptions("");
     change(run.c_str(), &options);
+    std::remove(result_.c_str());
     lockstep_id worker = 0;
     ::testing::internal::CaptureStderr();
     ASSERT_EQ(lockstep_worker_new(&options, &worker), LOCKSTEP_OK) << lockstep_error();

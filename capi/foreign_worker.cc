@@ -116,9 +116,10 @@ absl::Status ForeignWorker::CreateWorker(std::map<std::string, Tensor> initial_v
 }
 
 absl::Status ForeignWorker::PrepareReplay() {
-  // The replay itself reports that there is no record.
-  ASSIGN_OR_RETURN(const auto record, ReadRunRecord(FileSystem::Real(), options_.replay->logdir()));
-  if (record) replayed_digest_ = record->initial_values().digest();
+  RETURN_IF_ERROR(options_.replay->Claim());
+  // The replay itself reports a record that is absent or damaged.
+  const auto record = ReadRunRecord(FileSystem::Real(), options_.replay->logdir());
+  if (record.ok() && *record) replayed_digest_ = (*record)->initial_values().digest();
   in_block_ = fresh_ = true;
   return absl::OkStatus();
 }

@@ -51,7 +51,8 @@ class ForeignWorker : private BlockObserver {
     absl::optional<ProgramReplay> replay;
   };
 
-  // Returns InvalidArgument for an invalid address, model or framework.
+  // Returns InvalidArgument for an invalid address, model or framework, and FailedPrecondition if another process
+  // computes the replay.
   static absl::StatusOr<std::unique_ptr<ForeignWorker>> Create(Options options);
   ~ForeignWorker() override { End(); }
 

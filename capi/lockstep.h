@@ -163,7 +163,8 @@ typedef struct lockstep_slot {
   size_t value_count;
 } lockstep_slot;
 
-/* Starts a worker. LOCKSTEP_INVALID_ARGUMENT names the wrong option. */
+/* Starts a worker. LOCKSTEP_INVALID_ARGUMENT names the wrong option. LOCKSTEP_FAILED_PRECONDITION: another process of
+ * the program has the slots of the replay. */
 int lockstep_worker_new(const lockstep_worker_options* options, lockstep_id* worker);
 
 /* Waits for the next slot for at most `timeout_seconds`, or without a limit if it is negative. The calling thread must

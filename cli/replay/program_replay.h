@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/optional.h"
 #include "lockstep/cli/replay/replay_request.h"
@@ -20,7 +21,13 @@ class ProgramReplay {
   // variable does not come from Definition.
   static absl::StatusOr<absl::optional<ProgramReplay>> FromEnvironment();
 
+  // Returns the path of the file that Claim makes. The command removes it.
+  static std::string ClaimOf(const std::string& result);
+
   const std::string& logdir() const { return request_.logdir; }
+  // Reserves the replay for this process, which may call this again. Returns FailedPrecondition if another process has
+  // reserved it.
+  absl::Status Claim() const;
   // Computes the replay with the program's workload. Prints results to stdout and errors to stderr, and writes the
   // command's exit code to the result file, unless the workload returns Cancelled because the program leaves.
   void Compute(const WorkloadFactory& make_workload) const;

@@ -2,8 +2,10 @@
 
 #include <cstdlib>
 
+#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "lockstep/common/io/file_system.h"
 
 namespace lockstep {
 namespace {
@@ -24,7 +26,7 @@ TEST_F(ProgramReplayTest, NoRequest) {
 
 TEST_F(ProgramReplayTest, RequestOfTheCommand) {
   ReplayRequest request;
-  request.logdir = "/runs/a net";
+  request.logdir = "/runs/a\nnet";
   request.step = 3;
   request.slot = 1;
   const std::string definition = ProgramReplay::Definition(request, "/result");
@@ -32,7 +34,21 @@ TEST_F(ProgramReplayTest, RequestOfTheCommand) {
   const auto replay = ProgramReplay::FromEnvironment();
   ASSERT_TRUE(replay.ok()) << replay.status();
   ASSERT_TRUE(replay->has_value());
-  EXPECT_EQ((*replay)->logdir(), "/runs/a net");
+  EXPECT_EQ((*replay)->logdir(), "/runs/a\nnet");
+}
+
+TEST_F(ProgramReplayTest, OneProcessClaimsTheReplay) {
+  const std::string result = absl::StrCat(getenv("TEST_TMPDIR"), "/result");
+  ReplayRequest request;
+  request.logdir = "/run";
+  request.step = 1;
+  const std::string definition = ProgramReplay::Definition(request, result);
+  setenv("LOCKSTEP_REPLAY", definition.c_str() + definition.find('=') + 1, 1);
+  const auto replay = ProgramReplay::FromEnvironment().value().value();
+  EXPECT_EQ(replay.Claim(), absl::OkStatus());
+  EXPECT_EQ(replay.Claim(), absl::OkStatus());
+  ASSERT_EQ(WriteFileAtomically(FileSystem::Real(), ProgramReplay::ClaimOf(result), "1"), absl::OkStatus());
+  EXPECT_THAT(std::string(replay.Claim().message()), HasSubstr("process 1 of this program has the slots"));
 }
 
 TEST_F(ProgramReplayTest, WrongRequest) {

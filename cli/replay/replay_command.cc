@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,9 @@
 #include "lockstep/cli/replay/replay_request.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/status_macros.h"
+#include "lockstep/common/config/config_flags.h"
+#include "lockstep/train/replay/run_replay.h"
+#include "lockstep/worker/session/workload/configured_workload.h"
 
 namespace lockstep {
 namespace {
@@ -34,14 +38,17 @@ absl::StatusOr<ProcessExit> RunInForeground(std::vector<std::string> command) {
   while (true) {
     if (const auto exit = processes.NextExit()) return *exit;
     const auto signal = signals.Wait(absl::InfiniteDuration());
-    if (signal && IsStop(*signal) && *signal != SIGINT) processes.Signal(pid, *signal);
+    if (!signal) continue;
+    const bool is_ctrl_c = *signal == SIGINT && signals.from_kernel();
+    if (IsStop(*signal) && !is_ctrl_c) processes.Signal(pid, *signal);
   }
 }
 
 // Returns the exit code of a replay that the program's worker computes.
 absl::StatusOr<int> ReplayProgram(FileSystem* fs, const ReplayRequest& request,
                                   const std::vector<std::string>& program) {
-  std::string result = absl::StrCat(Environment("TMPDIR").value_or("/tmp"), "/lockstep-replay-XXXXXX");
+  // The program may change its folder.
+  std::string result = AbsolutePath(absl::StrCat(Environment("TMPDIR").value_or("/tmp"), "/lockstep-replay-XXXXXX"));
   const int file = mkstemp(&result[0]);
   if (file < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot make a file ", result));
   close(file);
@@ -51,6 +58,7 @@ absl::StatusOr<int> ReplayProgram(FileSystem* fs, const ReplayRequest& request,
   const absl::StatusOr<ProcessExit> exit = RunInForeground(std::move(command));
   const std::string text = ReadFile(fs, result).value_or("");
   unlink(result.c_str());
+  unlink(ProgramReplay::ClaimOf(result).c_str());
   RETURN_IF_ERROR(exit.status());
   int exit_code = kExitFailed;
   if (absl::SimpleAtoi(text, &exit_code)) return exit_code;
@@ -64,7 +72,17 @@ int ReplayCommand(FileSystem* fs, const std::vector<std::string>& words, std::os
   ReplayRequest request;
   const auto end = std::find(words.begin(), words.end(), "--");
   if (const auto exit_code = request.Parse({words.begin(), end}, out, err)) return *exit_code;
-  if (end == words.end()) return ReplayExitCode(Replay(fs, request, /*make_workload=*/nullptr, out), err);
+  if (end == words.end()) {
+    RunReplay::Options options;
+    options.fs = fs;
+    options.make_workload = [fs](const config::v1::RunSpec& config) {
+      WorkloadOptions workload;
+      workload.fs = fs;
+      workload.prefetch = false;
+      return LoadWorkload(config, workload);
+    };
+    return ReplayExitCode(Replay(request, std::move(options), out), err);
+  }
   if (end + 1 == words.end()) {
     return PrintError(kReplayCommand, "there is no program after \"--\"", kExitBadConfiguration, err);
   }

@@ -94,9 +94,9 @@ TEST_F(ReplayCommandTest, SlotIsPrintedAndDumped) {
 
 TEST_F(ReplayCommandTest, ProgramComputesTheReplay) {
   const std::string request = JoinPath(directory_, "request");
-  // The first line of the request names the file for the exit code.
+  // The first part of the request names the file for the exit code.
   const std::string script =
-      absl::StrCat("echo \"$LOCKSTEP_REPLAY\" > ", request, "; echo 2 > $(head -n 1 ", request, ")");
+      absl::StrCat("echo \"$LOCKSTEP_REPLAY\" | tr '\\037' '\\n' > ", request, "; echo 2 > $(head -n 1 ", request, ")");
   const std::string output =
       Replay({"--logdir=runs/net", "--steps=1..2", "--dump=/state", "--set=a=b", "--", "sh", "-c", script});
   EXPECT_EQ(exit_code_, 2) << output;

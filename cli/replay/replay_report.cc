@@ -16,9 +16,9 @@
 #include "lockstep/common/base/status_macros.h"
 #include "lockstep/common/checkpoint/bundle/bundle_writer.h"
 #include "lockstep/common/checkpoint/digest.h"
+#include "lockstep/common/io/file_system.h"
 #include "lockstep/common/tensor/dtype.h"
 #include "lockstep/server/ps/versions/snapshot_entries.h"
-#include "lockstep/train/replay/run_replay.h"
 
 namespace lockstep {
 namespace {
@@ -107,12 +107,9 @@ absl::Status ReplaySlot(RunReplay::Options options, const ReplayRequest& request
 
 }  // namespace
 
-absl::Status Replay(FileSystem* fs, const ReplayRequest& request, WorkloadFactory make_workload, std::ostream& out) {
-  RunReplay::Options options;
-  options.fs = fs;
+absl::Status Replay(const ReplayRequest& request, RunReplay::Options options, std::ostream& out) {
   options.logdir = request.logdir;
   options.set = request.set;
-  options.make_workload = std::move(make_workload);
   return request.steps ? ReplaySteps(std::move(options), request, out) : ReplaySlot(std::move(options), request, out);
 }
 

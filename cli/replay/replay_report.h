@@ -5,17 +5,16 @@
 
 #include "absl/status/status.h"
 #include "lockstep/cli/replay/replay_request.h"
-#include "lockstep/common/io/file_system.h"
-#include "lockstep/worker/session/workload/workload.h"
+#include "lockstep/train/replay/run_replay.h"
 
 namespace lockstep {
 
-// Computes what is requested, and prints the results to `out` as they become known. `make_workload` may be null, see
-// RunReplay::Options. Errors: those of RunReplay; Internal if a step differs from the run's checkpoint; those of the
-// file system for the dump.
-absl::Status Replay(FileSystem* fs, const ReplayRequest& request, WorkloadFactory make_workload, std::ostream& out);
+// Computes what is requested, and prints the results to `out` as they become known. Replaces the options that the
+// request has. Errors: those of RunReplay; Internal if a step differs from the run's checkpoint; those of the file
+// system for the dump.
+absl::Status Replay(const ReplayRequest& request, RunReplay::Options options, std::ostream& out);
 
-// Prints the error of Replay, if it is one, to `err`, and returns the exit code of the command.
+// Prints the error of Replay, if `status` is one, to `err`, and returns the exit code of the command.
 int ReplayExitCode(const absl::Status& status, std::ostream& err);
 
 }  // namespace lockstep

@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import sys
+import threading
 import time
 import weakref
 import zlib
@@ -75,6 +76,17 @@ def data_digest(*arrays: npt.NDArray[Any]) -> int:
     crc = zlib.crc32(repr((array.dtype.str, array.shape)).encode(), crc)
     crc = zlib.crc32(np.ascontiguousarray(array).data.cast("B"), crc)
   return crc
+
+
+def _end_program() -> NoReturn:
+  """Ends a program that has computed a replay. Its rest expects the end of the run, and may write files."""
+  if threading.current_thread() is not threading.main_thread():
+    # SystemExit would end only this thread.
+    for stream in (sys.stdout, sys.stderr):
+      if stream is not None:
+        stream.flush()
+    os._exit(0)  # pylint: disable=protected-access
+  raise SystemExit
 
 
 def _update_text(variable: Variable) -> str:
@@ -338,7 +350,7 @@ class Worker:
 
   The iterator handles retries, restarts of the chief and the end of the run. A worker that leaves early, e.g. by
   Ctrl-C, may come back; the run continues without it. In a program that `lockstep replay` has started, the iterator
-  yields the slots of the replay, and then raises SystemExit.
+  yields the slots of the replay, and then raises SystemExit. In a thread other than the main one, it ends the process.
 
     variables    the model; all workers must have the same
     run          the run that the program declares. None: whatever run the master has
@@ -401,7 +413,7 @@ class Worker:
         chief_wait_seconds=-1.0 if chief_wait is None else chief_wait, initial_values=brought.array,
         initial_value_count=brought.count)
     try:
-      _core.check(_core.worker_new(ctypes.byref(options), ctypes.byref(self._id)))
+      _core.check(_core.worker_new(ctypes.byref(options), ctypes.byref(self._id)), refused=Refused)
     except BaseException:
       self.close()
       raise
@@ -509,8 +521,7 @@ class Worker:
     elif code != _core.CANCELLED:
       self._raise_end(code)
     elif _core.in_replay():
-      # The rest of the program expects the end of the run, and may write files.
-      raise SystemExit
+      _end_program()
     return False
 
   @property

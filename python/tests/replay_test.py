@@ -5,6 +5,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -112,11 +113,16 @@ class ReplayTest(unittest.TestCase):
       ended = self.replay("--steps=0..1", options=options)
       self.assertEqual(ended.returncode, 2, ended)
       self.assertIn(text, ended.stderr)
+    other = "import lockstep, softmax; softmax.VARIABLES[1] = lockstep.Variable('other', (5,)); softmax.main()"
+    ended = self.replay("--steps=0..1", program=[sys.executable, "-c", other], cwd=os.path.dirname(SCRIPT))
+    self.assertEqual(ended.returncode, 2, ended)
+    self.assertIn('variable 2 is "other" (5) in this program, "softmax/bias" (5) in', ended.stderr)
+    self.assertNotIn("--program", ended.stderr)
     ended = self.lockstep("replay", f"--logdir={self.logdir}", "--steps=0..1")
     self.assertEqual(ended.returncode, 2, ended)
     self.assertIn('computed by NumPy, not by Lockstep; the program that computes them follows "--"', ended.stderr)
 
-  def test_program_that_computes_other_bits_is_told(self):
+  def test_other_bits_are_an_error(self):
     softmax.train(softmax.declare(self.logdir))
     other = ("import softmax; compute = softmax.loss_and_gradients\n"
              "def halve(*arguments):\n"
@@ -141,12 +147,40 @@ class ReplayTest(unittest.TestCase):
     self.assertEqual(ended.returncode, 0, ended)
     self.assertIn("typed\n", ended.stdout)
 
+  def test_replay_in_a_thread_ends_the_program(self):
+    softmax.train(softmax.declare(self.logdir))
+    program = ("import softmax, threading; thread = threading.Thread(target=softmax.main)\n"
+               "thread.start(); thread.join(); print('the rest')")
+    ended = self.replay("--steps=0..20", program=[sys.executable, "-c", program], cwd=os.path.dirname(SCRIPT))
+    self.assertEqual(ended.returncode, 0, ended)
+    self.assertIn("model.ckpt-20\n", ended.stdout)
+    self.assertNotIn("the rest", ended.stdout)
+
+  def test_worker_of_another_process_is_refused(self):
+    softmax.train(softmax.declare(self.logdir))
+    program = ("import softmax, subprocess, sys\n"
+               "def start(worker, slot):\n"
+               "  subprocess.run([sys.executable, softmax.__file__, sys.argv[1]])\n"
+               "softmax.train(softmax.declare(sys.argv[1]), start)")
+    ended = self.replay("--step=1", "--slot=0", program=[sys.executable, "-c", program], cwd=os.path.dirname(SCRIPT))
+    self.assertEqual(ended.returncode, 0, ended)
+    self.assertEqual(ended.stdout.count("step 1  slot 0"), 1, ended)
+    self.assertRegex(ended.stderr, r"Refused: process \d+ of this program has the slots of the replay")
+    self.assertEqual(os.listdir(self.directory), ["run"])
+
+  def test_interrupt_of_the_command_is_passed_on(self):
+    program = ("import os, signal; signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\n"
+               "os.kill(os.getppid(), signal.SIGINT); print(signal.sigtimedwait([signal.SIGINT], 60))")
+    ended = self.replay("--steps=0..1", program=[sys.executable, "-c", program])
+    self.assertIn(f"si_signo={int(signal.SIGINT)}", ended.stdout)
+
   def test_chief_of_the_program_does_not_start(self):
     softmax.train(softmax.declare(self.logdir))
     before = self.files()
     program = ("import lockstep, softmax, sys\n"
                "run = softmax.declare(sys.argv[1])\n"
                "with lockstep.Chief(run) as chief:\n"
+               "  chief.save()\n"
                "  softmax.train(run, master=chief.master)")
     ended = self.replay("--steps=0..20", program=[sys.executable, "-c", program],
                         cwd=os.path.dirname(SCRIPT))

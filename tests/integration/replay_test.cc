@@ -18,6 +18,7 @@
 #include "lockstep/server/ps/variable_store.h"
 #include "lockstep/tests/testing/test_cluster.h"
 #include "lockstep/train/replay/run_replay.h"
+#include "lockstep/worker/session/workload/configured_workload.h"
 
 namespace lockstep {
 namespace {
@@ -84,12 +85,22 @@ std::unique_ptr<TestCluster> TrainWithKill(const config::v1::RunSpec& config, in
   return cluster;
 }
 
-// Recomputes the steps after `first` up to `last`. Returns the digest of the last one, and adds the number of compared
-// checkpoints to `compared`.
-std::string Replay(FileSystem* fs, int64_t first, int64_t last, int* compared) {
+RunReplay::Options ReplayOf(FileSystem* fs) {
   RunReplay::Options options;
   options.fs = fs;
   options.logdir = TestCluster::kLogdir;
+  options.make_workload = [fs](const config::v1::RunSpec& config) {
+    WorkloadOptions workload;
+    workload.fs = fs;
+    return LoadWorkload(config, workload);
+  };
+  return options;
+}
+
+// Recomputes the steps after `first` up to `last`. Returns the digest of the last one, and adds the number of compared
+// checkpoints to `compared`.
+std::string Replay(FileSystem* fs, int64_t first, int64_t last, int* compared) {
+  RunReplay::Options options = ReplayOf(fs);
   options.on_step = [&](const RunReplay::Step& step) {
     if (step.checkpoint) ++*compared;
     EXPECT_FALSE(step.difference.has_value()) << "step " << step.step << " differs in " << *step.difference;
@@ -152,9 +163,7 @@ TEST(ReplayTest, OrderThatIsNotOnRecord) {
   ASSERT_TRUE(cluster.StartChief().ok());
   cluster.StartWorker();
   ASSERT_TRUE(cluster.Wait().ok());
-  RunReplay::Options replayed;
-  replayed.fs = cluster.fs();
-  replayed.logdir = TestCluster::kLogdir;
+  RunReplay::Options replayed = ReplayOf(cluster.fs());
   const absl::Status status = RunReplay::Open(replayed).value()->ComputeSteps(0, 4);
   EXPECT_TRUE(absl::IsNotFound(status)) << status;
   EXPECT_THAT(status.message(),
@@ -194,9 +203,7 @@ TEST(ReplayTest, DeterministicSlotsMakeTheStep) {
   ASSERT_TRUE(cluster.Wait().ok());
   std::vector<RunReplay::Slot> slots;
   for (int64_t slot = 0; slot < 4; ++slot) {
-    RunReplay::Options replayed;
-    replayed.fs = cluster.fs();
-    replayed.logdir = TestCluster::kLogdir;
+    RunReplay::Options replayed = ReplayOf(cluster.fs());
     const auto replay = RunReplay::Open(replayed);
     ASSERT_TRUE(replay.ok()) << replay.status();
     const auto computed = (*replay)->ComputeSlot(6, slot);
@@ -226,9 +233,7 @@ TEST(ReplayTest, DeterministicSlotsMakeTheStep) {
     ASSERT_TRUE(cluster.fs()->Remove(absl::StrCat("/logdir/model.ckpt-", step, ".index")).ok());
   }
   // The replay includes the steps in between, which have no checkpoint.
-  RunReplay::Options replayed;
-  replayed.fs = cluster.fs();
-  replayed.logdir = TestCluster::kLogdir;
+  RunReplay::Options replayed = ReplayOf(cluster.fs());
   const auto replay = RunReplay::Open(replayed).value();
   ASSERT_TRUE(replay->ComputeSlot(5, 0).ok());
   EXPECT_EQ(replay->checkpoint(), "/logdir/model.ckpt-2");
@@ -242,14 +247,14 @@ TEST(ReplayTest, OtherDataAreRefused) {
   ASSERT_TRUE(cluster.StartChief().ok());
   cluster.StartWorker();
   ASSERT_TRUE(cluster.Wait().ok());
-  RunReplay::Options replayed;
-  replayed.fs = cluster.fs();
-  replayed.logdir = TestCluster::kLogdir;
+  RunReplay::Options replayed = ReplayOf(cluster.fs());
   replayed.set = {"input.split[0].synthetic.examples=600"};
   EXPECT_THAT(RunReplay::Open(replayed).status().message(),
               HasSubstr("the worker's data are not the run's: this program reads 600 examples"));
   replayed.set = {"model.layer[0].dense.units=25"};
-  EXPECT_THAT(RunReplay::Open(replayed).status().message(), HasSubstr("the model has other variables than the run's"));
+  EXPECT_THAT(
+      RunReplay::Open(replayed).status().message(),
+      ::testing::AllOf(HasSubstr(" in this program, "), HasSubstr("; --program=//FOLDER:TARGET names a program")));
   replayed.set = {"model.layer[0].dense.activation=TANH"};
   EXPECT_THAT(RunReplay::Open(replayed).status().message(),
               HasSubstr("layer hidden of this program differs from that of "));

@@ -62,25 +62,23 @@ config::v1::RunSpec WorkersPart(const config::v1::RunSpec& config) {
 absl::Status ContributionComputer::SetConfig(const config::v1::RunSpec& config) {
   if (config_ && MessageDifferencer::Equals(WorkersPart(*config_), WorkersPart(config))) return absl::OkStatus();
   ASSIGN_OR_RETURN(Workload workload, make_workload_(config));
-  const v1::ModelSpec& model = workload.model->spec();
+  if (config_) RETURN_IF_ERROR(CheckModel(workload.model->spec()));
+  ASSIGN_OR_RETURN(computer_, BlockComputer::Create(config, std::move(workload), &wanted_, &slots_computed_));
+  config_ = config;
+  return absl::OkStatus();
+}
+
+absl::Status ContributionComputer::CheckModel(const v1::ModelSpec& model) const {
   bool is_same = model.variables_size() == static_cast<int>(layout_.variables().size());
   for (int i = 0; is_same && i < model.variables_size(); ++i) {
     is_same = MessageDifferencer::Equals(model.variables(i), layout_.variables()[i].spec);
   }
+  if (!is_same) return absl::FailedPreconditionError("the model has other variables than the run's");
   const std::vector<ParameterLayout::UpdateOp>& ops = layout_.update_ops();
   const bool has_same_ops = std::equal(
       ops.begin(), ops.end(), model.update_ops().begin(), model.update_ops().end(),
       [](const auto& op, const v1::UpdateOpSpec& other) { return MessageDifferencer::Equals(op.spec, other); });
-  if (is_same && !has_same_ops) {
-    return absl::FailedPreconditionError("the model has other update ops than the run's");
-  }
-  if (!is_same) {
-    return absl::FailedPreconditionError(
-        "the model has other variables than the run's; --program=//FOLDER:TARGET names a program that links the run's "
-        "model");
-  }
-  ASSIGN_OR_RETURN(computer_, BlockComputer::Create(config, std::move(workload), &wanted_, &slots_computed_));
-  config_ = config;
+  if (!has_same_ops) return absl::FailedPreconditionError("the model has other update ops than the run's");
   return absl::OkStatus();
 }
 

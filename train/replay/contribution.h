@@ -30,7 +30,8 @@ class ContributionComputer {
       : layout_(*layout), make_workload_(std::move(make_workload)) {}
 
   // Sets the batch size, multipliers and clips to be used for later contributions. Errors: those of `make_workload`;
-  // FailedPrecondition if the model does not match the layout.
+  // FailedPrecondition if the model has other variables or update ops than the layout. The first call does not compare
+  // them.
   absl::Status SetConfig(const config::v1::RunSpec& config);
   // May be called after SetConfig.
   const Workload& workload() const { return computer_->workload(); }
@@ -41,6 +42,8 @@ class ContributionComputer {
                        std::shared_ptr<const GradientEstimates> estimates, StepSums* sums);
 
  private:
+  absl::Status CheckModel(const v1::ModelSpec& model) const;
+
   const ParameterLayout& layout_;
   const WorkloadFactory make_workload_;
   const std::atomic<bool> wanted_{true};

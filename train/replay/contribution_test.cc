@@ -89,6 +89,8 @@ TEST(ContributionComputerTest, RefusesAModelWithOtherUpdateOps) {
     workload.model = std::make_unique<BodyModel>();
     return workload;
   });
+  ASSERT_TRUE(computer.SetConfig(config).ok()) << "the replay compares the first model";
+  config.mutable_input()->set_batch_size(2);
   EXPECT_EQ(computer.SetConfig(config), absl::FailedPreconditionError("the model has other update ops than the run's"));
 }
 

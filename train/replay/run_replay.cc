@@ -9,6 +9,7 @@
 #include "lockstep/common/checkpoint/bundle/bundle_reader.h"
 #include "lockstep/common/checkpoint/checkpoint_state.h"
 #include "lockstep/common/checkpoint/run_record.h"
+#include "lockstep/common/config/text/first_difference.h"
 #include "lockstep/common/config/validation/validation.h"
 #include "lockstep/common/step/compression.h"
 #include "lockstep/common/step/training_policy.h"
@@ -19,7 +20,6 @@
 #include "lockstep/server/ps/versions/snapshot_entries.h"
 #include "lockstep/server/sync/shard/staged_contribution.h"
 #include "lockstep/train/replay/recorded_settings.h"
-#include "lockstep/worker/session/workload/configured_workload.h"
 #include "lockstep/worker/session/workload/model_parts.h"
 
 namespace lockstep {
@@ -39,18 +39,10 @@ absl::StatusOr<std::unique_ptr<RunReplay>> RunReplay::Open(Options options) {
   if (!record->has_model())
     return absl::NotFoundError(absl::StrCat("the run of ", options.logdir, " has no model yet"));
   RETURN_IF_ERROR(CheckSameArithmetic(options.fs, options.logdir, *record));
-  if (!options.make_workload) {
-    if (record->has_framework()) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "the gradients of this run are computed by ", absl::CHexEscape(record->framework().name()),
-          ", not by Lockstep; the program that computes them follows \"--\": lockstep replay ... -- python train.py"));
-    }
-    options.make_workload = [fs = options.fs](const config::v1::RunSpec& config) {
-      WorkloadOptions workload;
-      workload.fs = fs;
-      workload.prefetch = false;
-      return LoadWorkload(config, workload);
-    };
+  if (record->has_framework() && !options.has_framework) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the gradients of this run are computed by ", absl::CHexEscape(record->framework().name()),
+        ", not by Lockstep; the program that computes them follows \"--\": lockstep replay ... -- python train.py"));
   }
   std::unique_ptr<RunReplay> replay(new RunReplay(std::move(options), *std::move(record)));
   const config::v1::RunSpec& config = replay->record_.config();
@@ -76,7 +68,12 @@ absl::Status RunReplay::CheckProgram() {
   }
   if (workload.data) *declared.mutable_data() = *workload.data;
   if (workload.framework) *declared.mutable_framework() = *workload.framework;
-  return RunContract(record_).Check(declared);
+  const absl::Status checked = RunContract(record_).Check(declared);
+  if (checked.ok() || options_.has_framework || FirstDifference(record_.model(), declared.model()).empty()) {
+    return checked;
+  }
+  return absl::FailedPreconditionError(
+      absl::StrCat(checked.message(), "; --program=//FOLDER:TARGET names a program that links the run's model"));
 }
 
 absl::Status RunReplay::FindCheckpoints() {

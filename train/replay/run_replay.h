@@ -53,8 +53,10 @@ class RunReplay {
     std::string logdir;
     // Overrides of the recorded configuration, such as the new path of data that has been moved.
     std::vector<std::string> set;
-    // LoadWorkload by default.
+    // Required.
     WorkloadFactory make_workload;
+    // True if another framework than Lockstep computes the workload's gradients.
+    bool has_framework = false;
     // Receives each step computed by ComputeSteps; may be null.
     std::function<void(const Step&)> on_step;
   };

@@ -12,6 +12,7 @@
 #include "lockstep/common/config/settings_change.h"
 #include "lockstep/common/io/testing/memory_file_system.h"
 #include "lockstep/train/session/chief_session.h"
+#include "lockstep/worker/session/workload/configured_workload.h"
 
 namespace lockstep::train {
 namespace {
@@ -57,6 +58,7 @@ class RunReplayTest : public ::testing::Test {
     RunReplay::Options options;
     options.fs = &fs_;
     options.logdir = "run";
+    options.make_workload = [](const config::v1::RunSpec& config) { return LoadWorkload(config, WorkloadOptions()); };
     options.on_step = [this](const RunReplay::Step& step) {
       if (step.checkpoint) ++compared_;
       EXPECT_FALSE(step.difference.has_value()) << "step " << step.step << " differs in " << *step.difference;
