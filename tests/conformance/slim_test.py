@@ -296,7 +296,9 @@ class SlimTest(unittest.TestCase):
             self.check(*("logdir=LOGDIR summaries=0 steps=%d" % steps for steps in calls))
             mine, others = self.checkpoints()
             self.assertEqual(mine[-1], others[-1])
-            self.assertLessEqual(set(others), set(mine))
+            # TensorFlow's saver thread begins with a save. Its step is the call's first one, or a later one if the
+            # thread starts slowly.
+            self.assertLessEqual(len(set(others) - set(mine)), len(calls))
 
     def test_traces(self):
         for every in (1, 2, 3, 10):
