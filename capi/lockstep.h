@@ -55,7 +55,7 @@ typedef int64_t lockstep_id;
 
 /* Returns the library's LOCKSTEP_ABI_VERSION. */
 int lockstep_abi_version(void);
-/* Returns the release and, if known, its revision: "0.11.0 (revision 1a2b3c4)". */
+/* Returns the release and, if known, its revision: "0.12.0 (revision 1a2b3c4)". */
 const char* lockstep_version(void);
 /* Returns the reason for the calling thread's last failure. */
 const char* lockstep_error(void);

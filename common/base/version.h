@@ -6,7 +6,7 @@
 namespace lockstep {
 
 // The product's version. A release changes only this line.
-constexpr char kVersion[] = "0.11.0";
+constexpr char kVersion[] = "0.12.0";
 // Two numbers that identify the bits that a run computes. Raise one of them with every change that makes the same
 // configuration, data and seed produce different weights on any machine. Workers with a different number are refused. A
 // logdir with a different number is also refused, so its run cannot continue. Do not raise them for any other reason.
@@ -42,7 +42,7 @@ struct Build {
 // ./lockstep calls it, or from `git archive`.
 Build ThisBuild();
 
-// "0.11.0 (revision 1a2b3c4)"
+// "0.12.0 (revision 1a2b3c4)"
 std::string VersionText(const Build& build);
 
 // Returns the output of --version: `program` with its version, and a line with the versions, the compiler and the
