@@ -85,9 +85,17 @@ absl::Status ReadMetrics(int port) {
   GrpcClientOptions client;
   client.credentials = Credentials(options.tls_dir);
   for (int i = 0; i < options.calls; ++i) {
-    const std::shared_ptr<RunFeed> feed = NewGrpcRunFeed(options.address, v1::WatchRunRequest(), client);
+    std::shared_ptr<RunFeed> feed;
     v1::WatchRunReply first;
-    if (const absl::Status status = feed->Read(&first); !status.ok()) Fail(status);
+    absl::Status status;
+    // The chief may not know yet that the watchers of an earlier round are gone.
+    for (const absl::Time deadline = absl::Now() + kLimit;;) {
+      feed = NewGrpcRunFeed(options.address, v1::WatchRunRequest(), client);
+      status = feed->Read(&first);
+      if (!absl::IsUnavailable(status) || absl::Now() > deadline) break;
+      absl::SleepFor(absl::Milliseconds(10));
+    }
+    if (!status.ok()) Fail(status);
     std::thread([feed] {
       v1::WatchRunReply reply;
       absl::Status status;
