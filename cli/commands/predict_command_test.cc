@@ -25,8 +25,33 @@ class PredictCommandTest : public ::testing::Test {
   PredictCommandTest() { EXPECT_EQ(fs_->CreateDirectory(directory_), absl::OkStatus()); }
 
   std::string Path(const std::string& name) { return JoinPath(directory_, name); }
+  std::string Logdir() { return absl::StrCat("--logdir=", Path("run")); }
   void Write(const std::string& name, const std::string& contents) {
     EXPECT_EQ(WriteFileAtomically(fs_, Path(name), contents), absl::OkStatus());
+  }
+
+  // Writes a run that trains with the columns x and y of train.csv.
+  void WriteCsvRun(int steps) {
+    Write("run.textproto", absl::StrCat(R"(
+        model { layer { name: "y" dense { units: 2 } } loss { softmax_cross_entropy {} } }
+        input {
+          split { name: "train" csv { file: "train.csv" column { name: "x" } column { name: "y" type: LABEL } } }
+          batch_size: 4
+        }
+        optimizer { sgd {} learning_rate { initial: 0.5 } }
+        training { steps: )",
+                                        steps, " }"));
+  }
+
+  // Trains as run.textproto says, then predicts the examples in the file. Returns the lines of the output.
+  std::vector<std::string> TrainAndPredict(const std::string& file) {
+    std::ostringstream out, err;
+    EXPECT_EQ(LocalCommand(fs_, {Path("run.textproto"), Logdir()}, out, err), 0) << err.str();
+    EXPECT_EQ(PredictCommand(fs_, {Logdir(), "--file", Path(file), "--output", Path("out.csv")}, out, err), 0)
+        << err.str();
+    const auto contents = ReadFile(fs_, Path("out.csv"));
+    EXPECT_TRUE(contents.ok()) << contents.status();
+    return contents.ok() ? absl::StrSplit(*contents, '\n') : std::vector<std::string>();
   }
 
   // Trains with `source`, then predicts the unlabeled examples 1, 0, 1 in the file.
@@ -41,12 +66,7 @@ class PredictCommandTest : public ::testing::Test {
                                         source, R"( } split { name: "test" )", source, R"( } batch_size: 4 }
         optimizer { sgd {} learning_rate { initial: 0.5 } }
         training { steps: 200 })"));
-    const std::string logdir = absl::StrCat("--logdir=", Path("run"));
-    std::ostringstream out, err;
-    ASSERT_EQ(LocalCommand(fs_, {Path("run.textproto"), logdir}, out, err), 0) << err.str();
-    ASSERT_EQ(PredictCommand(fs_, {logdir, "--file", Path(file), "--output", Path("out.csv")}, out, err), 0)
-        << err.str();
-    const std::vector<std::string> lines = absl::StrSplit(ReadFile(fs_, Path("out.csv")).value(), '\n');
+    const std::vector<std::string> lines = TrainAndPredict(file);
     ASSERT_EQ(lines.size(), 5);
     EXPECT_EQ(lines[0], "example,class,output_0,output_1") << "there is no label to show";
     EXPECT_THAT(lines[1], StartsWith("0,1,"));
@@ -156,20 +176,8 @@ TEST_F(PredictCommandTest, CsvFilesNeedNoLabels) {
 TEST_F(PredictCommandTest, UnknownCsvLabelsDoNotMatter) {
   Write("train.csv", "x,y\n0,no\n1,yes\n0,no\n1,yes\n");
   Write("new.csv", "x,y\n1,\n0,maybe\n?,no\n1,no\n");
-  Write("run.textproto", R"(
-      model { layer { name: "y" dense { units: 2 } } loss { softmax_cross_entropy {} } }
-      input {
-        split { name: "train" csv { file: "train.csv" column { name: "x" } column { name: "y" type: LABEL } } }
-        batch_size: 4
-      }
-      optimizer { sgd {} learning_rate { initial: 0.5 } }
-      training { steps: 200 })");
-  const std::string logdir = absl::StrCat("--logdir=", Path("run"));
-  std::ostringstream out, err;
-  ASSERT_EQ(LocalCommand(fs_, {Path("run.textproto"), logdir}, out, err), 0) << err.str();
-  ASSERT_EQ(PredictCommand(fs_, {logdir, "--file", Path("new.csv"), "--output", Path("out.csv")}, out, err), 0)
-      << err.str();
-  const std::vector<std::string> lines = absl::StrSplit(ReadFile(fs_, Path("out.csv")).value(), '\n');
+  WriteCsvRun(200);
+  const std::vector<std::string> lines = TrainAndPredict("new.csv");
   ASSERT_EQ(lines.size(), 6);
   EXPECT_EQ(lines[0], "example,label,class,class_name,output_0,output_1");
   EXPECT_THAT(lines[1], StartsWith("0,,1,yes,"));
@@ -181,20 +189,10 @@ TEST_F(PredictCommandTest, UnknownCsvLabelsDoNotMatter) {
 TEST_F(PredictCommandTest, AFileNeedsNoTestSplit) {
   Write("train.csv", "x,y\n0,0\n1,1\n0,0\n1,1\n");
   Write("new.csv", "x\n1\n");
-  Write("run.textproto", R"(
-      model { layer { name: "y" dense { units: 2 } } loss { softmax_cross_entropy {} } }
-      input {
-        split { name: "train" csv { file: "train.csv" column { name: "x" } column { name: "y" type: LABEL } } }
-        batch_size: 4
-      }
-      optimizer { sgd {} learning_rate { initial: 0.5 } }
-      training { steps: 2 })");
-  const std::string logdir = absl::StrCat("--logdir=", Path("run"));
+  WriteCsvRun(2);
+  TrainAndPredict("new.csv");
   std::ostringstream out, err;
-  ASSERT_EQ(LocalCommand(fs_, {Path("run.textproto"), logdir}, out, err), 0) << err.str();
-  EXPECT_EQ(PredictCommand(fs_, {logdir, "--file", Path("new.csv"), "--output", Path("out.csv")}, out, err), 0)
-      << err.str();
-  EXPECT_NE(PredictCommand(fs_, {logdir, "--output", Path("out.csv")}, out, err), 0);
+  EXPECT_NE(PredictCommand(fs_, {Logdir(), "--output", Path("out.csv")}, out, err), 0);
 }
 
 }  // namespace
