@@ -123,9 +123,13 @@ void Work(const std::string& address, int index, Tally* tally) {
   options.name = absl::StrCat("worker-", index);
   options.clock = Clock::Real();
   options.chief_address = address;
-  std::atomic<bool> answered{true};
-  options.on_heartbeat = [&answered](const absl::StatusOr<v1::HeartbeatReply>& reply) {
+  Mutex mutex;
+  CondVar changed;
+  bool answered = true;
+  options.on_heartbeat = [&](const absl::StatusOr<v1::HeartbeatReply>& reply) {
+    MutexLock lock(&mutex);
     answered = reply.ok();
+    changed.SignalAll();
     return true;
   };
   options.is_paused = [] { return true; };
@@ -143,10 +147,16 @@ void Work(const std::string& address, int index, Tally* tally) {
     if (status.ok()) status = session.Open(*workload);
     if (status.ok()) {
       ++tally->open_sessions;
-      answered = true;
+      {
+        MutexLock lock(&mutex);
+        answered = true;
+      }
       status = session.channel()->AwaitToken().status();
-      // Keeps the token until the chief is gone.
-      while (status.ok() && answered) absl::SleepFor(absl::Milliseconds(100));
+      // Keeps the token until the chief is gone. Nothing polls, so that a thousand threads do not slow the chief.
+      if (status.ok()) {
+        MutexLock lock(&mutex);
+        while (answered) changed.Wait(&mutex);
+      }
       if (status.ok()) status = absl::UnavailableError("the chief is gone");
       --tally->open_sessions;
     } else {
