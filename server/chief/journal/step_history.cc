@@ -7,27 +7,28 @@
 namespace lockstep {
 namespace {
 
-// Adds the steps of `next` to `point`, which they follow.
-void Merge(const v1::HistoryPoint& next, v1::HistoryPoint* point) {
-  const int64_t steps = point->steps() + next.steps();
-  const double sum =
-      point->loss() * static_cast<double>(point->steps()) + next.loss() * static_cast<double>(next.steps());
+// Adds `steps` steps, the last of which is `step`, to a point that they follow. An empty point becomes these steps.
+void Extend(int64_t step, int64_t steps, int64_t time_ms, double loss, double slowest_seconds,
+            v1::HistoryPoint* point) {
+  const double sum = point->loss() * static_cast<double>(point->steps()) + loss * static_cast<double>(steps);
+  steps += point->steps();
   point->set_loss(sum / static_cast<double>(steps));
   point->set_steps(steps);
-  point->set_step(std::max(point->step(), next.step()));
-  point->set_time_ms(next.time_ms());
-  point->set_slowest_seconds(std::max(point->slowest_seconds(), next.slowest_seconds()));
+  point->set_step(std::max(point->step(), step));
+  point->set_time_ms(time_ms);
+  point->set_slowest_seconds(std::max(point->slowest_seconds(), slowest_seconds));
 }
 
 }  // namespace
 
-void StepHistory::Append(const v1::HistoryPoint& point) {
-  points_.push_back(point);
+void StepHistory::Append(v1::HistoryPoint point) {
+  points_.push_back(std::move(point));
   if (points_.size() < most_) return;
   std::vector<v1::HistoryPoint> merged;
   for (size_t i = 0; i + 1 < points_.size(); i += 2) {
     merged.push_back(points_[i]);
-    Merge(points_[i + 1], &merged.back());
+    const v1::HistoryPoint& next = points_[i + 1];
+    Extend(next.step(), next.steps(), next.time_ms(), next.loss(), next.slowest_seconds(), &merged.back());
   }
   if (points_.size() % 2 == 1) merged.push_back(points_.back());
   points_ = std::move(merged);
@@ -36,19 +37,10 @@ void StepHistory::Append(const v1::HistoryPoint& point) {
 }
 
 void StepHistory::Add(int64_t step, int64_t time_ms, double loss, double seconds) {
-  v1::HistoryPoint point;
-  point.set_step(step);
-  point.set_steps(1);
-  point.set_time_ms(time_ms);
-  point.set_loss(loss);
-  point.set_slowest_seconds(seconds);
-  if (open_) {
-    Merge(point, &*open_);
-  } else {
-    open_ = point;
-  }
+  if (!open_) open_.emplace();
+  Extend(step, 1, time_ms, loss, seconds, &*open_);
   if (open_->steps() < stride_) return;
-  Append(*open_);
+  Append(*std::move(open_));
   open_.reset();
 }
 

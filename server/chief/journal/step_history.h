@@ -33,7 +33,7 @@ class StepHistory {
   int64_t version() const { return version_; }
 
  private:
-  void Append(const v1::HistoryPoint& point);
+  void Append(v1::HistoryPoint point);
 
   const size_t most_;
   int64_t stride_ = 1;
