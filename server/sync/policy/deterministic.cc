@@ -140,11 +140,9 @@ StepPolicy::Assignments DeterministicPolicy::Assign(const TokenLeases& leases, a
 void DeterministicPolicy::Cover(const Contribution& contribution, absl::Time now) {
   const SlotBlock& block = contribution.token.block;
   last_ = contribution.session;
-  Covered covered = {contribution.session, absl::nullopt};
-  if (contribution.lease != nullptr) {
-    covered.delay =
-        std::max(now - contribution.lease->issued - block.count * ledger_.usual_slot(), absl::ZeroDuration());
-  }
+  Covered covered = {contribution.session, now, absl::nullopt,
+                     static_cast<double>(block.count) * ledger_.usual_slot_seconds()};
+  if (contribution.lease != nullptr) covered.issued = contribution.lease->issued;
   covered_.push_back(covered);
   queue_.Cover(block, contribution.lease, now);
 }
@@ -182,7 +180,8 @@ void DeterministicPolicy::FillStatus(v1::RunStatus* status) const {
 
 absl::optional<absl::Duration> DeterministicPolicy::DelayOfOthers(uint64_t session) const {
   for (const Covered& covered : covered_) {
-    if (covered.delay && covered.session != session) return covered.delay;
+    if (!covered.issued || covered.session == session) continue;
+    return std::max(covered.arrived - *covered.issued - absl::Seconds(covered.usual_seconds), absl::ZeroDuration());
   }
   const auto since = ledger_.OtherWaitsSince(session);
   if (!since) return absl::nullopt;
@@ -197,7 +196,7 @@ void DeterministicPolicy::CloseStep(const TokenLeases& leases) {
     if (!lease.backup) late.push_back(lease.session);
     computing.push_back(lease.session);
   });
-  const bool lacks = audit_.Lacks(CountAuditors(*ended_));
+  const bool lacks = audit_.enabled() && audit_.Lacks(CountAuditors(*ended_));
   WorkerLedger::Sessions passed = computing;
   for (const Covered& covered : covered_) passed.push_back(covered.session);
   const WorkerLedger::Sessions behind = ledger_.OnPassed(passed);

@@ -100,8 +100,11 @@ class DeterministicPolicy : public StepPolicy {
   // A block of the step that a worker contributed, possibly before its contribution has ended.
   struct Covered {
     uint64_t session = 0;
-    // The time that the block took beyond the usual, measured from when its token was issued; nullopt without a lease.
-    absl::optional<absl::Duration> delay;
+    absl::Time arrived;
+    // The time at which the block's token was issued; nullopt without a lease.
+    absl::optional<absl::Time> issued;
+    // The time that such a block usually takes.
+    double usual_seconds = 0;
   };
   std::vector<Covered> covered_;
   // The last session that contributed.

@@ -78,7 +78,7 @@ class WorkerLedger {
   // Returns the time that the fast workers take for a step. Infinite until it is known.
   absl::Duration usual_step() const { return usual_step_; }
   // Returns the fastest worker's time for a slot. Zero until it is known.
-  absl::Duration usual_slot() const { return absl::Seconds(fastest_); }
+  double usual_slot_seconds() const { return fastest_; }
 
   // Returns true if a worker of this rank waits for a token.
   bool Waits(Rank rank) const { return !waiting_[rank].empty(); }
