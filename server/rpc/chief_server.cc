@@ -71,6 +71,8 @@ void SetOptions(const ChiefServer::Options& options, int64_t slots, grpc::Server
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  builder->AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0);
+  builder->AddChannelArgument(GRPC_ARG_ENABLE_CHANNELZ, 0);  // nothing serves it
   builder->AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxCallsPerConnection);
   if (slots > kFewSlots) {
     builder->AddChannelArgument(GRPC_ARG_HTTP2_BDP_PROBE, 0);

@@ -56,6 +56,10 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& target, const Crede
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // A proxy set in the environment is not meant for the cluster.
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // The chief refuses compressed messages and sends none.
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_COMPRESSION, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  arguments.SetInt(GRPC_ARG_ENABLE_CHANNELZ, 0);  // nothing serves it
   return grpc::CreateCustomChannel(ChannelUri(target), credentials.ForClient(target), arguments);
 }
 
