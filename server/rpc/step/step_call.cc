@@ -15,6 +15,8 @@ namespace {
 // While a message of at least this size is processed, another thread waits for the next message. For smaller messages,
 // handing over the wait (about 5 us) costs more than it saves.
 constexpr size_t kLongMessageBytes = 32 << 10;
+// The longest time for which a worker that awaits a reply is not read. It delays the news that a worker has left.
+constexpr absl::Duration kLongestPause = absl::Milliseconds(20);
 
 }  // namespace
 
@@ -63,7 +65,7 @@ void StepCall::Start(const Options& options, std::unique_ptr<IncomingCall> incom
 
 StepCall::StepCall(const Options& options, std::unique_ptr<IncomingCall> call)
     : options_(options),
-      tags_{Tag(this, kTimer),  Tag(this, kRead),       Tag(this, kWrite),
+      tags_{Tag(this, kTimer),  Tag(this, kPause),      Tag(this, kRead), Tag(this, kWrite),
             Tag(this, kFinish), Tag(this, kStreamRead), Tag(this, kWake)},
       route_(RouteOptions(std::move(call))),
       receiver_(options.chief, route_.call()->peer.name, AddressOfPeer(route_.call()->context.peer())) {}
@@ -89,6 +91,8 @@ void StepCall::OnOperationEnded(Operation operation, bool ok) {
           absl::StrCat("the stream's first frame did not come for ", absl::FormatDuration(options_.silence_limit)));
       return Pump([ok, &why](StepPump* pump) { return pump->OnTimer(/*expired=*/ok, why); });
     }
+    case kPause:
+      return Pump([](StepPump* pump) { return pump->OnPauseOver(); });
     case kRead:
       return Pump([ok](StepPump* pump) { return pump->OnRead(ok); });
     case kWrite:
@@ -149,11 +153,15 @@ void StepCall::Pump(absl::FunctionRef<StepPump::Effects(StepPump*)> event) {
 }
 
 void StepCall::CarryOut(const StepPump::Effects& effects, StepConnection* connection) {
-  if (effects.start_read) route_.Read(&received_);
+  if (effects.start_pause) {
+    pause_.Set(options_.queue, std::chrono::system_clock::now() + absl::ToChronoMicroseconds(kLongestPause),
+               &tags_[kPause]);
+  }
   if (effects.handle_frame) HandleFrame();
   if (effects.wake) wake_.Set(options_.queue, std::chrono::system_clock::now(), &tags_[kWake]);
   if (effects.fetch_reply) FetchReply(connection);
   if (effects.start_write) route_.Write(sent_);
+  if (effects.start_read) route_.Read(&received_);
   if (effects.close_connection) connection->Close();
   if (effects.finish) {
     sent_.Clear();  // a reply that was fetched after the stream had ended
@@ -164,19 +172,24 @@ void StepCall::CarryOut(const StepPump::Effects& effects, StepConnection* connec
 }
 
 void StepCall::HandleFrame() {
-  bool leave = false, waits = false;
-  const absl::Status status = TakeFrame(&leave, &waits);
+  StepPump::Next next = StepPump::Next::kSends;
+  bool waits = false;
+  const absl::Status status = TakeFrame(&next, &waits);
   decoded_.Clear();
   if (waits) return Pump([](StepPump* pump) { return pump->OnWaits(); });
   received_.Clear();
-  Pump([&status, leave](StepPump* pump) { return pump->OnHandled(status, leave); });
+  Pump([&status, next](StepPump* pump) { return pump->OnHandled(status, next); });
 }
 
-absl::Status StepCall::TakeFrame(bool* leave, bool* waits) {
+absl::Status StepCall::TakeFrame(StepPump::Next* next, bool* waits) {
   RETURN_IF_ERROR(receiver_.Decode(received_, &decoded_));
   StepFrame& frame = decoded_.frame;
   frame.path = route_.path();
-  *leave = frame.leave;
+  if (frame.leave) {
+    *next = StepPump::Next::kLeaves;
+  } else if (frame.end && frame.path != WirePath::kRing) {
+    *next = StepPump::Next::kAwaits;
+  }
   if (!receiver_.connected()) {
     ASSIGN_OR_RETURN(auto connection, receiver_.Connect(frame, shared_from_this()));
     options_.unauthenticated_calls->Leave(this);

@@ -116,7 +116,7 @@ class StepCall : public StepListener,
 
  private:
   // kStreamRead is the read that stays pending on the gRPC stream while messages use a ring.
-  enum Operation { kTimer, kRead, kWrite, kFinish, kStreamRead, kWake, kNumOperations };
+  enum Operation { kTimer, kPause, kRead, kWrite, kFinish, kStreamRead, kWake, kNumOperations };
 
   // The tag of an operation.
   class Tag final : public CompletionTag {
@@ -141,7 +141,7 @@ class StepCall : public StepListener,
   void OnStreamRead(bool ok) ABSL_LOCKS_EXCLUDED(mutex_);
   void HandleFrame() ABSL_LOCKS_EXCLUDED(mutex_);
   // `waits` is as in StepConnection::OnFrame.
-  absl::Status TakeFrame(bool* leave, bool* waits) ABSL_LOCKS_EXCLUDED(mutex_);
+  absl::Status TakeFrame(StepPump::Next* next, bool* waits) ABSL_LOCKS_EXCLUDED(mutex_);
   void FetchReply(StepConnection* connection) ABSL_LOCKS_EXCLUDED(mutex_);
 
   const Options options_;
@@ -149,6 +149,7 @@ class StepCall : public StepListener,
   // Not guarded by mutex_: the pump decides which of its operations are pending.
   StepRoute route_;
   grpc::Alarm wake_;            // for a waiting frame; set by the thread that makes room
+  grpc::Alarm pause_;           // set by the thread that has handled a frame
   StepFrameReceiver receiver_;  // accessed between a read and the next
   Decoded<StepFrame> decoded_;  // likewise; empty unless a frame is being handled
   grpc::ByteBuffer received_;   // accessed by the pending read, then by its handler

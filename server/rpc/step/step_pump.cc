@@ -22,6 +22,7 @@ StepPump::Effects StepPump::OnRead(bool ok) {
   CHECK(reader_ == Reader::kFirst || reader_ == Reader::kReading) << "no read is pending";
   Effects effects;
   effects.cancel_timer = reader_ == Reader::kFirst && timer_pending_;
+  wrote_ = false;
   if (ok && is_open()) {
     reader_ = Reader::kHandling;
     effects.handle_frame = true;
@@ -42,16 +43,30 @@ StepPump::Effects StepPump::OnConnected() {
   return effects;
 }
 
-StepPump::Effects StepPump::OnHandled(const absl::Status& status, bool leave) {
+StepPump::Effects StepPump::OnHandled(const absl::Status& status, Next next) {
   CHECK(reader_ == Reader::kHandling) << "no frame is being handled";
   Effects effects;
-  if (status.ok() && !leave && is_open()) {
-    reader_ = Reader::kReading;
-    effects.start_read = true;
+  if (status.ok() && next != Next::kLeaves && is_open()) {
+    reader_ = Reader::kAwaiting;
+    if (next == Next::kSends || writer_ != Writer::kResting || wrote_) {
+      ReadIfAwaiting(&effects);
+    } else {
+      effects.start_pause = !pause_pending_;
+      pause_pending_ = true;
+    }
     return effects;
   }
   reader_ = Reader::kStopped;
   EndStream(status, &effects);
+  SetOver(&effects);
+  return effects;
+}
+
+StepPump::Effects StepPump::OnPauseOver() {
+  CHECK(pause_pending_) << "no pause is pending";
+  pause_pending_ = false;
+  Effects effects;
+  ReadIfAwaiting(&effects);
   SetOver(&effects);
   return effects;
 }
@@ -127,7 +142,8 @@ StepPump::Effects StepPump::OnFetched(Fetched fetched) {
   } else if (fetched != Fetched::kNothing) {
     const bool more = fetched == Fetched::kReply || writer_ == Writer::kRefetching;
     writer_ = more ? Writer::kWriting : Writer::kWritingToken;
-    effects.start_write = true;
+    effects.start_write = wrote_ = true;
+    ReadIfAwaiting(&effects);
   } else if (writer_ == Writer::kRefetching) {
     writer_ = Writer::kFetching;
     effects.fetch_reply = true;
@@ -169,7 +185,7 @@ void StepPump::EndStream(const absl::Status& why, Effects* effects) {
   end_ = End::kEnding;
   why_ = why;
   effects->close_connection = connected_;
-  if (reader_ == Reader::kWaiting) reader_ = Reader::kStopped;
+  if (reader_ == Reader::kWaiting || reader_ == Reader::kAwaiting) reader_ = Reader::kStopped;
   if (writer_ == Writer::kResting) Rest(effects);
   if (is_writing()) StartTimer(effects);
 }
@@ -178,6 +194,12 @@ void StepPump::StartTimer(Effects* effects) {
   if (timer_pending_) return;
   timer_pending_ = true;
   effects->start_timer = true;
+}
+
+void StepPump::ReadIfAwaiting(Effects* effects) {
+  if (reader_ != Reader::kAwaiting) return;
+  reader_ = Reader::kReading;
+  effects->start_read = true;
 }
 
 void StepPump::Rest(Effects* effects) {
@@ -189,7 +211,7 @@ void StepPump::Rest(Effects* effects) {
 }
 
 void StepPump::SetOver(Effects* effects) const {
-  effects->over = end_ == End::kFinished && reader_ == Reader::kStopped && !timer_pending_;
+  effects->over = end_ == End::kFinished && reader_ == Reader::kStopped && !timer_pending_ && !pause_pending_;
 }
 
 }  // namespace lockstep

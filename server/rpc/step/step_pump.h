@@ -16,8 +16,13 @@ namespace lockstep {
 //   kReading    OnRead(ok)             kHandling   handle_frame; kStopped without it if ending
 //   kFirst/kReading  OnRead(!ok)       kStopped    ends the stream, OK; cancel_timer in kFirst
 //   kHandling   OnConnected            kHandling   close_connection if ending; once
-//   kHandling   OnHandled(OK, stays)   kReading    start_read; kStopped if ending
+//   kHandling   OnHandled(OK, kSends)  kReading    start_read; kStopped if ending
+//   kHandling   OnHandled(OK, kAwaits) kAwaiting   start_pause if none is pending; as kSends unless kResting, or if a
+//                                                  write was started since OnRead: the reply may already be written
 //   kHandling   OnHandled(else)        kStopped    ends the stream with the status
+//   kAwaiting   start_write            kReading    start_read
+//   kAwaiting   OnPauseOver            kReading    start_read
+//   kAwaiting   the stream ends        kStopped
 //   kHandling   OnWaits                kWaiting    kStopped if ending
 //   kHandling   OnResume               kResumed
 //   kResumed    OnWaits                kWaking     wake; kStopped if ending
@@ -46,7 +51,7 @@ namespace lockstep {
 //   kEnding     the timer expires      kEnding     cancel_call if a write is pending
 //   kEnding     the writer rests       kFinishing  finish; cancel_timer if it is pending
 //   kFinishing  OnFinished             kFinished
-//   kFinished, the reader kStopped and no timer pending: over, once.
+//   kFinished, the reader kStopped, no timer and no pause pending: over, once.
 //
 // OnTimer ends the stream if the timer expired in kFirst. OnEnd ends the stream from outside. With `cancel`, it also
 // cancels the call if a write is pending or if the stream's end was already being sent. Any other event is a bug in the
@@ -54,6 +59,10 @@ namespace lockstep {
 //
 // Thus, a peer that does not read can keep a reply, and the memory to which the reply refers, alive after the end of
 // its stream, but only for one period of the timer or until OnEnd(cancel).
+//
+// A worker that awaits a reply sends nothing before it, unless it leaves. So its next frame is read once a reply is
+// being written, or after a pause. Otherwise, gRPC would send the stream's new window at once, in a packet of its own
+// that wakes the worker, instead of with the reply.
 class StepPump {
  public:
   // The effects, in the order in which the caller carries them out.
@@ -61,7 +70,8 @@ class StepPump {
     // Start the timer, either for the first frame or for the write that must finish before the stream can.
     bool start_timer = false;
     bool cancel_timer = false;
-    bool start_read = false;
+    // Schedule a call of OnPauseOver.
+    bool start_pause = false;
     // Handle the message that was read, perhaps again; then call OnHandled or OnWaits.
     bool handle_frame = false;
     // Schedule a call of OnWoken on a thread of the queue.
@@ -69,6 +79,7 @@ class StepPump {
     // Ask the connection for a reply; then call OnFetched.
     bool fetch_reply = false;
     bool start_write = false;
+    bool start_read = false;
     bool close_connection = false;
     // End the stream with this status.
     absl::optional<absl::Status> finish;
@@ -81,8 +92,10 @@ class StepPump {
   Effects OnRead(bool ok);
   // Called when the stream's first frame has opened a connection.
   Effects OnConnected();
-  // `leave` is true if the frame was the worker's last one.
-  Effects OnHandled(const absl::Status& status, bool leave);
+  // kAwaits: the worker awaits a reply. kLeaves: the frame was the worker's last one.
+  enum class Next { kSends, kAwaits, kLeaves };
+  Effects OnHandled(const absl::Status& status, Next next);
+  Effects OnPauseOver();
   // Called if the frame is not accepted yet (StepConnection::OnFrame). The caller must keep the frame.
   Effects OnWaits();
   // Called by StepListener::OnResume.
@@ -99,7 +112,7 @@ class StepPump {
   Effects OnFinished();
 
  private:
-  enum class Reader { kNew, kFirst, kReading, kHandling, kResumed, kWaiting, kWaking, kStopped };
+  enum class Reader { kNew, kFirst, kReading, kHandling, kAwaiting, kResumed, kWaiting, kWaking, kStopped };
   enum class Writer { kResting, kFetching, kRefetching, kWriting, kWritingToken };
   enum class End { kOpen, kEnding, kFinishing, kFinished };
 
@@ -108,12 +121,15 @@ class StepPump {
   void EndStream(const absl::Status& why, Effects* effects);
   void Rest(Effects* effects);
   void StartTimer(Effects* effects);
+  void ReadIfAwaiting(Effects* effects);
   void SetOver(Effects* effects) const;
 
   Reader reader_ = Reader::kNew;
   Writer writer_ = Writer::kResting;
   End end_ = End::kOpen;
   bool timer_pending_ = false;
+  bool pause_pending_ = false;
+  bool wrote_ = false;  // a write was started since OnRead
   bool connected_ = false;
   absl::Status why_;  // valid once the stream has ended
 };

@@ -15,6 +15,7 @@ namespace {
 
 using Effects = StepPump::Effects;
 using Fetched = StepPump::Fetched;
+using Next = StepPump::Next;
 
 // Returns the names of the effects, in order.
 std::string Text(const Effects& effects) {
@@ -24,11 +25,12 @@ std::string Text(const Effects& effects) {
   };
   add(effects.start_timer, "start_timer");
   add(effects.cancel_timer, "cancel_timer");
-  add(effects.start_read, "start_read");
+  add(effects.start_pause, "start_pause");
   add(effects.handle_frame, "handle_frame");
   add(effects.wake, "wake");
   add(effects.fetch_reply, "fetch_reply");
   add(effects.start_write, "start_write");
+  add(effects.start_read, "start_read");
   add(effects.close_connection, "close_connection");
   if (effects.finish)
     names.push_back(effects.finish->ok() ? "finish" : absl::StrCat("finish(", effects.finish->message(), ")"));
@@ -55,7 +57,7 @@ StepPump HandlingFirst() {
 StepPump Reading() {
   StepPump pump = HandlingFirst();
   pump.OnConnected();
-  pump.OnHandled(absl::OkStatus(), false);
+  pump.OnHandled(absl::OkStatus(), Next::kSends);
   return pump;
 }
 StepPump Handling() {
@@ -63,7 +65,11 @@ StepPump Handling() {
   pump.OnRead(true);
   return pump;
 }
-
+StepPump Awaiting() {
+  StepPump pump = Handling();
+  pump.OnHandled(absl::OkStatus(), Next::kAwaits);
+  return pump;
+}
 StepPump Resumed() {
   StepPump pump = Handling();
   pump.OnResume();
@@ -141,9 +147,47 @@ TEST(StepPumpReaderTest, TheFirstFrameStopsTheTimer) {
 TEST(StepPumpReaderTest, ReadsTheNextFrameWhenOneIsHandled) {
   StepPump pump = HandlingFirst();
   EXPECT_EQ(Text(pump.OnConnected()), "");
-  EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), false)), "start_read");
+  EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), Next::kSends)), "start_read");
   EXPECT_EQ(Text(pump.OnRead(true)), "handle_frame");
-  EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), false)), "start_read");
+  EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), Next::kSends)), "start_read");
+}
+
+TEST(StepPumpReaderTest, ReadsWhenTheAwaitedReplyIsWritten) {
+  StepPump pump = Awaiting();
+  EXPECT_EQ(Text(pump.OnReplyReady()), "fetch_reply");
+  EXPECT_EQ(Text(pump.OnFetched(Fetched::kNothing)), "");
+  EXPECT_EQ(Text(pump.OnReplyReady()), "fetch_reply");
+  EXPECT_EQ(Text(pump.OnFetched(Fetched::kToken)), "start_write start_read");
+  EXPECT_EQ(Text(pump.OnWritten(true)), "");
+  EXPECT_EQ(Text(pump.OnRead(true)), "handle_frame");
+  EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), Next::kAwaits)), "") << "the pause is still pending";
+  EXPECT_EQ(Text(pump.OnPauseOver()), "start_read");
+}
+
+TEST(StepPumpReaderTest, ReadsIfNoReplyIsWrittenForAPause) {
+  StepPump pump = Awaiting();
+  EXPECT_EQ(Text(pump.OnPauseOver()), "start_read");
+  EXPECT_EQ(Text(pump.OnRead(true)), "handle_frame");
+  EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), Next::kAwaits)), "start_pause");
+}
+
+TEST(StepPumpReaderTest, ReadsAtOnceIfAReplyIsOnItsWay) {
+  StepPump pump = Handling();
+  pump.OnReplyReady();
+  EXPECT_EQ(Text(StepPump(pump).OnHandled(absl::OkStatus(), Next::kAwaits)), "start_read");
+  pump.OnFetched(Fetched::kToken);
+  EXPECT_EQ(Text(StepPump(pump).OnHandled(absl::OkStatus(), Next::kAwaits)), "start_read");
+  pump.OnWritten(true);
+  EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), Next::kAwaits)), "start_read") << "it has arrived already";
+  EXPECT_EQ(Text(pump.OnRead(true)), "handle_frame");
+  EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), Next::kAwaits)), "start_pause");
+}
+
+TEST(StepPumpEndTest, APauseIsWaitedFor) {
+  StepPump pump = Awaiting();
+  EXPECT_EQ(Text(pump.OnEnd(Stop(), false)), "close_connection finish(stop)");
+  EXPECT_EQ(Text(pump.OnFinished()), "") << "no read is pending";
+  EXPECT_EQ(Text(pump.OnPauseOver()), "over");
 }
 
 TEST(StepPumpReaderTest, TheWorkerEndsTheStream) {
@@ -156,14 +200,14 @@ TEST(StepPumpReaderTest, TheWorkerEndsTheStream) {
 
 TEST(StepPumpReaderTest, AWorkersLastFrameEndsTheStream) {
   StepPump pump = Handling();
-  EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), true)), "close_connection finish");
+  EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), Next::kLeaves)), "close_connection finish");
 }
 
 TEST(StepPumpReaderTest, ARefusedFrameEndsTheStream) {
   StepPump unconnected = HandlingFirst();
-  EXPECT_EQ(Text(unconnected.OnHandled(Stop(), false)), "finish(stop)");
+  EXPECT_EQ(Text(unconnected.OnHandled(Stop(), Next::kSends)), "finish(stop)");
   StepPump pump = Handling();
-  EXPECT_EQ(Text(pump.OnHandled(Stop(), true)), "close_connection finish(stop)");
+  EXPECT_EQ(Text(pump.OnHandled(Stop(), Next::kLeaves)), "close_connection finish(stop)");
 }
 
 TEST(StepPumpReaderTest, AFrameOfAStreamThatEndsIsNotHandled) {
@@ -176,14 +220,14 @@ TEST(StepPumpReaderTest, AFrameOfAStreamThatEndsIsNotHandled) {
 
 TEST(StepPumpReaderTest, NoFrameIsReadAfterTheEnd) {
   StepPump pump = Ended(Handling());
-  EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), false)), "");
+  EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), Next::kSends)), "");
   EXPECT_EQ(Text(pump.OnFinished()), "over");
 }
 
 TEST(StepPumpReaderTest, AConnectionAfterTheEndIsClosed) {
   StepPump pump = Ended(HandlingFirst());
   EXPECT_EQ(Text(pump.OnConnected()), "close_connection");
-  EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), false)), "");
+  EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), Next::kSends)), "");
 }
 
 TEST(StepPumpReaderTest, ReadsNothingWhileAFrameWaits) {
@@ -193,7 +237,7 @@ TEST(StepPumpReaderTest, ReadsNothingWhileAFrameWaits) {
   EXPECT_EQ(Text(pump.OnResume()), "wake");
   EXPECT_EQ(Text(pump.OnResume()), "");
   EXPECT_EQ(Text(pump.OnWoken()), "handle_frame");
-  EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), false)), "start_read");
+  EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), Next::kSends)), "start_read");
   EXPECT_EQ(Text(pump.OnResume()), "");
 }
 
@@ -235,7 +279,7 @@ TEST(StepPumpTimerTest, DoesNothingIfItExpiresAfterTheFrame) {
   StepPump pump = First();
   pump.OnRead(true);
   EXPECT_EQ(Text(pump.OnTimer(true, Late())), "");
-  EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), false)), "start_read");
+  EXPECT_EQ(Text(pump.OnHandled(absl::OkStatus(), Next::kSends)), "start_read");
 }
 
 TEST(StepPumpTimerTest, IsWaitedFor) {
@@ -328,10 +372,10 @@ TEST(StepPumpEndTest, CancelsAWriteThatOutlastsTheTimer) {
   EXPECT_EQ(Text(ended.OnEnd(Stop(), false)), "start_timer close_connection");
   StepPump left = Writing();
   EXPECT_EQ(Text(left.OnRead(true)), "handle_frame");
-  EXPECT_EQ(Text(left.OnHandled(absl::OkStatus(), true)), "start_timer close_connection");
+  EXPECT_EQ(Text(left.OnHandled(absl::OkStatus(), Next::kLeaves)), "start_timer close_connection");
   StepPump refused = Writing();
   refused.OnRead(true);
-  EXPECT_EQ(Text(refused.OnHandled(Stop(), false)), "start_timer close_connection");
+  EXPECT_EQ(Text(refused.OnHandled(Stop(), Next::kSends)), "start_timer close_connection");
   StepPump half_closed = Writing();
   EXPECT_EQ(Text(half_closed.OnRead(false)), "start_timer close_connection");
   for (StepPump pump : {ended, left, refused, half_closed}) {
@@ -386,7 +430,7 @@ TEST(StepPumpEndTest, IsOverOnceEveryOperationHasEnded) {
   StepPump reading = Finished(Reading());
   EXPECT_EQ(Text(reading.OnRead(false)), "over");
   StepPump handling = Finished(Handling());
-  EXPECT_EQ(Text(handling.OnHandled(Stop(), false)), "over");
+  EXPECT_EQ(Text(handling.OnHandled(Stop(), Next::kSends)), "over");
   StepPump first = Finished(First());
   EXPECT_EQ(Text(first.OnRead(false)), "cancel_timer");
   EXPECT_EQ(Text(first.OnTimer(false, Late())), "over");
@@ -414,6 +458,7 @@ TEST(StepPumpDeathTest, RefusesEveryEventThatCannotCome) {
       {"reading", Reading()},
       {"handling", Handling()},
       {"resumed", Resumed()},
+      {"awaiting", Awaiting()},
       {"waiting", Waiting()},
       {"waking", Waking()},
       {"fetching", Fetching()},
@@ -430,7 +475,8 @@ TEST(StepPumpDeathTest, RefusesEveryEventThatCannotCome) {
       {"OnRead(true)", [](StepPump* pump) { pump->OnRead(true); }, reads},
       {"OnRead(false)", [](StepPump* pump) { pump->OnRead(false); }, reads},
       {"OnConnected", [](StepPump* pump) { pump->OnConnected(); }, {"handling first"}},
-      {"OnHandled", [](StepPump* pump) { pump->OnHandled(Stop(), false); }, {"handling first", "handling"}},
+      {"OnHandled", [](StepPump* pump) { pump->OnHandled(Stop(), Next::kSends); }, {"handling first", "handling"}},
+      {"OnPauseOver", [](StepPump* pump) { pump->OnPauseOver(); }, {"awaiting"}},
       {"OnWaits", [](StepPump* pump) { pump->OnWaits(); }, {"handling first", "handling", "resumed"}},
       {"OnWoken", [](StepPump* pump) { pump->OnWoken(); }, {"waking"}},
       {"OnTimer", [](StepPump* pump) { pump->OnTimer(true, Late()); }, {"first"}},

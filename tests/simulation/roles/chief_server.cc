@@ -22,6 +22,7 @@ constexpr int kStepThreads = 2;
 // These limits are small, so that strangers can push others out within the time of one simulated life.
 constexpr size_t kMaxUnauthenticatedCalls = 8;
 constexpr absl::Duration kSilenceLimit = absl::Seconds(1);
+constexpr absl::Duration kPause = absl::Milliseconds(20);
 // The number of replies that a client may leave unread before further replies to it have to wait.
 constexpr int64_t kWindow = 2;
 constexpr size_t kMaxUnaryBytes = 4096;
@@ -112,10 +113,7 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
   void CarryOut(const Effects& effects, StepConnection* connection) {
     if (effects.start_timer) StartTimer();
     if (effects.cancel_timer) EndTimer(/*expired=*/false);
-    if (effects.start_read) {
-      reading_ = true;
-      TryRead();
-    }
+    if (effects.start_pause) StartPause();
     if (effects.handle_frame) HandleFrame();
     if (effects.wake) Enqueue([](StepPump* pump) { return pump->OnWoken(); });
     if (effects.fetch_reply) FetchReply(connection);
@@ -133,6 +131,10 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
                                self->leaves_ = true;
                                self->TryWrite();
                              });
+    }
+    if (effects.start_read) {
+      reading_ = true;
+      TryRead();
     }
     if (effects.close_connection) connection->Close();
     if (effects.finish) {
@@ -161,6 +163,14 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
                            [weak = weak_from_this(), number = ++timers_, process = server_->process_] {
                              const auto self = process->alive() ? weak.lock() : nullptr;
                              if (self != nullptr && number == self->timers_) self->EndTimer(/*expired=*/true);
+                           });
+  }
+  void StartPause() {
+    World* const world = server_->process_->world();
+    world->scheduler()->At(world->now() + absl::ToInt64Nanoseconds(kPause),
+                           [weak = weak_from_this(), process = server_->process_] {
+                             const auto self = process->alive() ? weak.lock() : nullptr;
+                             if (self != nullptr) self->Enqueue([](StepPump* pump) { return pump->OnPauseOver(); });
                            });
   }
   void EndTimer(bool expired) {
@@ -192,20 +202,25 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
   }
 
   void HandleFrame() {
-    bool leave = false, waits = false;
-    const absl::Status status = TakeFrame(&leave, &waits);
+    StepPump::Next next = StepPump::Next::kSends;
+    bool waits = false;
+    const absl::Status status = TakeFrame(&next, &waits);
     if (waits) return Pump([](StepPump* pump) { return pump->OnWaits(); });
     received_.clear();
-    Pump([&](StepPump* pump) { return pump->OnHandled(status, leave); });
+    Pump([&](StepPump* pump) { return pump->OnHandled(status, next); });
   }
-  absl::Status TakeFrame(bool* leave, bool* waits) {
+  absl::Status TakeFrame(StepPump::Next* next, bool* waits) {
     World* const world = server_->process_->world();
     const Instant at = world->now();
     const grpc::ByteBuffer message = MessageOf(received_, world->random());
     Decoded<StepFrame> decoded;
     RETURN_IF_ERROR(receiver_.Decode(message, &decoded));
     const bool contributes = decoded.frame.block.count > 0;
-    *leave = decoded.frame.leave;
+    if (decoded.frame.leave) {
+      *next = StepPump::Next::kLeaves;
+    } else if (decoded.frame.end) {
+      *next = StepPump::Next::kAwaits;
+    }
     if (!receiver_.connected()) {
       ASSIGN_OR_RETURN(auto connection, receiver_.Connect(decoded.frame, shared_from_this()));
       call_->place = ++server_->streams_;
