@@ -173,7 +173,6 @@ absl::StatusOr<MonitoredSessionOptions> SessionOf(const TrainOptions& options, a
   resolved.hooks = options.hooks;
   resolved.max_wait = options.max_wait;
   resolved.recovery = options.recovery;
-  resolved.open = options.open;
   return resolved;
 }
 

@@ -13,7 +13,6 @@
 #include "lockstep/train/hooks/monitors/monitor.h"
 #include "lockstep/train/saver/named_tensor.h"
 #include "lockstep/train/session/choice.h"
-#include "lockstep/train/session/held_session.h"
 #include "lockstep/train/session/init/init_op.h"
 #include "lockstep/train/session/recovery_policy.h"
 #include "lockstep/train/session/session_options.h"
@@ -70,7 +69,6 @@ struct TrainOptions {
   // The maximum time that a worker waits for its chief.
   absl::Duration max_wait = absl::Seconds(7200);
   RecoveryOptions recovery;
-  SessionOpener open = OpenHeldSession;
   // Receives the loss log lines. If null, they are logged.
   std::function<void(const std::string& line)> log;
 };

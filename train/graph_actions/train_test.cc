@@ -22,6 +22,7 @@
 #include "lockstep/train/events/summary_builder.h"
 #include "lockstep/train/hooks/monitors/monitors.h"
 #include "lockstep/train/saver/checkpoints.h"
+#include "lockstep/train/session/held_session.h"
 #include "lockstep/train/session/local_workers.h"
 #include "lockstep/train/testing/fake_opener.h"
 #include "lockstep/train/testing/jumping_clock.h"
@@ -175,7 +176,7 @@ class GraphActionsTrainTest : public ::testing::Test {
     worker.chief = false;
     worker.blocks.assign(blocks.begin(), blocks.end());
     opener_.Add(worker);
-    options_.open = opener_.opener();
+    options_.session.open = opener_.opener();
     return &opener_;
   }
   static StepResult Block(int64_t step, double loss) {
@@ -339,7 +340,7 @@ TEST_F(GraphActionsTrainTest, WritesTheLossEverySoManySteps) {
 }
 
 TEST_F(GraphActionsTrainTest, SavesWithThePeriodThatIsGiven) {
-  options_.open = opener_.opener();
+  options_.session.open = opener_.opener();
   options_.save_model_period = absl::Seconds(30);
   options_.max_steps = 3;
   TrainWell();
@@ -495,7 +496,7 @@ TEST_F(GraphActionsTrainTest, GA17AnErrorIsReturnedAndTheLastStepSaved) {
 
 TEST_F(GraphActionsTrainTest, AbortedOpensASessionWithoutBegin) {
   options_.session.clock = &clock_;
-  options_.open = opener_.opener();
+  options_.session.open = opener_.opener();
   FakeSession::Options chief;
   chief.total_steps = 3;
   opener_.Add(chief);
@@ -514,7 +515,7 @@ TEST_F(GraphActionsTrainTest, GA18LogsTheLossPeriodicallyAndLast) {
   NotingMonitor monitor;
   options_.monitors = {&monitor};
   options_.session.clock = &clock_;
-  options_.open = opener_.opener();
+  options_.session.open = opener_.opener();
   FakeSession::Options chief;
   chief.total_steps = 25;
   chief.loss = [](int64_t step) { return static_cast<double>(step) / 8; };
@@ -563,7 +564,7 @@ class UnclosedSession : public SessionDecorator {
 };
 
 TEST_F(GraphActionsTrainTest, GA24ReturnsTheLoopsErrorFirst) {
-  options_.open = [](const SessionOptions& options) -> absl::StatusOr<HeldSession> {
+  options_.session.open = [](const SessionOptions& options) -> absl::StatusOr<HeldSession> {
     absl::StatusOr<HeldSession> held = OpenHeldSession(options);
     if (held.ok()) held->session = std::make_unique<UnclosedSession>(std::move(held->session));
     return held;

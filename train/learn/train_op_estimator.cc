@@ -34,7 +34,6 @@ MonitoredTrainingOptions TrainingOf(const RunConfig& config, const TrainOpEstima
   MonitoredTrainingOptions training;
   training.session = options.session;
   training.scaffold = options.scaffold;
-  training.open = options.open;
   config.ApplyTo(&training);
   return training;
 }

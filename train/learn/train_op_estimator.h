@@ -13,7 +13,6 @@
 #include "lockstep/train/evaluation/run_evaluator.h"
 #include "lockstep/train/learn/estimator.h"
 #include "lockstep/train/monitored/scaffold.h"
-#include "lockstep/train/session/held_session.h"
 #include "lockstep/train/session/session_options.h"
 
 namespace lockstep::train {
@@ -27,7 +26,6 @@ struct TrainOpEstimatorOptions {
   std::function<absl::StatusOr<std::map<std::string, double>>(const std::string& checkpoint,
                                                               const Estimator::EvaluateArguments& arguments)>
       evaluate;
-  SessionOpener open = OpenHeldSession;
 };
 
 // An estimator that trains a TrainOp in MonitoredTrainingSessions, and evaluates and exports its checkpoints. Its runs

@@ -58,7 +58,6 @@ absl::StatusOr<std::unique_ptr<MonitoredSession>> MonitoredSession::Create(Monit
   if (options.session_manager == nullptr) {
     SessionManager::Options manager_options = options.scaffold.ManagerOptions();
     manager_options.recovery_wait = options.recovery_wait;
-    manager_options.open = options.open;
     ASSIGN_OR_RETURN(manager, SessionManager::Create(std::move(manager_options)));
   }
   auto session = absl::WrapUnique(new MonitoredSession(std::move(options), std::move(manager)));

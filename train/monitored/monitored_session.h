@@ -37,14 +37,13 @@ struct MonitoredSessionOptions {
   absl::Duration recovery_wait = absl::Seconds(30);
   // The time that the coordinator's threads may take to finish when the session ends.
   absl::Duration stop_grace = absl::Seconds(120);
-  // Opens the sessions. Replaces the manager that is otherwise created from recovery_wait, `open`, and the scaffold's
-  // ready, ready_for_local_init and local_init: recovery_wait and `open` are then ignored, and these fields of the
-  // scaffold must have their defaults. May be null. Must outlive the session.
+  // Opens the sessions. Replaces the manager that is otherwise created from recovery_wait and the scaffold's ready,
+  // ready_for_local_init and local_init: recovery_wait is then ignored, and these fields of the scaffold must have
+  // their defaults. May be null. Must outlive the session.
   SessionManager* session_manager = nullptr;
   // If true, another session is opened after Aborted or Unavailable.
   bool recover = true;
   RecoveryOptions recovery;
-  SessionOpener open = OpenHeldSession;
 };
 
 class MonitoredSession;

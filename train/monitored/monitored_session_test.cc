@@ -64,7 +64,7 @@ class NotingHook : public Hook {
 class MonitoredSessionTest : public ::testing::Test {
  protected:
   MonitoredSessionTest() {
-    options_.open = opener_.opener();
+    options_.session.open = opener_.opener();
     options_.session.clock = &clock_;
     options_.session.logdir = "run";
   }
@@ -424,17 +424,15 @@ class CountingManager : public SessionManager {
 };
 
 TEST_F(MonitoredSessionTest, OpensSessionsByAGivenManager) {
-  SessionManager::Options manager_options;
-  manager_options.open = opener_.opener();
-  CountingManager manager(manager_options);
+  CountingManager manager{SessionManager::Options()};
   options_.session_manager = &manager;
-  options_.open = nullptr;
   hook_.Fail("before", 2, absl::AbortedError("restarted"));
   const auto session = Create();
   StepOfRun(session.get());
   StepOfRun(session.get());
   EXPECT_EQ(manager.chiefs, 2) << "a recovery opens another";
   options_ = MonitoredSessionOptions();
+  options_.session.open = opener_.opener();
   options_.session_manager = &manager;
   BeWorker();
   EXPECT_NE(Create(), nullptr);

@@ -108,7 +108,6 @@ absl::StatusOr<MonitoredSessionOptions> ResolveMonitoredTraining(MonitoredTraini
   resolved.stop_grace = options.stop_grace_period;
   resolved.session_manager = options.session_manager;
   resolved.recovery = options.recovery;
-  resolved.open = std::move(options.open);
   return resolved;
 }
 

@@ -47,7 +47,6 @@ struct MonitoredTrainingOptions {
   // See MonitoredSessionOptions.
   SessionManager* session_manager = nullptr;
   RecoveryOptions recovery;
-  SessionOpener open = OpenHeldSession;
 };
 
 // Creates a session with a training program's default hooks. On the chief: chief_only_hooks, the step counter, the

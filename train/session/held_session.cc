@@ -28,4 +28,8 @@ absl::StatusOr<HeldSession> OpenHeldSession(const SessionOptions& options) {
   return held;
 }
 
+absl::StatusOr<HeldSession> CallOpener(const SessionOptions& options) {
+  return options.open ? options.open(options) : OpenHeldSession(options);
+}
+
 }  // namespace lockstep::train

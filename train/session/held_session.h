@@ -1,7 +1,6 @@
 #ifndef LOCKSTEP_TRAIN_SESSION_HELD_SESSION_H_
 #define LOCKSTEP_TRAIN_SESSION_HELD_SESSION_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -26,11 +25,11 @@ struct HeldSession {
   void Release() const;
 };
 
-// Opens a session: OpenHeldSession, or a test's substitute.
-using SessionOpener = std::function<absl::StatusOr<HeldSession>(const SessionOptions&)>;
-
 // Opens a session like OpenSession, but holds it. Errors: those of OpenSession.
 absl::StatusOr<HeldSession> OpenHeldSession(const SessionOptions& options);
+
+// Calls options.open or, if that is null, OpenHeldSession.
+absl::StatusOr<HeldSession> CallOpener(const SessionOptions& options);
 
 }  // namespace lockstep::train
 

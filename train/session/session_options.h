@@ -2,8 +2,10 @@
 #define LOCKSTEP_TRAIN_SESSION_SESSION_OPTIONS_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/server/chief/program_options.h"
@@ -15,6 +17,12 @@
 namespace lockstep::train {
 
 using ::lockstep::SummaryWriter;
+
+struct HeldSession;
+struct SessionOptions;
+
+// Opens a session: OpenHeldSession, or a test's substitute.
+using SessionOpener = std::function<absl::StatusOr<HeldSession>(const SessionOptions&)>;
 
 // This process's role in a run, and the options of that role. On a worker, `logdir` is the chief's logdir, if this
 // machine can read it. The worker never writes to it, and only reads there whether the run is over when the chief is
@@ -62,6 +70,8 @@ struct SessionOptions : ProgramOptions {
   absl::Duration linger;
   // The process's stop signal, which must outlive the session. If null, nothing stops the session from outside.
   StopSignal* stop = nullptr;
+  // Opens this session in a Supervisor, a MonitoredSession or a SessionManager. If null, OpenHeldSession.
+  SessionOpener open;
 };
 
 // Returns the time between a chief's periodic checkpoints: `chosen` if the program set it, otherwise the period

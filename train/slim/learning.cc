@@ -249,8 +249,9 @@ class Loop {
 
   // Returns the function that opens the loop's sessions. This object must outlive the sessions.
   SessionOpener Opener() {
-    return [this](const SessionOptions& session) -> absl::StatusOr<HeldSession> {
-      ASSIGN_OR_RETURN(HeldSession held, options_.open(session));
+    return [this](SessionOptions session) -> absl::StatusOr<HeldSession> {
+      session.open = options_.session.open;
+      ASSIGN_OR_RETURN(HeldSession held, CallOpener(session));
       HeldSession looped;
       looped.listening = held.listening;
       auto loop_session = std::make_unique<LoopSession>(std::move(held), looped_);
@@ -354,7 +355,7 @@ absl::StatusOr<absl::optional<double>> Train(const TrainOp& train_op, const std:
   RETURN_IF_ERROR(CheckArguments(train_op, logdir, options));
   ASSIGN_OR_RETURN(SupervisorOptions supervisor_options, SupervisorOptionsOf(train_op, logdir, options));
   Loop loop(train_op, logdir, options);
-  supervisor_options.open = loop.Opener();
+  supervisor_options.session.open = loop.Opener();
   ASSIGN_OR_RETURN(const auto supervisor, Supervisor::Create(std::move(supervisor_options)));
   loop.Follow(supervisor.get());
   RETURN_IF_ERROR(loop.Begin());

@@ -114,7 +114,6 @@ struct TrainOptions {
   absl::Duration recovery_wait = absl::Seconds(30);
   // Limits how often another session is opened after Aborted and Unavailable.
   RecoveryOptions recovery;
-  SessionOpener open = OpenHeldSession;
 };
 
 // Runs the training loop of a chief or a worker under a Supervisor: restores or initializes, takes steps until a stop

@@ -64,7 +64,7 @@ class LearningTest : public ::testing::Test {
     op_.spec.mutable_model();
     options_.session.clock = &clock_;
     options_.session.fs = &fs_;
-    options_.open = opener_.opener();
+    options_.session.open = opener_.opener();
     options_.save_summaries_secs = absl::ZeroDuration();
     options_.recovery.initial_wait = absl::ZeroDuration();
     options_.recovery.max_wait = absl::ZeroDuration();

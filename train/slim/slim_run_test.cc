@@ -1188,13 +1188,13 @@ TEST_F(SlimRunTest, TheNewerTrainTakesItsOptions) {
   for (const char* event : {"mine 1", "mine 3", "mine 5"}) EXPECT_THAT(events, Contains(event));
   EXPECT_THAT(events, Not(Contains("mine 2")));
   op.spec.mutable_checkpoint()->set_every_seconds(30);
-  options.open = [](const SessionOptions& session) -> absl::StatusOr<HeldSession> {
+  options.session.open = [](const SessionOptions& session) -> absl::StatusOr<HeldSession> {
     EXPECT_EQ(session.op.spec.checkpoint().every_seconds(), 30) << "as configured";
     return absl::OutOfRangeError("the run is over");
   };
   EXPECT_TRUE(training::Train(op, "run", options).ok());
   options.save_checkpoint_secs = absl::Seconds(7);
-  options.open = [](const SessionOptions& session) -> absl::StatusOr<HeldSession> {
+  options.session.open = [](const SessionOptions& session) -> absl::StatusOr<HeldSession> {
     EXPECT_EQ(session.op.spec.checkpoint().every_seconds(), 7);
     return absl::OutOfRangeError("the run is over");
   };
@@ -1202,7 +1202,7 @@ TEST_F(SlimRunTest, TheNewerTrainTakesItsOptions) {
   options.session.is_chief = false;
   options.session.master = "grpc://127.0.0.1:1";
   options.max_wait_secs = absl::Seconds(2);
-  options.open = [](const SessionOptions& session) -> absl::StatusOr<HeldSession> {
+  options.session.open = [](const SessionOptions& session) -> absl::StatusOr<HeldSession> {
     EXPECT_LE(session.max_wait.value_or(absl::InfiniteDuration()), absl::Seconds(2));
     return absl::OutOfRangeError("the run is over");
   };

@@ -26,7 +26,6 @@ absl::StatusOr<absl::optional<double>> Train(const TrainOp& train_op, const std:
   monitored.save_checkpoint_secs = options.save_checkpoint_secs;
   monitored.save_summaries_steps = options.save_summaries_steps;
   monitored.max_wait = options.max_wait_secs;
-  monitored.open = std::move(options.open);
   absl::optional<double> loss;
   RETURN_IF_ERROR(
       WithSession(MonitoredTrainingSession(std::move(monitored)), [&](MonitoredSession& session) -> absl::Status {

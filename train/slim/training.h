@@ -27,7 +27,6 @@ struct TrainOptions {
   // Number of steps between summaries. None and 0: no summaries.
   Choice<int64_t> save_summaries_steps = int64_t{100};
   absl::Duration max_wait_secs = absl::Seconds(7200);
-  SessionOpener open = OpenHeldSession;
 };
 
 // Runs the train_op in a MonitoredTrainingSession until a hook requests a stop, the run is over or the input ends.

@@ -74,7 +74,6 @@ absl::StatusOr<std::unique_ptr<SessionManager>> SessionManager::Create(Options o
     return absl::InvalidArgumentError(
         absl::StrCat("recovery_wait: ", absl::FormatDuration(options.recovery_wait), ", must be more than 0"));
   }
-  if (!options.open) return absl::InvalidArgumentError("open: is null, must be a function such as OpenHeldSession");
   return absl::WrapUnique(new SessionManager(std::move(options)));
 }
 
@@ -136,7 +135,7 @@ absl::StatusOr<HeldSession> SessionManager::PrepareSession(const SessionOptions&
   }
   SessionOptions opened = options;
   if (!prepare.initialize && options.init_fn) opened.init_fn = SetsAllVariables(options.init_fn);
-  ASSIGN_OR_RETURN(HeldSession held, options_.open(opened));
+  ASSIGN_OR_RETURN(HeldSession held, CallOpener(opened));
   ASSIGN_OR_RETURN(const auto missing, MakeReady(*held.session, options.clock));
   if (missing) return absl::FailedPreconditionError(absl::StrCat("the session is ", *missing));
   return held;
@@ -148,7 +147,7 @@ absl::StatusOr<SessionManager::Recovered> SessionManager::RecoverSession(const S
   Recovered recovered;
   ASSIGN_OR_RETURN(const bool has_checkpoint, AwaitCheckpoint(options, prepare));
   if (!has_checkpoint) return recovered;
-  ASSIGN_OR_RETURN(HeldSession held, options_.open(options));
+  ASSIGN_OR_RETURN(HeldSession held, CallOpener(options));
   ASSIGN_OR_RETURN(const auto missing, MakeReady(*held.session, options.clock));
   recovered.session = std::move(held);
   recovered.initialized = !missing;
@@ -158,7 +157,7 @@ absl::StatusOr<SessionManager::Recovered> SessionManager::RecoverSession(const S
 
 absl::StatusOr<absl::optional<std::string>> SessionManager::Attempt(const SessionOptions& options,
                                                                     HeldSession* held) const {
-  absl::StatusOr<HeldSession> opened = options_.open(options);
+  absl::StatusOr<HeldSession> opened = CallOpener(options);
   if (absl::IsUnavailable(opened.status())) return absl::make_optional(std::string(opened.status().message()));
   RETURN_IF_ERROR(opened.status());
   *held = *std::move(opened);

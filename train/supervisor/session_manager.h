@@ -28,9 +28,9 @@ using LocalInitFunction = std::function<absl::Status(Session&)>;
 // Returns the names of variables without a value.
 absl::StatusOr<std::vector<std::string>> UninitializedVariables(Session& session);
 
-// Opens sessions that are ready: restored or initialized, with the local state of the process. All times are measured
-// with SessionOptions::clock; SessionOptions::stop ends each wait with Cancelled. Keeps no state between calls.
-// Thread-safe if the functions are. A program may derive its own class.
+// Opens sessions with SessionOptions::open and returns them when they are ready: restored or initialized, with the
+// local state of the process. All times are measured with SessionOptions::clock; SessionOptions::stop ends each wait
+// with Cancelled. Keeps no state between calls. Thread-safe if the functions are. A program may derive its own class.
 class SessionManager {
  public:
   struct Options {
@@ -45,7 +45,6 @@ class SessionManager {
     absl::Duration local_init_timeout = absl::InfiniteDuration();
     // The time between two checks while waiting.
     absl::Duration recovery_wait = absl::Seconds(30);
-    SessionOpener open = OpenHeldSession;
   };
 
   struct PrepareOptions {

@@ -21,7 +21,7 @@ using ::testing::HasSubstr;
 class SessionManagerTest : public ::testing::Test {
  protected:
   SessionManagerTest() {
-    manager_.open = opener_.opener();
+    session_.open = opener_.opener();
     session_.clock = &clock_;
     session_.fs = &fs_;
     session_.logdir = "run";

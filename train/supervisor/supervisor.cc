@@ -163,7 +163,6 @@ SessionManager::Options ManagerOptions(const SupervisorOptions& options) {
   manager.local_init = options.local_init.Or(absl::nullopt).value_or(LocalInitFunction());
   manager.local_init_timeout = options.local_init_timeout;
   manager.recovery_wait = options.recovery_wait;
-  manager.open = options.open;
   return manager;
 }
 

@@ -81,7 +81,6 @@ struct SupervisorOptions {
   // recovery_wait, which are then ignored. May be null. Must outlive the supervisor.
   SessionManager* session_manager = nullptr;
   RecoveryOptions recovery;
-  SessionOpener open = OpenHeldSession;
   Executor* executor = Executor::Threads();
 };
 

@@ -31,7 +31,7 @@ using ::testing::Not;
 class SupervisorTest : public ::testing::Test {
  protected:
   SupervisorTest() {
-    options_.open = opener_.opener();
+    options_.session.open = opener_.opener();
     options_.session.clock = &clock_;
     options_.session.logdir = "run";
     // Turns off the summary services, which only some tests start.
@@ -660,9 +660,7 @@ TEST_F(SupervisorTest, IsReadyForAnotherSessionAfterAStop) {
 
 // SUP-42
 TEST_F(SupervisorTest, UsesTheGivenSessionManager) {
-  SessionManager::Options manager_options;
-  manager_options.open = opener_.opener();
-  const auto manager = SessionManager::Create(manager_options).value();
+  const auto manager = SessionManager::Create({}).value();
   options_.session_manager = manager.get();
   options_.ready = [](Session&) -> absl::StatusOr<std::vector<std::string>> { return absl::InternalError("not mine"); };
   options_.local_init = [](Session&) { return absl::InternalError("not mine"); };
@@ -682,9 +680,7 @@ class ResumingManager : public SessionManager {
 };
 
 TEST_F(SupervisorTest, OpensSessionsByADerivedManager) {
-  SessionManager::Options manager_options;
-  manager_options.open = opener_.opener();
-  ResumingManager manager(manager_options);
+  ResumingManager manager{SessionManager::Options()};
   options_.session_manager = &manager;
   EXPECT_TRUE(absl::IsNotFound(Create()->PrepareOrWaitForSession().status()));
 }

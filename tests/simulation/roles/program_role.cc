@@ -282,7 +282,7 @@ class RunningProgram {
     auto counting = std::make_unique<CountingHook>(process_, &role_);
     const CountingHook* const counts = counting.get();
     options.own_hooks.push_back(std::move(counting));
-    options.open = [this](const train::SessionOptions& session) { return Open(session); };
+    options.session.open = [this](const train::SessionOptions& session) { return Open(session); };
     const train::TrainOp op = options.session.op;
     return train::WithSession(
         train::MonitoredSession::Create(std::move(options)), [&](train::MonitoredSession& session) -> absl::Status {

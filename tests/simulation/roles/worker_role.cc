@@ -149,7 +149,7 @@ train::MonitoredSessionOptions ProgramOptions(Process* process, const WorkerRole
   options.session.op.make_workload = WorkerOptions(process, role).make_workload;
   options.max_wait = absl::InfiniteDuration();
   options.recovery.max_attempts = std::numeric_limits<int>::max();
-  options.open = [process, role](const train::SessionOptions& session) -> absl::StatusOr<train::HeldSession> {
+  options.session.open = [process, role](const train::SessionOptions& session) -> absl::StatusOr<train::HeldSession> {
     SimulatedConnector connector(process);
     train::HeldSession held;
     ASSIGN_OR_RETURN(held.session, train::WorkerSession::Open(session, WorkerOptions(process, role), &connector));
