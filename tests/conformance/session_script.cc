@@ -51,7 +51,7 @@ absl::StatusOr<MonitoredTrainingOptions> MakeOptions(const ScriptLine& line) {
   options.save_summaries_steps = ChoiceOf(line, "summary_steps", StepsOf(line, "summary_steps"));
   options.save_summaries_secs = ChoiceOf(line, "summary_secs", TimeOf(line, "summary_secs"));
   options.log_step_count_steps = line.Int("log_steps").value_or(100);
-  options.stop_grace_period = line.Seconds("grace").value_or(options.stop_grace_period);
+  options.stop_grace = line.Seconds("grace").value_or(options.stop_grace);
   options.max_wait = line.Seconds("max_wait").value_or(options.max_wait);
   return options;
 }

@@ -23,17 +23,17 @@
 
 namespace lockstep::train {
 
-struct MonitoredSessionOptions {
+// The options that MonitoredSessionOptions and MonitoredTrainingOptions have in common. They derive from this struct,
+// so that it is passed on as a whole.
+struct MonitoredOptions {
   SessionOptions session;
   Scaffold scaffold;
-  // The hooks are called in this order: first_hooks, own_hooks, hooks. first_hooks and hooks must outlive the session.
-  std::vector<Hook*> first_hooks;
-  std::vector<std::unique_ptr<Hook>> own_hooks;
+  // The hooks must outlive the session.
   std::vector<Hook*> hooks;
   // See HookedSession::Options.
   bool gate_loop = false;
   // The maximum time that a worker waits for its chief.
-  absl::Duration max_wait = absl::Minutes(30);
+  absl::Duration max_wait = absl::Seconds(7200);
   absl::Duration recovery_wait = absl::Seconds(30);
   // The time that the coordinator's threads may take to finish when the session ends.
   absl::Duration stop_grace = absl::Seconds(120);
@@ -41,9 +41,18 @@ struct MonitoredSessionOptions {
   // ready_for_local_init and local_init: recovery_wait is then ignored, and these fields of the scaffold must have
   // their defaults. May be null. Must outlive the session.
   SessionManager* session_manager = nullptr;
+  RecoveryOptions recovery;
+};
+
+struct MonitoredSessionOptions : MonitoredOptions {
+  // The default is that of TensorFlow's MonitoredSession; MonitoredTrainingSession waits longer.
+  MonitoredSessionOptions() { max_wait = absl::Minutes(30); }
+
+  // The hooks are called in this order: first_hooks, own_hooks, hooks. first_hooks must outlive the session.
+  std::vector<Hook*> first_hooks;
+  std::vector<std::unique_ptr<Hook>> own_hooks;
   // If true, another session is opened after Aborted or Unavailable.
   bool recover = true;
-  RecoveryOptions recovery;
 };
 
 class MonitoredSession;

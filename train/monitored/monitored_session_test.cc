@@ -495,7 +495,7 @@ TEST_F(MonitoredTrainingTest, HasTheDefaultHooksInOrderOnTheChief) {
 }
 
 TEST_F(MonitoredTrainingTest, WaitsAsLongAsItIsTold) {
-  options_.stop_grace_period = absl::Seconds(3);
+  options_.stop_grace = absl::Seconds(3);
   options_.max_wait = absl::Seconds(4);
   EXPECT_EQ(Resolve().stop_grace, absl::Seconds(3));
   EXPECT_EQ(Resolve().max_wait, absl::Seconds(4));

@@ -99,15 +99,7 @@ absl::StatusOr<MonitoredSessionOptions> ResolveMonitoredTraining(MonitoredTraini
   RETURN_IF_ERROR(AddSummarySaver(options, &resolved));
   if (resolved.own_hooks.size() == hooks) options.session.op.spec.mutable_summary()->clear_gradients_every_steps();
   if (options.session.is_chief) resolved.first_hooks = options.chief_only_hooks;
-  resolved.hooks = std::move(options.hooks);
-  resolved.session = std::move(options.session);
-  resolved.scaffold = std::move(options.scaffold);
-  resolved.gate_loop = options.gate_loop;
-  resolved.max_wait = options.max_wait;
-  resolved.recovery_wait = options.recovery_wait;
-  resolved.stop_grace = options.stop_grace_period;
-  resolved.session_manager = options.session_manager;
-  resolved.recovery = options.recovery;
+  static_cast<MonitoredOptions&>(resolved) = std::move(options);
   return resolved;
 }
 

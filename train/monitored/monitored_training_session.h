@@ -13,15 +13,11 @@
 
 namespace lockstep::train {
 
-struct MonitoredTrainingOptions {
-  // Its logdir receives the checkpoints and, unless there is a summary_dir or a summary_writer, the summaries. The
-  // options below set its writes_loss and summary.every_steps, and also checkpoint.every_seconds and
-  // checkpoint.every_steps if a period is given.
-  SessionOptions session;
-  Scaffold scaffold;
-  // The hooks must outlive the session.
-  std::vector<Hook*> hooks;
-  // Hooks for the chief, called before all others.
+// The logdir of `session` receives the checkpoints and, unless there is a summary_dir or a summary_writer, the
+// summaries. The options below set the session's writes_loss and summary.every_steps, and also checkpoint.every_seconds
+// and checkpoint.every_steps if a period is given.
+struct MonitoredTrainingOptions : MonitoredOptions {
+  // Hooks for the chief, called before all others. They must outlive the session.
   std::vector<Hook*> chief_only_hooks;
   // The periods of the chief's checkpoints, which may be combined. By default, save_checkpoint_secs is
   // checkpoint.every_seconds of the configuration (600 s if not set), or disabled if save_checkpoint_steps is set here,
@@ -39,14 +35,6 @@ struct MonitoredTrainingOptions {
   // Number of steps between the chief's reports of the step rate, as a log line and a summary. If 0, there are no
   // reports.
   int64_t log_step_count_steps = 100;
-  // See MonitoredSessionOptions.
-  bool gate_loop = false;
-  absl::Duration stop_grace_period = absl::Seconds(120);
-  absl::Duration max_wait = absl::Seconds(7200);
-  absl::Duration recovery_wait = absl::Seconds(30);
-  // See MonitoredSessionOptions.
-  SessionManager* session_manager = nullptr;
-  RecoveryOptions recovery;
 };
 
 // Creates a session with a training program's default hooks. On the chief: chief_only_hooks, the step counter, the
