@@ -172,6 +172,7 @@ absl::Status SetAverages(const std::vector<SyncReplicas>& sync_optimizer, config
 absl::StatusOr<SupervisorOptions> SupervisorOptionsOf(const TrainOp& train_op, const std::string& logdir,
                                                       const TrainOptions& options) {
   SupervisorOptions supervisor;
+  static_cast<SupervisionOptions&>(supervisor) = options;
   supervisor.session = options.session;
   SessionOptions& session = supervisor.session;
   RETURN_IF_ERROR(SetSessionConfig(train_op, options.session_config, &session));
@@ -198,9 +199,6 @@ absl::StatusOr<SupervisorOptions> SupervisorOptionsOf(const TrainOp& train_op, c
   supervisor.save_scalars_steps = options.save_scalars_steps;
   supervisor.summary_writer = options.summary_writer;
   supervisor.save_model_period = options.save_interval_secs;
-  supervisor.stop_grace = options.stop_grace;
-  supervisor.recovery_wait = options.recovery_wait;
-  supervisor.recovery = options.recovery;
   return supervisor;
 }
 
@@ -362,7 +360,6 @@ absl::StatusOr<absl::optional<double>> Train(const TrainOp& train_op, const std:
   Supervisor::PrepareOptions prepare;
   prepare.start_standard_services = !logdir.empty() || !options.session.summary_dir.empty();
   prepare.recover = true;
-  prepare.ignore_live_threads = options.ignore_live_threads;
   RETURN_IF_ERROR(supervisor->ManagedSession([&](Session& session) { return loop.Run(session); }, prepare));
   return loop.total_loss();
 }

@@ -18,7 +18,6 @@
 #include "lockstep/train/saver/saver.h"
 #include "lockstep/train/session/choice.h"
 #include "lockstep/train/session/init/init_op.h"
-#include "lockstep/train/session/recovery_policy.h"
 #include "lockstep/train/session/session_options.h"
 #include "lockstep/train/slim/train_step.h"
 #include "lockstep/train/supervisor/session_manager.h"
@@ -42,8 +41,9 @@ struct SyncReplicas {
   absl::optional<std::vector<std::string>> variables_to_average;
 };
 
-// The arguments of tf_slim.learning.train, with the same names and order. docs/library.md describes the effect of each.
-struct TrainOptions {
+// The arguments of tf_slim.learning.train, with the same names. docs/library.md describes the effect of each. With
+// ignore_live_threads, Train still returns only when the threads have ended.
+struct TrainOptions : SupervisionOptions {
   // If null, TrainStep is used. If this function or train_step_kwargs is set, it holds the run: each step waits for the
   // call that takes it. A stop at step s therefore ends the run at s, whichever workers compute, and the returned loss
   // is that of the checkpoint of s.
@@ -105,15 +105,6 @@ struct TrainOptions {
   // Number of steps between traces: the chief writes tf_trace-<step>.json (TrainStep) for each step that begins at a
   // multiple of this number.
   absl::optional<int64_t> trace_every_n_steps;
-  // If true, threads that do not end within stop_grace are logged instead of causing an error. The call still returns
-  // only when they have ended.
-  bool ignore_live_threads = false;
-
-  // Constants of the original.
-  absl::Duration stop_grace = absl::Seconds(120);
-  absl::Duration recovery_wait = absl::Seconds(30);
-  // Limits how often another session is opened after Aborted and Unavailable.
-  RecoveryOptions recovery;
 };
 
 // Runs the training loop of a chief or a worker under a Supervisor: restores or initializes, takes steps until a stop

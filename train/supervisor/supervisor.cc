@@ -397,7 +397,7 @@ absl::Status Supervisor::RunOnce(const std::function<absl::Status(Session&)>& bo
   if (status.ok()) status = CatchExceptions([&] { return body(**prepared); });
   // An error reported after Stop would be lost.
   coordinator_.RequestStop(status).IgnoreError();
-  const absl::Status stopped = Stop(prepare.ignore_live_threads);
+  const absl::Status stopped = Stop(options_.ignore_live_threads);
   const bool told_to_stop = options_.session.stop != nullptr && options_.session.stop->requested();
   const std::shared_ptr<SupervisedSession> open = session();
   if (open != nullptr && open->last()) recovery_.OnProgress();

@@ -33,7 +33,20 @@ class SupervisedSession;
 // Returns the summary that the summary service writes at the current global step.
 using SummaryFunction = std::function<absl::StatusOr<v1::Summary>(Session&)>;
 
-struct SupervisorOptions {
+// Options for the waits, the threads and the recovery of a Supervisor. SupervisorOptions and slim::TrainOptions derive
+// from this struct and pass it on as a whole.
+struct SupervisionOptions {
+  // See SessionManager::Options.
+  absl::Duration recovery_wait = absl::Seconds(30);
+  // The maximum time that threads may continue after a stop was requested.
+  absl::Duration stop_grace = absl::Seconds(120);
+  // If true, ManagedSession only logs threads that outlast `stop_grace`, and returns no error for them.
+  bool ignore_live_threads = false;
+  // Limits how often another session is opened after Aborted and Unavailable.
+  RecoveryOptions recovery;
+};
+
+struct SupervisorOptions : SupervisionOptions {
   // The options for this process's session. A worker ignores the logdir, the periods, `summary`, `summary_writer` and
   // `write_events`. The options below override its summary_writer, writes_loss, summary.every_steps and, if a period is
   // given, checkpoint.every_seconds.
@@ -74,13 +87,9 @@ struct SupervisorOptions {
   // continues without waiting for it. If false, steps do not wait for the body, and the run ends at the step in
   // progress.
   bool gate_loop = false;
-  absl::Duration recovery_wait = absl::Seconds(30);
-  // The maximum time that threads may continue after a stop was requested.
-  absl::Duration stop_grace = absl::Seconds(120);
   // Opens the sessions instead of a manager made from ready, ready_for_local_init, local_init, local_init_timeout and
   // recovery_wait, which are then ignored. May be null. Must outlive the supervisor.
   SessionManager* session_manager = nullptr;
-  RecoveryOptions recovery;
   Executor* executor = Executor::Threads();
 };
 
@@ -101,8 +110,6 @@ class Supervisor {
     // If true, ManagedSession opens another session after Aborted and Unavailable, and calls the body again, within the
     // limits of SupervisorOptions::recovery. A chief's next session continues from its last step.
     bool recover = false;
-    // If true, ManagedSession only logs threads that outlast `stop_grace`, and returns no error for them.
-    bool ignore_live_threads = false;
     // Must be true if the chief writes an event file, which is closed with the chief's session. Otherwise, preparing a
     // session returns InvalidArgument.
     bool close_summary_writer = true;
