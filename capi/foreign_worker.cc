@@ -104,7 +104,7 @@ absl::Status ForeignWorker::CreateWorker(std::map<std::string, Tensor> initial_v
   training.name = options_.name;
   training.clock = Clock::Real();
   training.chief_address = options_.master;
-  training.chief_wait = options_.chief_wait;
+  training.max_wait = options_.chief_wait;
   if (!initial_values.empty()) {
     training.initial_values = std::make_shared<const InitialValues>(std::move(initial_values));
     initial_digest_ = training.initial_values->digest();

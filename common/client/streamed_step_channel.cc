@@ -25,15 +25,13 @@ bool SharesMemory(const ChiefClient::StepOptions& options) {
   return status.ok();
 }
 
-FrameBuilder::Options FrameOptions(const ChiefClient::StepOptions& options, const GradientBuffer& gradients,
-                                   const FrameSizes& sizes) {
-  FrameBuilder::Options frames;
-  frames.session_id = options.session_id;
-  frames.generation = options.generation;
-  frames.startup_delay_steps = options.startup_delay_steps;
-  if (gradients.handle() != nullptr) frames.gradient_memory = *gradients.handle();
-  frames.sizes = sizes;
-  return frames;
+StepFrame FirstFrame(const ChiefClient::StepOptions& options, const GradientBuffer& gradients) {
+  StepFrame first;
+  first.session_id = options.session_id;
+  first.generation = options.generation;
+  first.startup_delay_steps = options.startup_delay_steps;
+  if (gradients.handle() != nullptr) first.gradient_memory = *gradients.handle();
+  return first;
 }
 
 // Maps the chief's memory, which must hold `elements` floats. `what` is the name of its contents, for errors.
@@ -149,7 +147,7 @@ StreamedStepChannel::StreamedStepChannel(std::unique_ptr<StepStream> stream, con
       stream_(std::move(stream)),
       buffers_(layout_, sizeof(float)),
       gradients_(&layout_, options.compression.gradients, SharesMemory(options), &buffers_),
-      frames_(FrameOptions(options, gradients_, stream_->sizes())),
+      frames_(FirstFrame(options, gradients_), stream_->sizes()),
       values_(&layout_, options.compression.values, &buffers_),
       estimates_(&layout_, slots_) {
   if (options.clock != nullptr) timer_.emplace(options.clock);

@@ -1,18 +1,17 @@
 #ifndef LOCKSTEP_TRAIN_SESSION_SESSION_OPTIONS_H_
 #define LOCKSTEP_TRAIN_SESSION_SESSION_OPTIONS_H_
 
-#include <cstdint>
 #include <functional>
 #include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "absl/types/optional.h"
 #include "lockstep/server/chief/program_options.h"
 #include "lockstep/train/saver/assign_from.h"
 #include "lockstep/train/session/choice.h"
 #include "lockstep/train/session/end/stop_signal.h"
 #include "lockstep/train/session/train_op.h"
+#include "lockstep/worker/session/worker_waits.h"
 
 namespace lockstep::train {
 
@@ -27,7 +26,7 @@ using SessionOpener = std::function<absl::StatusOr<HeldSession>(const SessionOpt
 // This process's role in a run, and the options of that role. On a worker, `logdir` is the chief's logdir, if this
 // machine can read it. The worker never writes to it, and only reads there whether the run is over when the chief is
 // gone (RunEndClient).
-struct SessionOptions : ProgramOptions {
+struct SessionOptions : ProgramOptions, WorkerWaits {
   TrainOp op;
   // True in the chief's process, which serves the run and owns its variables, steps, checkpoints and events.
   bool is_chief = true;
@@ -59,10 +58,6 @@ struct SessionOptions : ProgramOptions {
   // Returns initial values. The chief calls it if nothing was restored, and sets the values after the seed or a warm
   // start. May be null. Once there is a checkpoint, the program may add or remove the function.
   InitFunction init_fn;
-  // Maximum time that a worker searches for a missing chief. If nullopt, the configured time.
-  absl::optional<absl::Duration> max_wait;
-  // The global step before which a worker computes nothing. If nullopt, the configured step.
-  absl::optional<int64_t> startup_delay_steps;
   // Maximum time that the chief waits for an earlier chief of the same logdir that is still shutting down.
   absl::Duration predecessor_limit = absl::Seconds(30);
   // The time for which a listening chief keeps answering after the end of the run, so that processes that start late

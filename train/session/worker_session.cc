@@ -59,8 +59,7 @@ absl::Status WorkerSession::Start(TrainingWorker::Options worker, Connector* con
   worker.name = options_.name.empty() ? ProcessName("worker") : options_.name;
   worker.clock = options_.clock;
   worker.chief_address = options_.master;
-  worker.chief_wait = options_.max_wait;
-  worker.startup_delay_steps = options_.startup_delay_steps;
+  static_cast<WorkerWaits&>(worker) = options_;
   worker.make_workload = WorkloadFactoryOf(options_);
   worker.observer = this;
   worker_ = std::make_unique<TrainingWorker>(worker, client_.get());

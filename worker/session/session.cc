@@ -30,7 +30,7 @@ WorkerSession::WorkerSession(Options options, ChiefClient* client)
       incarnation_(options_.draw_incarnation()) {}
 
 absl::Duration WorkerSession::chief_wait() const {
-  if (options_.chief_wait) return *options_.chief_wait;
+  if (options_.max_wait) return *options_.max_wait;
   return run_ ? absl::Seconds(config().cluster().chief_wait_seconds()) : kDefaultChiefWait;
 }
 

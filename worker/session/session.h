@@ -24,6 +24,7 @@
 #include "lockstep/worker/data/batch_source.h"
 #include "lockstep/worker/session/initial_values.h"
 #include "lockstep/worker/session/session_retries.h"
+#include "lockstep/worker/session/worker_waits.h"
 #include "lockstep/worker/session/workload/workload.h"
 
 namespace lockstep {
@@ -34,7 +35,7 @@ namespace lockstep {
 // initial_values_digest.
 class WorkerSession {
  public:
-  struct Options {
+  struct Options : WorkerWaits {
     // Shown in status and logs.
     std::string name;
     // Describe this machine, for people, and this program.
@@ -44,11 +45,6 @@ class WorkerSession {
     Executor* executor = Executor::Threads();
     // Names the chief in messages about its absence.
     std::string chief_address;
-    // Limits the search for an absent chief. Defaults to the configuration's chief_wait_seconds, or to 600 s before the
-    // configuration is known.
-    absl::optional<absl::Duration> chief_wait;
-    // The worker gets no token before the global step reaches this. Defaults to the configuration's value.
-    absl::optional<int64_t> startup_delay_steps;
     // Brought to the chief if the run is new. Freed with the first session, unless others have it. May be null.
     std::shared_ptr<const InitialValues> initial_values;
     // Draws the incarnation number, which distinguishes this worker from all others, including earlier ones with the

@@ -31,7 +31,7 @@ class WorkerSessionTest : public ::testing::Test {
     options.name = "worker-0@here";
     options.clock = &clock_;
     options.chief_address = "grpc://chief:2222";
-    options.chief_wait = absl::Seconds(10);
+    options.max_wait = absl::Seconds(10);
     options.draw_incarnation = [this] { return next_incarnation_++; };
     options.on_heartbeat = [this](const absl::StatusOr<v1::HeartbeatReply>& reply) {
       heartbeat_ = reply.status();

@@ -51,7 +51,7 @@ class TrainingWorkerTest : public ::testing::Test {
     options.name = "worker-0@here";
     options.clock = &clock_;
     options.chief_address = "grpc://chief:2222";
-    options.chief_wait = absl::Seconds(10);
+    options.max_wait = absl::Seconds(10);
     options.make_workload = [this](const config::v1::RunSpec& config) -> absl::StatusOr<Workload> {
       ++workloads_made_;
       batch_size_ = config.input().batch_size();
@@ -65,7 +65,7 @@ class TrainingWorkerTest : public ::testing::Test {
   // worker.
   absl::Status Run(absl::Duration step = absl::ZeroDuration()) {
     TrainingWorker::Options options = NewOptions();
-    if (step > absl::ZeroDuration()) options.chief_wait = chief_wait_;  // time runs fast here
+    if (step > absl::ZeroDuration()) options.max_wait = chief_wait_;  // time runs fast here
     worker_ = std::make_unique<TrainingWorker>(options, &client_);
     if (step == absl::ZeroDuration()) return worker_->Run();
     absl::Status status;

@@ -31,13 +31,11 @@ namespace lockstep {
 namespace {
 
 struct Flags {
-  std::string master;
+  // chief_address is --master.
+  TrainingWorker::Options worker;
+  WorkloadOptions workload;
   CredentialsFlags credentials;
-  std::string name;
-  std::string index_directory;
-  int compute_threads = 0;
   absl::optional<double> chief_wait_seconds;
-  absl::optional<int64_t> startup_delay_steps;
   std::string log_format = "text";
 };
 
@@ -47,30 +45,30 @@ void Declare(Flags* flags, CommandLine* command_line) {
       "the chief; also unix:/path, several separated by commas, which are tried in their order, or "
       "file:PATH, a file that has the address (lockstep chief --address_file). When absent, the chief "
       "of the cluster in TF_CONFIG",
-      &flags->master);
+      &flags->worker.chief_address);
   flags->credentials.Declare(command_line);
   command_line->AddFlag(
       "name", "NAME",
       "shown in status and logs; worker-PID@HOST when absent, in a container with six random digits for PID",
-      &flags->name);
+      &flags->worker.name);
   command_line->AddFlag("compute_threads", "N", "threads that compute; 0: as configured. Does not change the result.",
-                        &flags->compute_threads);
+                        &flags->workload.compute_threads);
   command_line->AddFlag(
       "index_dir", "DIR",
       "keeps indexes of CSV, libsvm and TFRecord files and checksums of large IDX files; none: made at "
       "each start",
-      &flags->index_directory);
+      &flags->workload.index_directory);
   command_line->AddFlag("chief_wait_seconds", "S", "how long to look for an absent chief; as configured when absent",
                         &flags->chief_wait_seconds);
   command_line->AddFlag("startup_delay_steps", "N",
                         "compute nothing before the global step is N; as configured when absent",
-                        &flags->startup_delay_steps);
+                        &flags->worker.startup_delay_steps);
   command_line->AddFlag("log_format", "FORMAT", kLogFormatHelp, &flags->log_format);
 }
 
 // If --master is not set, takes it from TF_CONFIG, and --name, too, unless that is set.
 absl::Status ReadTfConfig(Flags* flags) {
-  if (!flags->master.empty()) return absl::OkStatus();
+  if (!flags->worker.chief_address.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const TfConfig config, TfConfigOfEnvironment());
   if (config.cluster.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const ClusterRole task, ResolveRole(config));
@@ -79,22 +77,17 @@ absl::Status ReadTfConfig(Flags* flags) {
                                                    " of the cluster, no worker",
                                                    task.role == Role::kChief ? " but the chief: lockstep chief" : ""));
   }
-  flags->master = MasterOf(task.chief_address);
-  if (flags->name.empty()) flags->name = absl::StrCat(task.job, "-", task.index);
+  flags->worker.chief_address = MasterOf(task.chief_address);
+  if (flags->worker.name.empty()) flags->worker.name = absl::StrCat(task.job, "-", task.index);
   return absl::OkStatus();
 }
 
 TrainingWorker::Options WorkerOptions(const Flags& flags) {
-  TrainingWorker::Options options;
-  options.name = flags.name.empty() ? ProcessName("worker") : flags.name;
+  TrainingWorker::Options options = flags.worker;
+  if (options.name.empty()) options.name = ProcessName("worker");
   options.clock = Clock::Real();
-  options.chief_address = flags.master;
-  if (flags.chief_wait_seconds) options.chief_wait = absl::Seconds(*flags.chief_wait_seconds);
-  options.startup_delay_steps = flags.startup_delay_steps;
-  options.make_workload = [flags](const config::v1::RunSpec& config) {
-    WorkloadOptions workload;
-    workload.index_directory = flags.index_directory;
-    workload.compute_threads = flags.compute_threads;
+  if (flags.chief_wait_seconds) options.max_wait = absl::Seconds(*flags.chief_wait_seconds);
+  options.make_workload = [workload = flags.workload](const config::v1::RunSpec& config) {
     return LoadWorkload(config, workload);
   };
   return options;
@@ -204,12 +197,12 @@ int WorkerMain(int argc, char** argv) {
     std::cerr << "lockstep worker: " << tf_config.message() << "\n";
     return kExitBadConfiguration;
   }
-  if (flags.master.empty()) {
+  if (flags.worker.chief_address.empty()) {
     std::cerr << "lockstep worker: --master is missing or empty; it takes the chief's address, such as "
                  "grpc://127.0.0.1:2222. This program has no chief: lockstep local CONFIG runs all in one process\n";
     return kExitBadConfiguration;
   }
-  const absl::StatusOr<MasterAddress> master = ParseMasterAddress(flags.master);
+  const absl::StatusOr<MasterAddress> master = ParseMasterAddress(flags.worker.chief_address);
   if (!master.ok()) {
     std::cerr << "lockstep worker: " << master.status().message() << "\n";
     return kExitBadConfiguration;

@@ -6,14 +6,14 @@
 
 namespace lockstep {
 
-FrameBuilder::FrameBuilder(Options options) : options_(std::move(options)) {}
+FrameBuilder::FrameBuilder(StepFrame first, const FrameSizes& sizes) : first_(std::move(first)), sizes_(sizes) {}
 
 StepFrame FrameBuilder::Take() {
-  frame_.session_id = options_.session_id;
-  frame_.generation = options_.generation;
-  if (std::exchange(first_, false)) {
-    frame_.startup_delay_steps = options_.startup_delay_steps;
-    frame_.gradient_memory = options_.gradient_memory;
+  frame_.session_id = first_.session_id;
+  frame_.generation = first_.generation;
+  if (!std::exchange(introduced_, true)) {
+    frame_.startup_delay_steps = first_.startup_delay_steps;
+    frame_.gradient_memory = first_.gradient_memory;
   }
   frame_.step = token_.step();
   frame_.block = {token_.first_slot(), token_.slot_count()};
@@ -23,7 +23,7 @@ StepFrame FrameBuilder::Take() {
 
 std::vector<StepFrame> FrameBuilder::AddReports(absl::Span<const v1::SlotReport> reports) {
   std::vector<StepFrame> frames;
-  for (std::vector<v1::SlotReport>& part : CutReports(reports, options_.sizes.report_bytes)) {
+  for (std::vector<v1::SlotReport>& part : CutReports(reports, sizes_.report_bytes)) {
     if (!frame_.reports.empty()) frames.push_back(Take());
     frame_.reports = std::move(part);
   }

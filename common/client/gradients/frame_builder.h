@@ -29,16 +29,9 @@ struct FrameSizes {
 // in order. Not thread-safe.
 class FrameBuilder {
  public:
-  struct Options {
-    uint64_t session_id = 0;
-    int64_t generation = 0;
-    // Sent with the first frame only, like gradient_memory.
-    int64_t startup_delay_steps = 0;
-    absl::optional<v1::SharedMemoryHandle> gradient_memory;
-    FrameSizes sizes;
-  };
-
-  explicit FrameBuilder(Options options);
+  // `first` has the session_id and generation of every frame, and the startup_delay_steps and gradient_memory of the
+  // first one.
+  FrameBuilder(StepFrame first, const FrameSizes& sizes);
 
   // Starts the contribution for this token, or none if the token's slot_count is 0.
   void Begin(const v1::Token& token) { token_ = token; }
@@ -61,16 +54,17 @@ class FrameBuilder {
  private:
   // Returns the current frame and starts the next one.
   StepFrame Take();
-  bool full() const { return frame_bytes_ >= options_.sizes.frame_bytes; }
+  bool full() const { return frame_bytes_ >= sizes_.frame_bytes; }
 
-  const Options options_;
+  const StepFrame first_;
+  const FrameSizes sizes_;
   v1::Token token_;
   StepFrame frame_;  // being filled
   int64_t frame_bytes_ = 0;
   std::vector<uint64_t> digests_;
   uint64_t times_ = 0;
   bool end_of_input_ = false;
-  bool first_ = true;
+  bool introduced_ = false;  // the first frame has been returned
 };
 
 }  // namespace lockstep

@@ -36,20 +36,19 @@ std::vector<v1::SlotReport> Reports(int count, size_t update_bytes) {
   return reports;
 }
 
-FrameBuilder::Options OptionsWith(const FrameSizes& sizes) {
-  FrameBuilder::Options options;
-  options.session_id = 5;
-  options.generation = 3;
-  options.sizes = sizes;
-  return options;
+StepFrame FirstFrame() {
+  StepFrame first;
+  first.session_id = 5;
+  first.generation = 3;
+  return first;
 }
 
 TEST(FrameBuilderTest, OnlyTheFirstFrameIntroducesTheWorker) {
-  FrameBuilder::Options options = OptionsWith({});
-  options.startup_delay_steps = 7;
-  options.gradient_memory.emplace();
-  options.gradient_memory->set_bytes(64);
-  FrameBuilder builder(options);
+  StepFrame introduction = FirstFrame();
+  introduction.startup_delay_steps = 7;
+  introduction.gradient_memory.emplace();
+  introduction.gradient_memory->set_bytes(64);
+  FrameBuilder builder(introduction, FrameSizes());
   const StepFrame first = builder.End();
   const StepFrame second = builder.End();
   EXPECT_EQ(first.startup_delay_steps, 7);
@@ -67,7 +66,7 @@ TEST(FrameBuilderTest, OnlyTheFirstFrameIntroducesTheWorker) {
 TEST(FrameBuilderTest, SmallContributionsAreOneFrame) {
   FrameSizes sizes;
   sizes.frame_bytes = 1000;
-  FrameBuilder builder(OptionsWith(sizes));
+  FrameBuilder builder(FirstFrame(), sizes);
   builder.Begin(TokenOf(9, 4, 2));
   EXPECT_TRUE(builder.AddReports(Reports(2, 4)).empty());
   EXPECT_FALSE(builder.AddPiece(PieceOf(1, 10)).has_value());
@@ -88,7 +87,7 @@ TEST(FrameBuilderTest, SmallContributionsAreOneFrame) {
 TEST(FrameBuilderTest, AFullFrameLeavesBeforeTheBlockIsDone) {
   FrameSizes sizes;
   sizes.frame_bytes = 100 * sizeof(float);
-  FrameBuilder builder(OptionsWith(sizes));
+  FrameBuilder builder(FirstFrame(), sizes);
   builder.Begin(TokenOf(0, 0, 1));
   EXPECT_FALSE(builder.AddPiece(PieceOf(0, 60)).has_value());
   const auto full = builder.AddPiece(PieceOf(1, 40));
@@ -102,7 +101,7 @@ TEST(FrameBuilderTest, AFullFrameLeavesBeforeTheBlockIsDone) {
 TEST(FrameBuilderTest, CountsTheBytesOfSharedPieces) {
   FrameSizes sizes;
   sizes.frame_bytes = 100;
-  FrameBuilder builder(OptionsWith(sizes));
+  FrameBuilder builder(FirstFrame(), sizes);
   StepPiece piece;
   piece.shared = SharedSpan{0, 99};
   EXPECT_FALSE(builder.AddPiece(piece).has_value());
@@ -113,7 +112,7 @@ TEST(FrameBuilderTest, CutsReportsTooLongForOneFrame) {
   FrameSizes sizes;
   sizes.frame_bytes = 1000;
   sizes.report_bytes = 100;
-  FrameBuilder builder(OptionsWith(sizes));
+  FrameBuilder builder(FirstFrame(), sizes);
   builder.Begin(TokenOf(0, 0, 2));
   const auto frames = builder.AddReports(Reports(2, 150));
   EXPECT_GE(frames.size(), 3u);
@@ -125,7 +124,7 @@ TEST(FrameBuilderTest, CutsReportsTooLongForOneFrame) {
 }
 
 TEST(FrameBuilderTest, WithoutSizesSendsWholeMessages) {
-  FrameBuilder builder(OptionsWith({}));
+  FrameBuilder builder(FirstFrame(), FrameSizes());
   builder.Begin(TokenOf(0, 0, 2));
   const auto frames = builder.AddReports(Reports(2, 4 << 20));
   ASSERT_EQ(frames.size(), 1u);
@@ -139,7 +138,7 @@ TEST(FrameBuilderTest, WithoutSizesSendsWholeMessages) {
 TEST(FrameBuilderTest, LeavingDropsTheOpenContribution) {
   FrameSizes sizes;
   sizes.frame_bytes = 1000;
-  FrameBuilder builder(OptionsWith(sizes));
+  FrameBuilder builder(FirstFrame(), sizes);
   builder.Begin(TokenOf(9, 4, 2));
   builder.AddReports(Reports(2, 4));
   builder.AddPiece(PieceOf(0, 20));
