@@ -242,7 +242,7 @@ int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flag
   LocalRunOptions options;
   options.logdir = logdir;
   options.workers = flags.processes.workers;
-  options.compute_threads = flags.compute_threads;
+  options.workload.compute_threads = flags.compute_threads;
   options.change_settings = flags.config.changes_settings();
   options.new_run = flags.new_run;
   absl::optional<BackgroundEvaluation> evaluation;

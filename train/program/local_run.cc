@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "glog/logging.h"
-#include "lockstep/common/base/clock.h"
 #include "lockstep/common/base/mutex.h"
 #include "lockstep/common/base/threads/periodic_task.h"
 #include "lockstep/common/cluster/master_address.h"
@@ -14,7 +13,6 @@
 #include "lockstep/server/local/local_connector.h"
 #include "lockstep/server/process/chief_host.h"
 #include "lockstep/train/session/local_workers.h"
-#include "lockstep/worker/session/workload/configured_workload.h"
 
 namespace lockstep {
 namespace {
@@ -24,10 +22,10 @@ constexpr absl::Duration kStatusPeriod = absl::Milliseconds(500);
 // Runs the workers until the chief has ended. A worker that fails permanently stops the chief. Returns the first such
 // failure, or else the chief's result.
 absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, ChiefHost* host) {
-  WorkloadOptions workload;
-  workload.compute_threads = options.compute_threads;
+  WorkloadOptions workload = options.workload;
   if (!options.logdir.empty()) workload.index_directory = JoinPath(options.logdir, "index");
   train::LocalWorkers::Options local;
+  local.clock = options.clock;
   local.workers = options.workers;
   local.name = [](int i) { return absl::StrCat("worker-", i); };
   local.make_workload = [workload](const config::v1::RunSpec& spec) { return LoadWorkload(spec, workload); };
@@ -51,11 +49,9 @@ absl::Status RunWorkers(const LocalRunOptions& options, ChiefClient* client, Chi
 
 ChiefHost::Options HostOptions(const config::v1::RunSpec& config, const LocalRunOptions& options) {
   ChiefHost::Options host;
-  host.chief.logdir = options.logdir;
+  static_cast<ProgramOptions&>(host.chief) = options;
   host.chief.write_journal = true;
   host.chief.config = config;
-  host.chief.change_settings = options.change_settings;
-  host.chief.new_run = options.new_run;
   host.chief.config.mutable_cluster()->clear_linger_seconds();  // no other process can connect
   return host;
 }
@@ -70,7 +66,7 @@ LocalRunEnd RunLocal(const config::v1::RunSpec& config, const LocalRunOptions& o
     Chief* const chief = host.chief();
     const std::unique_ptr<ChiefClient> client = LocalConnector(chief).Connect(MasterAddress()).value();
     PeriodicTask::Options periodic;
-    periodic.clock = Clock::Real();
+    periodic.clock = options.clock;
     periodic.name = "progress";
     periodic.period = options.on_status ? kStatusPeriod : absl::ZeroDuration();
     PeriodicTask reports(periodic, [&] { options.on_status(chief->GetStatus()); });

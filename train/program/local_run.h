@@ -2,24 +2,21 @@
 #define LOCKSTEP_TRAIN_PROGRAM_LOCAL_RUN_H_
 
 #include <functional>
-#include <string>
 
 #include "absl/status/status.h"
 #include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/server/chief/program_options.h"
 #include "lockstep/v1/status.pb.h"
+#include "lockstep/worker/session/workload/configured_workload.h"
 
 namespace lockstep {
 
-struct LocalRunOptions {
-  // If empty, there are no checkpoints and no events.
-  std::string logdir;
+// The options of the chief, and of the workers in its process.
+struct LocalRunOptions : ProgramOptions {
   // The number of workers, each in its own thread.
   int workers = 1;
-  // Number of compute threads of each worker. If 0, the configured number.
-  int compute_threads = 0;
-  // See Chief::Options.
-  bool change_settings = false;
-  bool new_run = false;
+  // The options of each worker's workload. With a logdir, RunLocal sets their index_directory.
+  WorkloadOptions workload;
   // Called about twice a second from a separate thread, and once at the end.
   std::function<void(const v1::RunStatus&)> on_status;
 };

@@ -19,11 +19,8 @@ int ComputeThreads(const config::v1::RunSpec& config, const WorkloadOptions& opt
 }
 
 absl::StatusOr<Workload> LoadWorkload(const config::v1::RunSpec& config, const WorkloadOptions& options) {
-  DatasetOptions dataset_options;
-  dataset_options.fs = options.fs;
-  dataset_options.index_directory = options.index_directory;
   ASSIGN_OR_RETURN(std::shared_ptr<const Dataset> dataset,
-                   OpenDataset(config.input(), "train", config.training().seed(), dataset_options));
+                   OpenDataset(config.input(), "train", config.training().seed(), options));
   Workload workload;
   workload.data = dataset->digest();
   ModelOptions model_options;

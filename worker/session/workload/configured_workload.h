@@ -1,23 +1,18 @@
 #ifndef LOCKSTEP_WORKER_SESSION_WORKLOAD_CONFIGURED_WORKLOAD_H_
 #define LOCKSTEP_WORKER_SESSION_WORKLOAD_CONFIGURED_WORKLOAD_H_
 
-#include <string>
-
 #include "absl/status/statusor.h"
 #include "lockstep/common/base/threads/executor.h"
-#include "lockstep/common/io/file_system.h"
 #include "lockstep/config/v1/run_spec.pb.h"
+#include "lockstep/worker/data/registry/dataset_options.h"
 #include "lockstep/worker/session/workload/workload.h"
 
 namespace lockstep {
 
-struct WorkloadOptions {
-  // Must outlive the workload.
-  FileSystem* fs = FileSystem::Real();
+// The options of the data and of the task that computes with it. `fs` must outlive the workload.
+struct WorkloadOptions : DatasetOptions {
   // Number of threads that compute the model. If 0, the configuration's cluster.compute_threads applies.
   int compute_threads = 0;
-  // Directory for the indexes of CSV, libsvm and TFRecord files. If empty, they are rebuilt at every start.
-  std::string index_directory;
   Executor* executor = Executor::Threads();  // must outlive the task
   // If true, a separate thread prepares the batches.
   bool prefetch = true;
