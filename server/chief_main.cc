@@ -32,18 +32,12 @@ constexpr char kDefaultListen[] = "127.0.0.1:2222";
 
 struct Flags {
   ConfigFlags config;
-  std::string logdir;
+  ChiefHost::Options host;
+  ServeOptions serve;
   absl::optional<std::string> listen;
-  std::string port_file;
-  std::string address_file;
-  std::string advertise;
-  ServeSecurity security;
-  int step_threads = 2;
   double lock_wait_seconds = 0;
   // As long as a Program answers.
   double linger_seconds = 2;
-  bool standby = false;
-  bool new_run = false;
   bool stop_with_stdin = false;
   std::string log_format = "text";
 };
@@ -51,28 +45,28 @@ struct Flags {
 void Declare(Flags* flags, CommandLine* command_line) {
   flags->config.Declare(command_line);
   command_line->AddFlag("logdir", "DIR", "folder for checkpoints and events; nothing is saved without it",
-                        &flags->logdir);
+                        &flags->host.chief.logdir);
   command_line->AddFlag(
       "listen", "HOST:PORT,...",
       "addresses to listen on; port 0 takes any free port; also unix:/path and unix-abstract:name. Default: the port "
       "of this task in TF_CONFIG's cluster, or 127.0.0.1:2222",
       &flags->listen);
-  flags->security.Declare(command_line);
+  flags->serve.security.Declare(command_line);
   command_line->AddFlag("port_file", "FILE", "write the port that the chief listens on to this file",
-                        &flags->port_file);
+                        &flags->host.port_file);
   command_line->AddFlag(
       "address_file", "FILE",
       "write this chief's address to this file, for workers with --master=file:FILE, which follow a chief that "
       "restarts elsewhere",
-      &flags->address_file);
+      &flags->host.address_file.path);
   command_line->AddFlag("advertise", "HOST",
                         "the host in that address, or HOST:PORT, or one of the unix sockets in --listen; default: the "
                         "host of --listen, or this machine's name if that is "
                         "0.0.0.0",
-                        &flags->advertise);
+                        &flags->host.address_file.advertise);
   command_line->AddFlag("step_threads", "N",
                         "threads that sum gradients and apply updates, plus one for each worker that shares memory",
-                        &flags->step_threads);
+                        &flags->serve.step_threads);
   command_line->AddFlag("lock_wait_seconds", "S",
                         "how long to wait for another chief of the same logdir that is still saving and ending",
                         &flags->lock_wait_seconds);
@@ -84,11 +78,11 @@ void Declare(Flags* flags, CommandLine* command_line) {
       "standby", "",
       "wait while another chief of the same logdir runs; take over when it has ended, or shows no sign of life for "
       "cluster.lease_seconds. Workers need the address of both: --master=grpc://A:2222,grpc://B:2222",
-      &flags->standby);
+      &flags->host.standby);
   command_line->AddFlag(
       "new_run", "",
       "begin a new run in an empty logdir, and refuse workers of another run, which would otherwise end this chief",
-      &flags->new_run);
+      &flags->host.chief.new_run);
   command_line->AddFlag(
       "stop_with_stdin", "",
       "stop, as at SIGTERM, when stdin ends: a program that starts a chief with a pipe for it leaves none behind, "
@@ -108,7 +102,7 @@ std::string ListenAddress(const Flags& flags) {
 absl::Status ReadTfConfig(Flags* flags) {
   if (flags->listen) return absl::OkStatus();
   ASSIGN_OR_RETURN(const TfConfig config, TfConfigOfEnvironment());
-  if (flags->logdir.empty()) flags->logdir = config.model_dir;
+  if (flags->host.chief.logdir.empty()) flags->host.chief.logdir = config.model_dir;
   if (config.cluster.empty()) return absl::OkStatus();
   ASSIGN_OR_RETURN(const ClusterRole task, ResolveRole(config));
   if (task.role != Role::kChief) {
@@ -120,26 +114,18 @@ absl::Status ReadTfConfig(Flags* flags) {
 }
 
 ChiefHost::Options HostOptions(const Flags& flags, const config::v1::RunSpec& config) {
-  ChiefHost::Options options;
-  options.chief.logdir = flags.logdir;
+  ChiefHost::Options options = flags.host;
   options.chief.write_journal = true;
   options.chief.config = config;
   config::v1::ClusterConfig* const cluster = options.chief.config.mutable_cluster();
   if (cluster->linger_seconds() <= 0) cluster->set_linger_seconds(flags.linger_seconds);
   options.chief.change_settings = flags.config.changes_settings();
-  options.chief.new_run = flags.new_run;
   options.chief.share_memory = config.cluster().shared_memory();
   options.chief.beat_period = BeatPeriod(config);
   options.predecessor_limit = absl::Seconds(flags.lock_wait_seconds);
-  options.standby = flags.standby;
   options.listen = ListenAddress(flags);
-  ServeOptions serve;
-  serve.step_threads = flags.step_threads;
-  serve.security = options.security = flags.security;
-  options.serve = ServeOverGrpc(serve);
-  options.port_file = flags.port_file;
-  options.address_file.path = flags.address_file;
-  options.address_file.advertise = flags.advertise;
+  options.security = flags.serve.security;
+  options.serve = ServeOverGrpc(flags.serve);
   return options;
 }
 

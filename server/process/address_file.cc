@@ -104,20 +104,20 @@ absl::StatusOr<std::string> AdvertisedMaster(absl::string_view listening, absl::
   return master;
 }
 
-absl::StatusOr<AddressFile> AddressFile::Create(Options options) {
+absl::StatusOr<AddressFile> AddressFile::Create(Options options, absl::string_view listen) {
   if (options.path.empty()) {
     if (options.advertise.empty()) return AddressFile(std::move(options));
     return absl::InvalidArgumentError("--advertise is written to --address_file, which is missing");
   }
-  const auto master = AdvertisedMaster(PlaceOf(options.listen), options.advertise, options.machine);
+  const auto master = AdvertisedMaster(PlaceOf(listen), options.advertise, options.machine);
   if (!master.ok()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--listen=", options.listen, " has no address for --address_file: ", master.status().message()));
+        absl::StrCat("--listen=", listen, " has no address for --address_file: ", master.status().message()));
   }
-  const std::vector<std::string> listens = absl::StrSplit(options.listen, ',');
+  const std::vector<std::string> listens = absl::StrSplit(listen, ',');
   if (IsUnixAddress(*master) && std::find(listens.begin(), listens.end(), *master) == listens.end()) {
     return absl::InvalidArgumentError(
-        absl::StrCat("--advertise=", options.advertise, " is none of the addresses in --listen=", options.listen));
+        absl::StrCat("--advertise=", options.advertise, " is none of the addresses in --listen=", listen));
   }
   const std::string directory(Dirname(options.path));
   ASSIGN_OR_RETURN(const bool exists, options.fs->Exists(directory.empty() ? "." : directory));

@@ -30,15 +30,14 @@ class AddressFile {
     // If empty, there is no file, and all methods do nothing.
     std::string path;
     std::string advertise;
-    // The addresses that the chief will listen on, separated by commas. Port 0 selects any free port.
-    std::string listen = "127.0.0.1:0";
     // This machine's name.
     std::string machine;
   };
 
+  // `listen` are the addresses that the chief will listen on, separated by commas. Port 0 selects any free port.
   // Errors: InvalidArgument for contradictory options, an address that no peer could reach, or a file in a directory
   // that does not exist. Without this check, these errors would occur only once the chief is listening.
-  static absl::StatusOr<AddressFile> Create(Options options);
+  static absl::StatusOr<AddressFile> Create(Options options, absl::string_view listen);
 
   // Removes an earlier incarnation's mark that the run is over, so that workers wait for this one. Called once the
   // chief owns the run, before a restore that may take a long time. Keeps an earlier incarnation's address, which does

@@ -56,6 +56,8 @@ TEST(AdvertisedMasterTest, RefusesUnreachableAddresses) {
               HasSubstr("needs a port, but the chief listens only on unix:/s"));
 }
 
+constexpr char kListen[] = "127.0.0.1:0";
+
 class AddressFileTest : public ::testing::Test {
  protected:
   void SetUp() override { ASSERT_TRUE(memory_.CreateDirectory("/run").ok()); }
@@ -65,7 +67,7 @@ class AddressFileTest : public ::testing::Test {
     options.path = "/run/chief";
     options.advertise = advertise;
     options.machine = "node-7";
-    auto file = AddressFile::Create(options);
+    auto file = AddressFile::Create(options, kListen);
     EXPECT_TRUE(file.ok()) << file.status();
     return *std::move(file);
   }
@@ -143,34 +145,30 @@ TEST_F(AddressFileTest, RefusesAnUnreachableAddress) {
   options.machine = "node-7";
   for (const char* listen :
        {":0", "0:2222", "dns:host:0", "ipv4:0.0.0.0:2222", "unix:/s", "unix:/s,:2222", "a:1,b:2"}) {
-    options.listen = listen;
-    EXPECT_TRUE(AddressFile::Create(options).ok()) << listen;
+    EXPECT_TRUE(AddressFile::Create(options, listen).ok()) << listen;
   }
   for (const char* listen : {"", "host", "dns://8.8.8.8/host:2222", "a b:1", "unix:"}) {
-    options.listen = listen;
-    EXPECT_TRUE(absl::IsInvalidArgument(AddressFile::Create(options).status())) << listen;
+    EXPECT_TRUE(absl::IsInvalidArgument(AddressFile::Create(options, listen).status())) << listen;
   }
-  options.listen = "unix:/s";
   options.advertise = "node-7";
-  EXPECT_TRUE(absl::IsInvalidArgument(AddressFile::Create(options).status())) << "it has no port";
-  options.listen = "10.0.0.5:2222,unix:/s";
+  EXPECT_TRUE(absl::IsInvalidArgument(AddressFile::Create(options, "unix:/s").status())) << "it has no port";
+  const std::string both = "10.0.0.5:2222,unix:/s";
   options.advertise = "unix:/s";
-  EXPECT_TRUE(AddressFile::Create(options).ok());
+  EXPECT_TRUE(AddressFile::Create(options, both).ok());
   EXPECT_EQ(AdvertisedMaster("10.0.0.5:2222", "unix:/s", "node-7").value(), "unix:/s");
   options.advertise = "unix:/other";
-  EXPECT_THAT(std::string(AddressFile::Create(options).status().message()),
+  EXPECT_THAT(std::string(AddressFile::Create(options, both).status().message()),
               HasSubstr("--advertise=unix:/other is none of the addresses"));
-  options.listen = ":2222";
   options.advertise = "";
   options.machine = "";
-  EXPECT_TRUE(absl::IsInvalidArgument(AddressFile::Create(options).status())) << "it has no name";
+  EXPECT_TRUE(absl::IsInvalidArgument(AddressFile::Create(options, ":2222").status())) << "it has no name";
 }
 
 TEST_F(AddressFileTest, NeedsItsDirectoryBeforeTheStart) {
   AddressFile::Options options;
   options.fs = &memory_;
   options.path = "/none/chief";
-  const absl::Status status = AddressFile::Create(options).status();
+  const absl::Status status = AddressFile::Create(options, kListen).status();
   EXPECT_TRUE(absl::IsInvalidArgument(status));
   EXPECT_THAT(std::string(status.message()), HasSubstr("/none/chief"));
 }
@@ -178,13 +176,13 @@ TEST_F(AddressFileTest, NeedsItsDirectoryBeforeTheStart) {
 TEST_F(AddressFileTest, WithoutAPathThereIsNone) {
   AddressFile::Options options;
   options.fs = &memory_;
-  auto file = AddressFile::Create(options);
+  auto file = AddressFile::Create(options, kListen);
   ASSERT_TRUE(file.ok());
   EXPECT_TRUE(file->Prepare().ok());
   EXPECT_TRUE(file->Write("127.0.0.1:1").ok());
   EXPECT_TRUE(file->End(absl::OkStatus()).ok());
   options.advertise = "node-7";
-  EXPECT_THAT(std::string(AddressFile::Create(options).status().message()),
+  EXPECT_THAT(std::string(AddressFile::Create(options, kListen).status().message()),
               HasSubstr("--address_file, which is missing"));
 }
 
@@ -195,7 +193,7 @@ TEST_F(AddressFileTest, AKillLeavesTheOldLineOrTheNewOne) {
     AddressFile::Options options;
     options.fs = &killed;
     options.path = "/run/chief";
-    AddressFile file = AddressFile::Create(options).value();
+    AddressFile file = AddressFile::Create(options, kListen).value();
     killed.KillAfter(operations);
     file.Write("127.0.0.1:2").IgnoreError();
     const std::string contents = Contents();

@@ -29,7 +29,7 @@ ServeFunction ServeOverGrpc(const ServeOptions& serve) {
     options.address = listen;
     options.step_threads = serve.step_threads;
     options.credentials = Credentials(serve.security.tls_dir);
-    options.token_file = serve.security.token_file;
+    options.peers.token_file = serve.security.token_file;
     ASSIGN_OR_RETURN(auto server, ChiefServer::Start(options, chief));
     ServedChief served{server->address(), server->port(), server->listening(), nullptr};
     served.server = std::move(server);
@@ -165,9 +165,8 @@ absl::Status ChiefHost::Create() {
       CheckServeSecurity(options_.chief.fs, options_.security, options_.listen, options_.chief.clock->WallTime()));
   AddressFile::Options address_file = options_.address_file;
   address_file.fs = options_.chief.fs;
-  address_file.listen = options_.listen;
   address_file.machine = options_.chief.machine.host;
-  ASSIGN_OR_RETURN(address_file_, AddressFile::Create(std::move(address_file)));
+  ASSIGN_OR_RETURN(address_file_, AddressFile::Create(std::move(address_file), options_.listen));
   ASSIGN_OR_RETURN(chief_, CreateChief());
   second_exit_code_ = kExitFailed;
   MutexLock lock(&mutex_);

@@ -26,7 +26,6 @@
 #include "lockstep/server/rpc/admission/call_acceptor.h"
 #include "lockstep/server/rpc/admission/connection_listener.h"
 #include "lockstep/server/rpc/admission/http2_limits.h"
-#include "lockstep/server/rpc/admission/peer_authority.h"
 #include "lockstep/server/rpc/call/call_counts.h"
 #include "lockstep/server/rpc/call/in_flight_calls.h"
 #include "lockstep/server/rpc/call/incoming_call.h"
@@ -217,9 +216,8 @@ ChiefServer::Impl::~Impl() {
 absl::StatusOr<std::unique_ptr<ChiefServer>> ChiefServer::Start(const Options& options, Chief* chief) {
   KeepGrpc();
   RETURN_IF_ERROR(CheckHttp2Limits());
-  PeerAuthority::Options peers;
+  PeerAuthority::Options peers = options.peers;
   peers.directory = options.credentials.directory();
-  peers.token_file = options.token_file;
   ASSIGN_OR_RETURN(auto authority, PeerAuthority::Create(peers));
   auto impl = std::make_unique<Impl>(options, chief, std::move(authority));
   RETURN_IF_ERROR(impl->Listen(options.address));

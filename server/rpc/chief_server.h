@@ -9,6 +9,7 @@
 #include "lockstep/common/base/threads/executor.h"
 #include "lockstep/common/transport/connection/credentials.h"
 #include "lockstep/server/chief/chief.h"
+#include "lockstep/server/rpc/admission/peer_authority.h"
 
 namespace lockstep {
 
@@ -29,9 +30,8 @@ class ChiefServer {
     absl::Duration call_patience = absl::Seconds(1);
     // Credentials for TCP. If they name a directory, it must have been checked with TlsDirectory::Check.
     Credentials credentials;
-    // File with viewer tokens (common/security/token_file.h), which require `credentials`. If empty, there are no
-    // tokens.
-    std::string token_file;
+    // The options for checking peers. Start sets the directory to that of `credentials`, which a token_file requires.
+    PeerAuthority::Options peers;
   };
 
   // `chief` must outlive the server. Errors: Unavailable if an address cannot be bound (the message names it);

@@ -27,7 +27,7 @@ class MasterTest : public ::testing::Test {
     AddressFile::Options file;
     file.fs = cluster_->fs();
     file.path = "/run/chief";
-    file_ = std::make_unique<AddressFile>(AddressFile::Create(file).value());
+    file_ = std::make_unique<AddressFile>(AddressFile::Create(file, "127.0.0.1:0").value());
   }
   void AwaitStep(int64_t step) {
     while (step_ < step) std::this_thread::yield();

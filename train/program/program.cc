@@ -81,9 +81,8 @@ absl::Status Program::CheckChiefFlags() const {
   address_file.fs = FileSystem::Real();
   address_file.path = chief_.address_file;
   address_file.advertise = chief_.advertise;
-  address_file.listen = process_.listen;
   address_file.machine = HostName();
-  return AddressFile::Create(std::move(address_file)).status();
+  return AddressFile::Create(std::move(address_file), process_.listen).status();
 }
 
 int Program::Run(const std::function<absl::Status()>& body) {
@@ -154,7 +153,7 @@ TerminationWatch::Options Program::WatchOptions() {
 }
 
 SessionOptions Program::Options(TrainOp op) {
-  SessionOptions options;
+  SessionOptions options = chief_;
   if (is_chief()) options.linger = kLinger;
   options.op = std::move(op);
   options.is_chief = is_chief();
@@ -162,10 +161,6 @@ SessionOptions Program::Options(TrainOp op) {
   options.listen = process_.listen;
   options.tls_dir = cluster_.tls_dir;
   options.insecure = cluster_.insecure;
-  options.port_file = chief_.port_file;
-  options.address_file = chief_.address_file;
-  options.advertise = chief_.advertise;
-  options.new_run = chief_.new_run;
   options.logdir = process_.logdir;
   if (!is_chief()) options.name = absl::StrCat("worker-", task_index());
   options.stop = &stop_;

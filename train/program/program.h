@@ -67,11 +67,8 @@ class Program {
   char** const argv_;
   ClusterFlags cluster_;
   ProcessRole process_;
-  // The chief's flags.
-  struct Listening {
-    std::string port_file, address_file, advertise;
-    bool new_run = false;
-  } chief_;
+  // The fields that the chief's flags set.
+  SessionOptions chief_;
   absl::optional<int64_t> steps_;
   absl::optional<uint64_t> seed_;
   StopSignal stop_;

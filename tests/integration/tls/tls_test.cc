@@ -83,7 +83,7 @@ class TlsTest : public ::testing::Test {
     options.config.mutable_cluster()->set_lease_seconds(lease_seconds_);
     options.before_batch = std::move(before_batch);
     options.server.credentials = Credentials(kits_.Path("chief"));
-    options.server.token_file = token_file_;
+    options.server.peers.token_file = token_file_;
     options.client.credentials = Credentials(kits_.Path("worker"));
     cluster_ = std::make_unique<TestCluster>(std::move(options));
     ASSERT_EQ(cluster_->StartChief(), absl::OkStatus());
