@@ -325,6 +325,24 @@ class DeterministicTest(unittest.TestCase):
     error = self.run_python("import torch; torch.ones(9).sum(); import lockstep.torch as t; t.deterministic()")
     self.assertRegex(error, r"RuntimeError: lockstep.torch.deterministic\(\) must be called before the first operation")
 
+  def test_refused_call_leaves_mkl_as_it_was(self):
+    error = self.run_python("""
+import ctypes, sys, lockstep.torch
+from lockstep.torch import _framework
+
+def checks():
+  return [ctypes.string_at(ctypes.cast(getattr(_framework._library(), name), ctypes.c_void_p).value, 6)
+          for name in _framework._INTEL_CHECKS]
+
+before = checks()
+lockstep.torch.deterministic()
+try:
+  lockstep.torch.deterministic(mkl="avx2")
+except RuntimeError as refusal:
+  sys.exit(f"{refusal}; functions as before: {checks() == before}")
+""")
+    self.assertIn("MKL has chosen its code path 3 already; functions as before: True", error)
+
   def test_settings_enter_the_contract(self):
     program = ("import torch, sys, lockstep.torch as t; from lockstep.torch import _framework; t.deterministic(); "
                "sys.exit(str(_framework.framework(torch.nn.Linear(2, 2))))")

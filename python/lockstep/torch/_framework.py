@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
-from typing import Dict, Literal, Optional
+from typing import Dict, Iterator, Literal, Optional
 
 import torch
 
@@ -39,24 +40,42 @@ def _mkl_setting() -> str:
   return "absent" if path is None else next((name for name, (_, known) in _MKL.items() if known == path), "default")
 
 
-def _treat_processor_as_intels() -> None:
+def _write_code(address: int, code: bytes) -> None:
+  """Replaces code in the process's memory. Raises RuntimeError if the system does not allow it."""
+  system = ctypes.CDLL(None, use_errno=True)
+  system.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+  begin = address & -mmap.PAGESIZE
+  size = address + len(code) - begin
+  if system.mprotect(begin, size, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC) != 0:
+    raise RuntimeError(f'mkl="avx2" cannot replace functions of MKL: {os.strerror(ctypes.get_errno())}')
+  ctypes.memmove(address, code, len(code))
+  system.mprotect(begin, size, mmap.PROT_READ | mmap.PROT_EXEC)
+
+
+@contextlib.contextmanager
+def _processor_treated_as_intels() -> Iterator[None]:
   """Replaces the two functions that tell MKL whether Intel made the processor. Otherwise, it uses AVX2 only there.
+
+  They stay replaced unless the body raises.
 
   Raises:
     RuntimeError: torch's library lacks the functions, or the system does not allow it.
   """
-  library, system = _library(), ctypes.CDLL(None, use_errno=True)
+  library = _library()
   if not all(hasattr(library, name) for name in _INTEL_CHECKS):
     raise RuntimeError('mkl="avx2": this torch has no MKL, or one without ' + " and ".join(_INTEL_CHECKS))
-  system.mprotect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-  for name in _INTEL_CHECKS:
-    address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
-    begin = address & -mmap.PAGESIZE
-    size = address + len(_RETURN_ONE) - begin
-    if system.mprotect(begin, size, mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC) != 0:
-      raise RuntimeError(f'mkl="avx2" cannot replace functions of MKL: {os.strerror(ctypes.get_errno())}')
-    ctypes.memmove(address, _RETURN_ONE, len(_RETURN_ONE))
-    system.mprotect(begin, size, mmap.PROT_READ | mmap.PROT_EXEC)
+  originals: Dict[int, bytes] = {}
+  try:
+    for name in _INTEL_CHECKS:
+      address = ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0
+      original = ctypes.string_at(address, len(_RETURN_ONE))
+      _write_code(address, _RETURN_ONE)
+      originals[address] = original
+    yield
+  except BaseException:
+    for address, original in originals.items():
+      _write_code(address, original)
+    raise
 
 
 def deterministic(threads: int = 1, isa: Literal["avx2", "native"] = "avx2",
@@ -88,11 +107,11 @@ def deterministic(threads: int = 1, isa: Literal["avx2", "native"] = "avx2",
     capability = torch.backends.cpu.get_cpu_capability()
     if capability != "AVX2":
       raise RuntimeError(f"{_LATE}: ATen computes with {capability} already")
-    if mkl == "avx2":
-      _treat_processor_as_intels()
-    path = _mkl_path()
-    if path not in (None, wanted):
-      raise RuntimeError(f"{_LATE}: MKL has chosen its code path {path} already")
+    # MKL chooses its path when it is first asked for it, so the functions must already be replaced.
+    with _processor_treated_as_intels() if mkl == "avx2" else contextlib.nullcontext():
+      path = _mkl_path()
+      if path not in (None, wanted):
+        raise RuntimeError(f"{_LATE}: MKL has chosen its code path {path} already")
   os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # Otherwise cuBLAS, once in use, would be refused.
   torch.backends.cudnn.benchmark = False
   torch.set_num_threads(threads)
