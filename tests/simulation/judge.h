@@ -96,6 +96,8 @@ class Judge {
   void CheckDisk();
 
   int64_t generation() const { return generation_; }
+  // Returns the time at which the newest step began.
+  Instant last_progress() const { return last_progress_; }
   bool IsServing(const Process* chief) const { return serving_.count(chief) > 0; }
 
  private:

@@ -20,6 +20,10 @@ constexpr absl::Duration kCalmLimit = absl::Seconds(150);
 // Workers that still look for a chief this long after the end of the run are stopped. A worker that never got an answer
 // does not know the configured limit, and would wait ten minutes.
 constexpr absl::Duration kLookingLimit = absl::Seconds(65);
+// The number of steps from the beginning of a hang to the next one.
+constexpr int64_t kStepsBetweenHangs = 50;
+// The least speed of a run with a slow worker, as a fraction of its speed without that worker (docs/sync.md).
+constexpr double kLeastSpeed = 0.95;
 
 World::Options WorldOptions(const Plan& plan, size_t transcript_lines,
                             std::function<void(const Process*, absl::string_view)> on_log,
@@ -47,6 +51,7 @@ Life::Life(const Plan& plan, size_t transcript_lines, StackPool* stacks)
              stacks),
       disk_(world_.AddDisk()),
       judge_(&plan_, &world_, disk_),
+      hang_step_(plan.slow_worker ? plan.slow_worker->hang_step : -1),
       config_(plan.config) {
   CHECK(disk_->memory()->CreateDirectory("/run").ok());
   hosts_.push_back(world_.AddHost("chief-host"));
@@ -273,6 +278,7 @@ void Life::StartChief() {
 void Life::OnChiefExit(Process* process) {
   judge_.OnChiefExit(process);
   if (judge_.finished()) {
+    for (Process* const worker : workers()) worker->hangs_until = 0;
     world_.scheduler()->At(world_.now() + absl::ToInt64Nanoseconds(kLookingLimit), [this] {
       for (const auto& late : world_.processes()) world_.Signal(late.get());
     });
@@ -306,10 +312,13 @@ Process* Life::StartWorkerProcess(int index, const std::string& master) {
   role.master = master;
   role.startup_delay_steps = index < plan_.workers ? plan_.startup_delays[index] : 0;
   role.slot_time = plan_.slot_times[index % plan_.slot_times.size()];
+  role.least_part = plan_.least_part;
   role.steps_grow = !plan_.config.training().has_first_arrivals();
   role.rules = plan_.rules;
-  role.on_slot = [this](Process* worker, const SlotKey& key, VariableValues values) {
+  const bool is_slow = plan_.slow_worker && index == plan_.workers - 1;
+  role.on_slot = [this, is_slow](Process* worker, const SlotKey& key, VariableValues values) {
     judge_.OnSlot(worker, key, values);
+    if (is_slow) Hang(worker, key.step);
   };
   role.on_ended = [this](Process* worker, const absl::Status& status) { judge_.OnWorkerEnded(worker, status); };
   role.on_read = [this](Process* reader, int64_t step, absl::Span<const train::NamedTensor> values) {
@@ -328,6 +337,12 @@ Process* Life::StartWorkerProcess(int index, const std::string& master) {
   workers_[index] = WorkerSlot();
   workers_[index].process = process;
   return process;
+}
+
+void Life::Hang(Process* worker, int64_t step) {
+  if (hang_step_ < 0 || step < hang_step_) return;
+  hang_step_ = step + kStepsBetweenHangs;
+  worker->hangs_until = world_.now() + absl::ToInt64Nanoseconds(plan_.slow_worker->hang_time);
 }
 
 void Life::StartWorker(int index) {
@@ -450,6 +465,26 @@ void Life::CutPower(Host* host) {
     world_.transcript()->Add(world_.now(), host->name, "has power again");
     host->powered = true;
   });
+}
+
+std::string RunLife(const Plan& plan, size_t transcript_lines, StackPool* stacks, std::string* transcript) {
+  absl::Duration without = absl::InfiniteDuration();
+  if (plan.slow_worker) {
+    Plan others = plan;
+    others.slow_worker.reset();
+    --others.workers;
+    Life life(others, transcript_lines, stacks);
+    const std::string failure = life.Run();
+    *transcript = life.TranscriptText();
+    if (!failure.empty()) return absl::StrCat("without the slow worker: ", failure);
+    without = life.training_time();
+  }
+  Life life(plan, transcript_lines, stacks);
+  const std::string failure = life.Run();
+  *transcript = life.TranscriptText();
+  if (!failure.empty() || life.training_time() * kLeastSpeed <= without) return failure;
+  return absl::StrCat(plan.steps, " steps take ", absl::FormatDuration(life.training_time()),
+                      " with the slow worker and ", absl::FormatDuration(without), " without it");
 }
 
 }  // namespace simulation

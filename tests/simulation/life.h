@@ -28,6 +28,8 @@ class Life {
   std::string Run();
   std::string TranscriptText() { return world_.transcript()->Text(); }
   int64_t turns() { return world_.scheduler()->turns(); }
+  // Returns the time from the start of the life to the beginning of its newest step.
+  absl::Duration training_time() const { return absl::Nanoseconds(judge_.last_progress()); }
 
   // Functions for the faults.
   World* world() { return &world_; }
@@ -78,6 +80,8 @@ class Life {
   void StartChief();
   Process* StartChiefProcess(Host* host, const std::string& name, ChiefRole role);
   Process* StartWorkerProcess(int index, const std::string& master);
+  // Makes the slow worker hang, if it is due. Called before the worker computes a slot of the step.
+  void Hang(Process* worker, int64_t step);
   void StartLauncher();
   Process* StartChild(const std::vector<std::string>& command);
   void OnChiefExit(Process* process);
@@ -102,6 +106,7 @@ class Life {
   int strangers_ = 0;
   std::string open_session_;  // the newest request
   int readers_ = 0;
+  int64_t hang_step_ = -1;  // of the slow worker's next hang
   // The configuration for the next start of a chief.
   config::v1::RunSpec config_;
   bool changed_ = false;
@@ -111,6 +116,11 @@ class Life {
   size_t ended_ = 0;  // the processes before this one have ended
   std::vector<std::shared_ptr<std::function<void()>>> undos_;
 };
+
+// Runs the plan's life. If the plan has a slow worker, first runs the same life without it, and requires that the run
+// has at least 0.95 of the speed that it has without the worker. Returns the first violation, or an empty string if
+// there is none, and the transcript of the last life.
+std::string RunLife(const Plan& plan, size_t transcript_lines, StackPool* stacks, std::string* transcript);
 
 }  // namespace simulation
 }  // namespace lockstep

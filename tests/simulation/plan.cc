@@ -18,6 +18,8 @@ namespace {
 constexpr double kLongLives = 0.015;
 // Fraction of lives whose workers read input streams, half of them under ASYNC and half under FIRST_ARRIVALS.
 constexpr double kStreamLives = 0.4;
+// Fraction of lives with a slow worker. Each is two lives of a thousand steps.
+constexpr double kSlowWorkerLives = 0.002;
 // The longest time that one worker alone may need for a step of many slots.
 constexpr absl::Duration kFirstStep = absl::Seconds(2);
 
@@ -237,7 +239,50 @@ Trigger DrawTrigger(Random* random, Instant horizon, Point often_at) {
 
 }  // namespace
 
+Plan DrawSlowWorkerPlan(uint64_t seed) {
+  Random random(seed ^ 0x5107);
+  Plan plan;
+  plan.seed = seed;
+  plan.config = DrawConfig(&random);
+  plan.steps = 1000;
+  config::v1::TrainingConfig* const training = plan.config.mutable_training();
+  training->set_steps(plan.steps);
+  training->set_replicas_to_aggregate(random.Pick<int64_t>({1, 4}));
+  if (random.Chance(0.5)) {
+    plan.config.mutable_audit()->set_fraction(0.2);
+    plan.config.mutable_audit()->set_on_mismatch(config::v1::AuditConfig::FAIL);
+  }
+  plan.config.mutable_checkpoint()->set_every_steps(0);
+  plan.config.mutable_checkpoint()->set_every_seconds(600);
+  plan.config.mutable_cluster()->set_lease_seconds(random.Pick<double>({1, 5}));
+  plan.workers = static_cast<int>(random.Between(2, 4));
+  // The run takes at least 30 seconds. With a smaller part, the faster of two copies would hide what the worker costs.
+  plan.least_part = 0.9;
+  plan.slot_times.assign(plan.workers, random.Between(absl::Milliseconds(34), absl::Milliseconds(100)));
+  plan.startup_delays.assign(plan.workers, 0);
+  plan.quiet_at = absl::ToInt64Nanoseconds(plan.steps * training->replicas_to_aggregate() * plan.slot_times[0]);
+  plan.scheduler.locks_between_switches = 200;
+  plan.scheduler.max_turns = 20 * LifeScheduler::Options().max_turns;
+  Plan::SlowWorker slow;
+  // A worker that hangs in the first step may hold it up for four leases (docs/sync.md).
+  switch (random.Below(5)) {
+    case 0:
+      slow = {random.Between(1, 100), /*hang_time=*/absl::Hours(1)};
+      break;
+    case 1:
+      slow = {random.Between(1, 50), random.Between(absl::Seconds(1), absl::Seconds(10))};
+      break;
+    default:
+      plan.slot_times.back() /= random.Pick<double>({0.05, 0.1, 0.5});
+  }
+  plan.slow_worker = slow;
+  return plan;
+}
+
 Plan DrawPlan(uint64_t seed, bool with_faults, int workers) {
+  if (Random slow(seed ^ 0x510); with_faults && workers == 0 && slow.Chance(kSlowWorkerLives)) {
+    return DrawSlowWorkerPlan(seed);
+  }
   Random random(seed ^ 0x5eed);
   Plan plan;
   plan.seed = seed;
@@ -328,6 +373,14 @@ std::string Plan::Describe() const {
       deaf_peers > 0 ? absl::StrCat(", ", deaf_peers, " peers do not read") : "",
       config.has_audit() ? absl::StrCat(", audits ", config.audit().fraction()) : "", rules.Describe(),
       may_be_ended ? ", may be ended" : "", may_change ? ", may be changed" : "", "\n");
+  if (slow_worker) {
+    absl::StrAppend(&text, "  worker-", workers - 1, " needs up to ", absl::FormatDuration(slot_times.back()),
+                    " for a slot, the others ", absl::FormatDuration(slot_times[0]), "\n");
+    if (slow_worker->hang_step >= 0) {
+      absl::StrAppend(&text, "  worker-", workers - 1, " hangs for ", absl::FormatDuration(slow_worker->hang_time),
+                      " at step ", slow_worker->hang_step, " and every 50 steps\n");
+    }
+  }
   for (size_t i = 0; i < startup_delays.size(); ++i) {
     if (startup_delays[i] > 0) absl::StrAppend(&text, "  worker-", i, " waits for step ", startup_delays[i], "\n");
   }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
+#include "absl/types/optional.h"
 #include "lockstep/config/v1/run_spec.pb.h"
 #include "lockstep/tests/simulation/roles/reference.h"
 #include "lockstep/tests/simulation/world/life_scheduler.h"
@@ -54,10 +55,20 @@ struct Plan {
   // If true, some workers are programs with hooks.
   bool worker_programs = false;
   int workers = 1;
-  std::vector<absl::Duration> slot_times;  // by worker
+  // The longest time that a slot takes, by worker, and the shortest, as a fraction of it.
+  std::vector<absl::Duration> slot_times;
+  double least_part = 0.5;
   // The startup delays in steps, by worker. The first worker has none, so the run reaches these steps.
   std::vector<int64_t> startup_delays;
   LifeScheduler::Options scheduler;
+  // If set, the last worker is slow or hangs, and the run must be almost as fast as without it (RunLife).
+  struct SlowWorker {
+    // The worker hangs at the first slot that it begins at or after this step, and then every 50 steps. If -1, it never
+    // hangs. Heartbeats continue.
+    int64_t hang_step = -1;
+    absl::Duration hang_time;
+  };
+  absl::optional<SlowWorker> slow_worker;
 
   struct Fault {
     size_t kind = 0;  // in Faults()
@@ -73,6 +84,8 @@ struct Plan {
 // Draws the plan for a seed, with no faults unless `with_faults`. If `workers` is positive, the run has as many
 // workers, and they compute slots: StreamLedger would have to try too many orders of arrival.
 Plan DrawPlan(uint64_t seed, bool with_faults, int workers = 0);
+// Draws a plan with a slow worker and no faults. DrawPlan does this for a few seeds.
+Plan DrawSlowWorkerPlan(uint64_t seed);
 
 }  // namespace simulation
 }  // namespace lockstep

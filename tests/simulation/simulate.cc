@@ -100,22 +100,15 @@ void WatchForCrashes() {
   for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGFPE}) PCHECK(sigaction(signal, &action, nullptr) == 0);
 }
 
-std::string Live(const Plan& plan, size_t lines, StackPool* stacks, std::string* transcript) {
-  Life life(plan, lines, stacks);
-  const std::string failure = life.Run();
-  *transcript = life.TranscriptText();
-  return failure;
-}
-
 // Runs a life and returns true if it passed. Reruns a failed life to get its transcript.
 bool RunSeed(uint64_t seed, const Flags& flags, StackPool* stacks) {
   current_seed = seed;
   current_workers = flags.workers;
   const Plan plan = DrawPlan(seed, /*with_faults=*/true, flags.workers);
   std::string transcript, again;
-  const std::string failure = Live(plan, flags.trace ? kTranscriptLines : 0, stacks, &transcript);
+  const std::string failure = RunLife(plan, flags.trace ? kTranscriptLines : 0, stacks, &transcript);
   if (failure.empty() && !flags.trace) return true;
-  if (!flags.trace) again = Live(plan, kTranscriptLines, stacks, &transcript);
+  if (!flags.trace) again = RunLife(plan, kTranscriptLines, stacks, &transcript);
   BeginPrinting();
   std::cout << plan.Describe() << transcript;
   if (!flags.trace && again != failure) std::cout << "seed " << seed << " does not replay: " << again << "\n";

@@ -120,6 +120,14 @@ TEST_F(SimulationTest, AStepTakesAtMostWLogWTurns) {
   EXPECT_LE(turns(160), 1.5 * turns(20));
 }
 
+TEST_F(SimulationTest, ASlowWorkerCostsAtMostATwentieth) {
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const Plan plan = DrawSlowWorkerPlan(seed);
+    std::string transcript;
+    EXPECT_EQ(RunLife(plan, /*transcript_lines=*/1000, &stacks_, &transcript), "") << plan.Describe() << transcript;
+  }
+}
+
 TEST_F(SimulationTest, EveryFaultStrikes) {
   std::set<std::string> missing;
   for (const FaultKind& kind : Faults()) missing.insert(kind.name);

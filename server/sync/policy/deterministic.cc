@@ -32,6 +32,11 @@ DeterministicPolicy::DeterministicPolicy(const Options& options, int64_t step)
       ledger_(slots_, lease_, step),
       audit_(AuditOptions(options), step) {}
 
+void DeterministicPolicy::Remove(uint64_t session) {
+  ledger_.Remove(session);
+  if (unended_ && unended_->session == session) unended_.reset();
+}
+
 void DeterministicPolicy::OnReleased(const TokenLease& lease, bool expired) {
   queue_.Release(lease);
   audit_.OnReleased(lease.session);
@@ -55,7 +60,7 @@ DeterministicPolicy::Team DeterministicPolicy::FindTeam(const TokenLeases& lease
   if (audit_.enabled()) team.auditors = CountAuditors(now);
   const int64_t late = leases.empty() ? 1 : kLate;
   team.equal = full == 0 || (opened_ && now - *opened_ > late * ledger_.usual_step());
-  team.idle = leases.empty() && !ledger_.Waits(Rank::kFull) && !ledger_.Waits(Rank::kPart);
+  team.idle = leases.empty() && !ledger_.Waits(Rank::kFull) && !ledger_.Waits(Rank::kPart) && !AwaitsEnd();
   if (team.equal || team.idle) team.workers = ledger_.CountAll(now);
   if (team.workers == 0) team.workers = ledger_.Count(Rank::kSilent, now);
   return team;
@@ -132,6 +137,7 @@ StepPolicy::Assignments DeterministicPolicy::Assign(const TokenLeases& leases, a
   const bool silent = ledger_.CountAll(now) == 0;
   using Rank = WorkerLedger::Rank;
   for (const Rank rank : {Rank::kFull, Rank::kPart, Rank::kBackup, Rank::kSilent}) {
+    if (rank == Rank::kBackup && AwaitsEnd() && !team.equal) continue;
     if ((rank == Rank::kSilent) == silent) AssignRank(rank, team, leases, now, &assignments);
   }
   return assignments;
@@ -160,6 +166,11 @@ StepPolicy::Outcome DeterministicPolicy::OnContribution(const Contribution& cont
   if (compared.status.ok()) {
     if (contribution.counts) Cover(contribution, now);
     if (contribution.took) ledger_.OnContributed(contribution.session, token.block.count, *contribution.took);
+  }
+  if (!contribution.took) {
+    unended_ = {contribution.session, token.step};
+  } else if (unended_ && unended_->session == contribution.session) {
+    unended_.reset();
   }
   return {std::move(compared.status), std::move(compared.warnings), std::move(compared.failure)};
 }

@@ -35,7 +35,7 @@ class DeterministicPolicy : public StepPolicy {
 
   Traits traits() const override { return {}; }
   void Update(uint64_t session, const WorkerState& worker) override { ledger_.Update(session, worker); }
-  void Remove(uint64_t session) override { ledger_.Remove(session); }
+  void Remove(uint64_t session) override;
   Assignments Assign(const TokenLeases& leases, absl::Time now) override;
   void OnReleased(const TokenLease& lease, bool expired) override;
   // For the rest of the step, makes the policy assign the step's first slots first, because the waiting contributions
@@ -66,6 +66,9 @@ class DeterministicPolicy : public StepPolicy {
     // True if no worker is computing the step, and the fast workers are busy with an earlier one.
     bool idle = false;
   };
+  // Returns true if the worker whose contribution completed the previous step has not ended it yet. It is about to
+  // request a token, so slow workers wait for it.
+  bool AwaitsEnd() const { return unended_ && unended_->step == step_ - 1; }
   // Returns the number of workers that may compute a copy of an audited slot. If two copies differ, any worker is worth
   // waiting for, because the third copy identifies the faulty host.
   int64_t CountAuditors(absl::Time now);
@@ -107,6 +110,12 @@ class DeterministicPolicy : public StepPolicy {
     double usual_seconds = 0;
   };
   std::vector<Covered> covered_;
+  // The newest contribution that completed a step before its end arrived, unless the end has arrived since.
+  struct Unended {
+    uint64_t session = 0;
+    int64_t step = 0;
+  };
+  absl::optional<Unended> unended_;
   // The last session that contributed.
   uint64_t last_ = 0;
   // True if this step leases its audited slots individually, because there is a second worker to compare with.

@@ -220,6 +220,19 @@ class BusyWithAnEarlierStepTest : public DeterministicPolicyTest {
     ASSERT_EQ(Assign(now_).size(), 2u);
   }
 
+  // The fast second worker sends enough for the step to be committed, while the slow first worker waits for a token.
+  void CommitBeforeTheEnd() {
+    StartTwo(/*first_takes=*/5 * kTook);
+    ASSERT_TRUE(workers_.at(1).OnAsk().ok());
+    policy_->Update(1, workers_.at(1));
+    WorkerState& fast = workers_.at(2);
+    ASSERT_TRUE(fast.OnContribution(*fast.last_token()).ok());
+    policy_->Update(2, fast);
+    now_ += kTook;
+    Cover(2, *fast.last_token(), now_);
+    Commit(kStep + 2, now_);
+  }
+
   absl::Time now_ = kStart;
 };
 
@@ -253,6 +266,32 @@ TEST_F(BusyWithAnEarlierStepTest, ASlowWorkerWithoutDebtComputesTheStepAtOnce) {
   now_ += kTook;
   Contribute(1, now_, 5 * kTook);
   Commit(kStep + 2, now_);
+  EXPECT_EQ(Assign(now_).count(1), 1u);
+}
+
+TEST_F(BusyWithAnEarlierStepTest, ASlowWorkerWaitsForTheEndOfAFastOne) {
+  CommitBeforeTheEnd();
+  EXPECT_TRUE(Assign(now_).empty());
+  WorkerState& fast = workers_.at(2);
+  policy_->OnContribution({2, "worker", *fast.last_token(), nullptr, /*counts=*/false, kTook, absl::nullopt}, now_);
+  ASSERT_TRUE(fast.OnContributed(v1::CONTRIBUTION_ACCEPTED).ok());
+  policy_->Update(2, fast);
+  EXPECT_EQ(Assign(now_).size(), 2u);
+  EXPECT_FALSE(leases_.Find(2)->backup);
+  EXPECT_TRUE(leases_.Find(1)->backup);
+}
+
+TEST_F(BusyWithAnEarlierStepTest, ASlowWorkerReplacesAFastOneWithoutEnd) {
+  CommitBeforeTheEnd();
+  EXPECT_TRUE(Assign(now_).empty());
+  now_ += 2 * kTook;
+  EXPECT_EQ(Assign(now_).count(1), 1u);
+}
+
+TEST_F(BusyWithAnEarlierStepTest, ASlowWorkerReplacesOneThatHasLeft) {
+  CommitBeforeTheEnd();
+  EXPECT_TRUE(Assign(now_).empty());
+  Remove(2);
   EXPECT_EQ(Assign(now_).count(1), 1u);
 }
 

@@ -90,8 +90,9 @@ struct WorkerRole {
   std::string name;
   std::string master;
   absl::optional<int64_t> startup_delay_steps;
-  // The time it takes to compute a slot.
+  // The longest time that a slot takes, and the shortest, as a fraction of it.
   absl::Duration slot_time;
+  double least_part = 0.5;
   // If true, the steps of the worker's tokens must never decrease while a chief lives. Under FIRST_ARRIVALS, they may
   // decrease.
   bool steps_grow = true;

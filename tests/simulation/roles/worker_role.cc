@@ -70,7 +70,7 @@ TrainingWorker::Options WorkerOptions(Process* process, const WorkerRole& role) 
     hooks.before_slot = [process, world, role](const SlotKey& key, VariableValues values) {
       if (!process->ghost()) role.on_slot(process, key, values);
       while (!process->ghost() && world->now() < process->hangs_until) world->Sleep(absl::Milliseconds(20));
-      world->Sleep(world->random()->Between(role.slot_time / 2, role.slot_time));
+      world->Sleep(world->random()->Between(role.slot_time * role.least_part, role.slot_time));
     };
     const absl::Duration lease = absl::Seconds(config.cluster().lease_seconds());
     hooks.before_gradient = [process, world, lease] {
