@@ -121,7 +121,7 @@ class MixedRunTest(unittest.TestCase):
     commands = {"Haswell": [X86, "-cpu", "Haswell", PROGRAM], "EPYC": [X86, "-cpu", "EPYC", PROGRAM],
                 "ARM": [ARM, compile_for_arm(folder)]}
     run, workers, contributed = declare(), [], set()
-    joinable, gather = threading.Event(), threading.Barrier(len(commands))
+    joinable, gather, met = threading.Event(), threading.Barrier(len(commands)), threading.Event()
 
     def meet(slot):
       """Holds a slot of this processor until each of the others has contributed to the run."""
@@ -138,17 +138,22 @@ class MixedRunTest(unittest.TestCase):
         for worker in status["worker"]:
           if worker["name"] in commands and int(worker.get("accepted", 0)) > 0:
             contributed.add(worker["name"])
+      met.set()
 
-    def wait_once():
-      """Holds the first slot of an emulated worker until each of the others has one. Otherwise, one of them may compute
-      all steps before the others have joined."""
+    def take_turns(name):
+      """Holds the first slot of an emulated worker until each of the others has one, and the slots after it has
+      contributed until each has. Otherwise, the others may compute all steps before a slow one has contributed."""
       waited = False
 
       def wait(slot):
         nonlocal waited
-        if slot.step > 0 and not waited:  # the canary's step is 0
+        if slot.step == 0:  # the canary
+          return
+        if not waited:
           waited = True
           gather.wait(120)
+        elif name in contributed:
+          met.wait(240)
 
       return wait
 
@@ -159,7 +164,7 @@ class MixedRunTest(unittest.TestCase):
         train(run, chief.master, "wrong", lambda model: Emulated(model, commands["ARM"], wrong=True))
       for name, command in commands.items():
         workers.append(threads.submit(train, run, chief.master, name, functools.partial(Emulated, command=command),
-                                      wait_once()))
+                                      take_turns(name)))
       for worker in workers:
         worker.result()
       self.assertTrue(chief.wait())
