@@ -15,8 +15,6 @@ namespace {
 // While a message of at least this size is processed, another thread waits for the next message. For smaller messages,
 // handing over the wait (about 5 us) costs more than it saves.
 constexpr size_t kLongMessageBytes = 32 << 10;
-// The longest time for which a worker that awaits a reply is not read. It delays the news that a worker has left.
-constexpr absl::Duration kLongestPause = absl::Milliseconds(20);
 
 }  // namespace
 
@@ -154,7 +152,7 @@ void StepCall::Pump(absl::FunctionRef<StepPump::Effects(StepPump*)> event) {
 
 void StepCall::CarryOut(const StepPump::Effects& effects, StepConnection* connection) {
   if (effects.start_pause) {
-    pause_.Set(options_.queue, std::chrono::system_clock::now() + absl::ToChronoMicroseconds(kLongestPause),
+    pause_.Set(options_.queue, std::chrono::system_clock::now() + absl::ToChronoMicroseconds(StepPump::kPause),
                &tags_[kPause]);
   }
   if (effects.handle_frame) HandleFrame();
@@ -185,11 +183,7 @@ absl::Status StepCall::TakeFrame(StepPump::Next* next, bool* waits) {
   RETURN_IF_ERROR(receiver_.Decode(received_, &decoded_));
   StepFrame& frame = decoded_.frame;
   frame.path = route_.path();
-  if (frame.leave) {
-    *next = StepPump::Next::kLeaves;
-  } else if (frame.end && frame.path != WirePath::kRing) {
-    *next = StepPump::Next::kAwaits;
-  }
+  *next = StepPump::NextAfter(frame);
   if (!receiver_.connected()) {
     ASSIGN_OR_RETURN(auto connection, receiver_.Connect(frame, shared_from_this()));
     options_.unauthenticated_calls->Leave(this);

@@ -43,6 +43,11 @@ StepPump::Effects StepPump::OnConnected() {
   return effects;
 }
 
+StepPump::Next StepPump::NextAfter(const StepFrame& frame) {
+  if (frame.leave) return Next::kLeaves;
+  return frame.end && frame.path != WirePath::kRing ? Next::kAwaits : Next::kSends;
+}
+
 StepPump::Effects StepPump::OnHandled(const absl::Status& status, Next next) {
   CHECK(reader_ == Reader::kHandling) << "no frame is being handled";
   Effects effects;

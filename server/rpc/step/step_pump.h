@@ -2,7 +2,9 @@
 #define LOCKSTEP_SERVER_RPC_STEP_STEP_PUMP_H_
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
+#include "lockstep/common/step/step_frame.h"
 
 namespace lockstep {
 
@@ -65,12 +67,15 @@ namespace lockstep {
 // that wakes the worker, instead of with the reply.
 class StepPump {
  public:
+  // The longest time for which a worker that awaits a reply is not read. It delays the news that a worker has left.
+  static constexpr absl::Duration kPause = absl::Milliseconds(20);
+
   // The effects, in the order in which the caller carries them out.
   struct Effects {
     // Start the timer, either for the first frame or for the write that must finish before the stream can.
     bool start_timer = false;
     bool cancel_timer = false;
-    // Schedule a call of OnPauseOver.
+    // Schedule a call of OnPauseOver after kPause.
     bool start_pause = false;
     // Handle the message that was read, perhaps again; then call OnHandled or OnWaits.
     bool handle_frame = false;
@@ -94,6 +99,8 @@ class StepPump {
   Effects OnConnected();
   // kAwaits: the worker awaits a reply. kLeaves: the frame was the worker's last one.
   enum class Next { kSends, kAwaits, kLeaves };
+  // Returns what the worker does after this frame. A ring has no window, so its reads are not paused.
+  static Next NextAfter(const StepFrame& frame);
   Effects OnHandled(const absl::Status& status, Next next);
   Effects OnPauseOver();
   // Called if the frame is not accepted yet (StepConnection::OnFrame). The caller must keep the frame.

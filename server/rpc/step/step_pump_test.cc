@@ -164,6 +164,17 @@ TEST(StepPumpReaderTest, ReadsWhenTheAwaitedReplyIsWritten) {
   EXPECT_EQ(Text(pump.OnPauseOver()), "start_read");
 }
 
+TEST(StepPumpReaderTest, AFrameTellsWhatTheWorkerDoesNext) {
+  StepFrame frame;
+  EXPECT_EQ(StepPump::NextAfter(frame), Next::kSends);
+  frame.end = true;
+  EXPECT_EQ(StepPump::NextAfter(frame), Next::kAwaits);
+  frame.path = WirePath::kRing;
+  EXPECT_EQ(StepPump::NextAfter(frame), Next::kSends);
+  frame.leave = true;
+  EXPECT_EQ(StepPump::NextAfter(frame), Next::kLeaves);
+}
+
 TEST(StepPumpReaderTest, ReadsIfNoReplyIsWrittenForAPause) {
   StepPump pump = Awaiting();
   EXPECT_EQ(Text(pump.OnPauseOver()), "start_read");

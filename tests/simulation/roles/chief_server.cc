@@ -22,7 +22,6 @@ constexpr int kStepThreads = 2;
 // These limits are small, so that strangers can push others out within the time of one simulated life.
 constexpr size_t kMaxUnauthenticatedCalls = 8;
 constexpr absl::Duration kSilenceLimit = absl::Seconds(1);
-constexpr absl::Duration kPause = absl::Milliseconds(20);
 // The number of replies that a client may leave unread before further replies to it have to wait.
 constexpr int64_t kWindow = 2;
 constexpr size_t kMaxUnaryBytes = 4096;
@@ -167,7 +166,7 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
   }
   void StartPause() {
     World* const world = server_->process_->world();
-    world->scheduler()->At(world->now() + absl::ToInt64Nanoseconds(kPause),
+    world->scheduler()->At(world->now() + absl::ToInt64Nanoseconds(StepPump::kPause),
                            [weak = weak_from_this(), process = server_->process_] {
                              const auto self = process->alive() ? weak.lock() : nullptr;
                              if (self != nullptr) self->Enqueue([](StepPump* pump) { return pump->OnPauseOver(); });
@@ -216,11 +215,7 @@ class SimulatedChiefServer::StepStreamCall : public ServerCall,
     Decoded<StepFrame> decoded;
     RETURN_IF_ERROR(receiver_.Decode(message, &decoded));
     const bool contributes = decoded.frame.block.count > 0;
-    if (decoded.frame.leave) {
-      *next = StepPump::Next::kLeaves;
-    } else if (decoded.frame.end) {
-      *next = StepPump::Next::kAwaits;
-    }
+    *next = StepPump::NextAfter(decoded.frame);
     if (!receiver_.connected()) {
       ASSIGN_OR_RETURN(auto connection, receiver_.Connect(decoded.frame, shared_from_this()));
       call_->place = ++server_->streams_;
