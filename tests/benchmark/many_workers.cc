@@ -156,8 +156,8 @@ void Work(const std::string& address, int index, Tally* tally) {
       if (status.ok()) {
         MutexLock lock(&mutex);
         while (answered) changed.Wait(&mutex);
+        status = absl::UnavailableError("the chief is gone");
       }
-      if (status.ok()) status = absl::UnavailableError("the chief is gone");
       --tally->open_sessions;
     } else {
       tally->Count(std::string(status.message()));
