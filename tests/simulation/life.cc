@@ -68,7 +68,8 @@ std::string Life::Run() {
     StartLauncher();
   } else {
     StartChief();
-    for (int i = 0; i < plan_.workers; ++i) StartWorker(i);
+    // A slow worker, the last one, starts first, so that it takes slots of the first step.
+    for (int i = 0; i < plan_.workers; ++i) StartWorker(plan_.slow_worker ? plan_.workers - 1 - i : i);
   }
   for (const Plan::Fault& fault : plan_.faults) Arm(fault);
   for (int64_t i = 0; i < plan_.deaf_peers; ++i) {

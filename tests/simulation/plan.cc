@@ -264,13 +264,12 @@ Plan DrawSlowWorkerPlan(uint64_t seed) {
   plan.scheduler.locks_between_switches = 200;
   plan.scheduler.max_turns = 20 * LifeScheduler::Options().max_turns;
   Plan::SlowWorker slow;
-  // A worker that hangs in the first step may hold it up for four leases (docs/sync.md).
   switch (random.Below(5)) {
     case 0:
-      slow = {random.Between(1, 100), /*hang_time=*/absl::Hours(1)};
+      slow = {random.Chance(0.3) ? 0 : random.Between(1, 100), /*hang_time=*/absl::Hours(1)};
       break;
     case 1:
-      slow = {random.Between(1, 50), random.Between(absl::Seconds(1), absl::Seconds(10))};
+      slow = {random.Chance(0.3) ? 0 : random.Between(1, 50), random.Between(absl::Seconds(1), absl::Seconds(10))};
       break;
     default:
       plan.slot_times.back() /= random.Pick<double>({0.05, 0.1, 0.5});

@@ -18,6 +18,8 @@ constexpr absl::Duration kLeastAuditWait = absl::Milliseconds(250);
 // A step accepts workers of any rank once it has taken this many times as long as usual or, if no worker is computing
 // it, just as long as usual.
 constexpr int64_t kLate = 4;
+// Until the chief has timed a contribution, idle workers compute copies of a step that has taken this long.
+constexpr absl::Duration kFirstPatience = absl::Milliseconds(500);
 
 // Maximum number of slow workers to examine per event without finding a slot for them.
 constexpr size_t kMostLate = 4;
@@ -63,6 +65,7 @@ DeterministicPolicy::Team DeterministicPolicy::FindTeam(const TokenLeases& lease
   team.idle = leases.empty() && !ledger_.Waits(Rank::kFull) && !ledger_.Waits(Rank::kPart) && !AwaitsEnd();
   if (team.equal || team.idle) team.workers = ledger_.CountAll(now);
   if (team.workers == 0) team.workers = ledger_.Count(Rank::kSilent, now);
+  team.copies = team.workers > slots_ || (!queue_.timed() && began_ && now - *began_ > kFirstPatience);
   return team;
 }
 
@@ -92,22 +95,21 @@ absl::optional<StepPolicy::Assignment> DeterministicPolicy::Take(const WorkerLed
     queue_.TakeCopy(*block, now);
     audited = backup = true;
   }
-  const bool crowded = team.workers > slots_;
   if (!block) {
-    block = queue_.TakeBackup(crowded || rank == WorkerLedger::kBackup, now);
+    block = queue_.TakeBackup(team.copies || rank == WorkerLedger::kBackup, now);
     if (!block) return absl::nullopt;
     backup = true;
   }
   if (audited) audit_.OnLeased(block->first, next.session);
   if (!began_) began_ = now;
-  const bool digest = audited || (audit_.enabled() && block->count == 1 && crowded);
+  const bool digest = audited || (audit_.enabled() && block->count == 1 && team.workers > slots_);
   return Assignment{next.session, {step_, *block, digest, extra}, backup};
 }
 
 void DeterministicPolicy::AssignRank(WorkerLedger::Rank rank, const Team& team, const TokenLeases& leases,
                                      absl::Time now, Assignments* assignments) {
   const bool free = team.equal || team.idle || rank != WorkerLedger::kBackup;
-  const bool single = team.workers > slots_ || rank == WorkerLedger::kBackup;
+  const bool single = team.copies || rank == WorkerLedger::kBackup;
   const size_t most_idle = !team.equal && rank == WorkerLedger::kPart ? kMostLate : static_cast<size_t>(-1);
   std::vector<uint64_t> idle;  // have computed what needs a copy themselves, or are too slow
   while (idle.size() < most_idle && ledger_.Waits(rank) &&

@@ -61,6 +61,9 @@ class DeterministicPolicy : public StepPolicy {
   struct Team {
     int64_t workers = 0;   // workers that share the slots
     int64_t auditors = 0;  // workers whose copies a step may wait for
+    // True if idle workers compute second copies: there are more workers than slots, or the first step takes long and
+    // nothing shows yet which worker hangs.
+    bool copies = false;
     // True if all ranks are treated like kFull, because there is no fast worker or none has completed the step in time.
     bool equal = false;
     // True if no worker is computing the step, and the fast workers are busy with an earlier one.

@@ -20,12 +20,13 @@ class DeterministicPolicyTest : public ::testing::Test {
     options.queue.lease = kLease;
     options.audit = audit;
     policy_ = std::make_unique<DeterministicPolicy>(options, kStep);
-    for (int64_t session = 1; session <= workers; ++session) {
-      WorkerState& worker = workers_.emplace(session, WorkerState("worker", kStart)).first->second;
-      worker.SetStart(0);
-      ASSERT_TRUE(worker.OnAsk().ok());
-      policy_->Update(session, worker);
-    }
+    for (int64_t session = 1; session <= workers; ++session) Join(session);
+  }
+  void Join(uint64_t session) {
+    WorkerState& worker = workers_.emplace(session, WorkerState("worker", kStart)).first->second;
+    worker.SetStart(0);
+    ASSERT_TRUE(worker.OnAsk().ok());
+    policy_->Update(session, worker);
   }
   // Carries out assignments as the machine does. Returns the assigned blocks by session.
   std::map<uint64_t, SlotBlock> Assign(absl::Time now = kStart) {
@@ -105,6 +106,27 @@ TEST_F(DeterministicPolicyTest, LeasesTheStepInBlocksAndBackups) {
   EXPECT_EQ(leases_.Find(2)->token, (StepToken{kStep, {2, 2}}));
   EXPECT_FALSE(leases_.Find(2)->backup);
   EXPECT_TRUE(Assign().empty());
+}
+
+TEST_F(DeterministicPolicyTest, AnIdleWorkerCopiesASlowFirstStep) {
+  Start(/*slots=*/4, /*workers=*/1);
+  ASSERT_EQ(Assign().at(1), (SlotBlock{0, 4}));
+  Join(2);
+  Join(3);
+  EXPECT_TRUE(Assign(kStart + absl::Milliseconds(500)).empty());
+  const auto copies = Assign(kStart + absl::Milliseconds(501));
+  ASSERT_EQ(copies.size(), 1u);
+  EXPECT_EQ(copies.begin()->second, (SlotBlock{0, 4}));
+  EXPECT_TRUE(leases_.Find(copies.begin()->first)->backup);
+  EXPECT_TRUE(Assign(kStart + absl::Seconds(4)).empty());
+}
+
+TEST_F(DeterministicPolicyTest, AfterAContributionOnlySlowBlocksAreCopied) {
+  Start(/*slots=*/4, /*workers=*/2);
+  ASSERT_EQ(Assign().size(), 2u);
+  Contribute(1, kStart + absl::Seconds(1), absl::Seconds(1));
+  EXPECT_TRUE(Assign(kStart + absl::Seconds(4)).empty());
+  EXPECT_EQ(Assign(kStart + absl::Milliseconds(4001)).at(1), (SlotBlock{2, 2}));
 }
 
 TEST_F(DeterministicPolicyTest, MoreWorkersThanSlotsComputeBackups) {

@@ -109,6 +109,7 @@ void SlotQueue::Cover(const SlotBlock& block, const TokenLease* lease, absl::Tim
   unfinished_.OnCovered(block, slots_);
   if (lease == nullptr) return;
   if (lease->token.block == block) {
+    timed_ = true;
     double each = absl::ToDoubleSeconds(now - lease->issued) / static_cast<double>(block.count);
     if (usual_slot_seconds_ > 0) each = std::min(each, kMostNew * usual_slot_seconds_);
     usual_slot_seconds_ = usual_slot_seconds_ == 0 ? each : usual_slot_seconds_ * (1 - kNewWeight) + each * kNewWeight;

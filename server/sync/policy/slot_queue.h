@@ -16,9 +16,9 @@ namespace lockstep {
 // the leases of those being computed (TokenLeases), and reports when one ends.
 //  - If there are fewer workers than slots, a worker may get a larger aligned block.
 //  - When a lease ends without a contribution, its slots become free again.
-//  - If no slot is free, a worker gets a second copy of an unfinished block (a backup) if there are more workers than
-//    slots, or if every copy of the block takes `slow_factor` times as long as others took. Before anything has been
-//    measured, that limit is `slow_factor` leases for any number of slots.
+//  - If no slot is free, a worker gets another copy of an unfinished block (a backup): of a block with a single copy if
+//    the caller asks for one, or if every copy of the block takes `slow_factor` times as long as others took. Before
+//    anything has been measured, that limit is `slow_factor` leases for any number of slots.
 // Every call except StartStep and TakeFirstCopy costs O(log R + log N) for each slot that it assigns, frees or covers,
 // plus moving elements in memory (UnfinishedBlocks). Pure; not thread-safe.
 class SlotQueue {
@@ -58,6 +58,8 @@ class SlotQueue {
   // Returns false if TakeFree and TakeBackup would return nothing for any worker and any number of workers.
   bool AnythingDue(absl::Time now) const;
   bool AnyFree() const { return slots_.AnyFree(); }
+  // Returns true if the time of a contribution has been measured.
+  bool timed() const { return timed_; }
   // Returns true if TakeBackup would return something.
   bool AnyBackup(bool single, absl::Time now) const;
   // Returns the time after which a block of this many slots is also assigned to another worker.
@@ -88,6 +90,7 @@ class SlotQueue {
   UnfinishedBlocks unfinished_;
   // The usual time for a slot, a moving average over contributions; zero before the first one. Determines slow_after_.
   double usual_slot_seconds_ = 0;
+  bool timed_ = false;
   UnfinishedBlocks::SlowAfter slow_after_;
 };
 

@@ -165,10 +165,13 @@ class ModelledRun {
 struct Scenario {
   const char* name;
   Speed speed;
+  bool first = false;  // joins before the others
 };
 
 const Scenario kScenarios[] = {
     {"Hung", HangsAt(kStart)},
+    {"HungFirst", HangsAt(kStart), /*first=*/true},
+    {"Has5PercentFirst", Steady(0.05), /*first=*/true},
     {"HangsLater", HangsAt(kStart + absl::Seconds(7.003))},
     {"Has5Percent", Steady(0.05)},
     {"Has10Percent", Steady(0.1)},
@@ -191,12 +194,12 @@ TEST_P(SlowWorkersTest, CostNoRunMoreThanATwentieth) {
   std::vector<Speed> speeds(good, Steady(1));
   ModelledRun without(slots, audit, speeds);
   without.Run(1000, absl::Seconds(30));
-  speeds.push_back(scenario.speed);
+  speeds.insert(scenario.first ? speeds.begin() : speeds.end(), scenario.speed);
   ModelledRun with(slots, audit, speeds);
   with.Run(1000, absl::Seconds(30));
   EXPECT_GE(with.steps_per_second(), 0.95 * without.steps_per_second())
-      << with.audit().ShortDebugString() << "; the worker computed " << with.slots_of(good + 1) << " of "
-      << slots * with.step();
+      << with.audit().ShortDebugString() << "; the worker computed " << with.slots_of(scenario.first ? 1 : good + 1)
+      << " of " << slots * with.step();
 }
 
 INSTANTIATE_TEST_SUITE_P(All, SlowWorkersTest,
