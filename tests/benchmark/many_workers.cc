@@ -49,7 +49,7 @@ constexpr char kRun[] = R"(
   input { split { name: "train" synthetic { examples: 4 shape: 1 classes: 2 } } batch_size: 1 }
   optimizer { sgd {} learning_rate { initial: 0.1 } }
   training { unbounded: true replicas_to_aggregate: 1 }
-  cluster { lease_seconds: 60 }
+  cluster { lease_seconds: 60 shared_memory: false }
 )";
 constexpr absl::Duration kLimit = absl::Seconds(3);
 constexpr double kMostCalls = 1.5;
