@@ -26,6 +26,7 @@ import numpy as np
 FRAMEWORK, CHIEF, LOCKSTEP = sys.argv[1], *map(os.path.abspath, sys.argv[2:4])
 if FRAMEWORK == "torch":
   import torch
+  import torch._inductor.config  # Takes seconds, and use_deterministic_algorithms() of each process imports it.
   from torch import nn
   from torch.nn import functional as F
 else:
