@@ -52,6 +52,11 @@ class Slot:
     return self._slot.seed
 
   @property
+  def canary(self) -> bool:
+    """True for the check of a new worker: step 0, slot 0 with special values. Compute it like any other slot."""
+    return self._slot.canary
+
+  @property
   def indices(self) -> torch.Tensor:
     """The examples of the slot: int64, shape [run.batch]."""
     return torch.from_numpy(self._slot.indices)
