@@ -56,7 +56,8 @@ def main():
     if settings == "deterministic":
         import lockstep.torch
         lockstep.torch.deterministic()
-    torch.manual_seed(int(worker))
+    # The workers of a run have the same data.
+    torch.manual_seed(int(worker) if system == "ddp" else 1)
     model = models.make(name)
     if system == "lockstep":
         train_in_run(model, name, int(batch), worker, where, address)
