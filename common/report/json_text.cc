@@ -1,8 +1,8 @@
 #include "lockstep/common/report/json_text.h"
 
+#include <charconv>
 #include <cmath>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_format.h"
 
 namespace lockstep {
@@ -23,12 +23,12 @@ std::string JsonString(absl::string_view text) {
 
 std::string JsonNumber(double value) {
   if (!std::isfinite(value)) return "null";
-  // Find the shortest representation that reads back exactly.
-  for (int digits = 6;; ++digits) {
-    const std::string text = absl::StrFormat("%.*g", digits, value);
-    double parsed = 0;
-    if (digits >= 17 || (absl::SimpleAtod(text, &parsed) && parsed == value)) return text;
-  }
+  const double size = std::abs(value);
+  const bool fixed = size == 0 || (size >= 1e-5 && size < 1e15);
+  char text[32];  // the shortest one that reads back exactly
+  const auto end =
+      std::to_chars(text, text + sizeof(text), value, fixed ? std::chars_format::fixed : std::chars_format::scientific);
+  return std::string(text, end.ptr);
 }
 
 }  // namespace lockstep
