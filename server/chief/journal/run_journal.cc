@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -159,24 +160,23 @@ void RunJournal::Read(const std::string& text) {
       });
 }
 
-std::string RunJournal::Lines() const {
-  std::string lines;
-  for (const v1::EventRecord& event : events_) lines += LineOf(event);
-  for (const v1::HistoryPoint& point : history_.points()) lines += LineOf(point);
-  return lines;
-}
-
 absl::Status RunJournal::Replace() {
-  std::string text;
+  std::deque<v1::EventRecord> events;
+  std::vector<v1::HistoryPoint> points;
   {
     MutexLock lock(&mutex_);
-    text = Lines();
+    events = events_;
+    points = history_.points();
     file_lines_ = static_cast<int64_t>(events_.size() + history_.points().size());
     written_points_ = history_.points().size();
     written_version_ = history_.version();
     lines_.clear();
     num_lines_ = 0;
   }
+  // A short step takes less time than these lines, so the lock is not held.
+  std::string text;
+  for (const v1::EventRecord& event : events) text += LineOf(event);
+  for (const v1::HistoryPoint& point : points) text += LineOf(point);
   const std::string next = path_ + ".tmp";
   ASSIGN_OR_RETURN(auto file, options_.fs->NewWritableFile(next));
   RETURN_IF_ERROR(file->Append(text));
@@ -189,6 +189,7 @@ absl::Status RunJournal::Replace() {
 void RunJournal::Write() {
   if (file_ == nullptr) return;
   std::string lines;
+  std::vector<v1::HistoryPoint> points;
   {
     MutexLock lock(&mutex_);
     if (written_version_ != history_.version()) {
@@ -196,12 +197,12 @@ void RunJournal::Write() {
       written_version_ = history_.version();
       written_points_ = history_.points().size();
     }
-    for (; written_points_ < history_.points().size(); ++written_points_) {
-      AddLine(LineOf(history_.points()[written_points_]));
-    }
+    points.assign(history_.points().begin() + static_cast<int64_t>(written_points_), history_.points().end());
+    written_points_ = history_.points().size();
     lines = std::exchange(lines_, std::string());
-    file_lines_ += static_cast<int64_t>(std::exchange(num_lines_, 0));
+    file_lines_ += static_cast<int64_t>(std::exchange(num_lines_, 0) + points.size());
   }
+  for (const v1::HistoryPoint& point : points) lines += LineOf(point);
   if (lines.empty()) return;
   absl::Status status = file_->Append(lines);
   if (status.ok()) status = file_->Flush();

@@ -76,8 +76,6 @@ class RunJournal {
   void Count(const RunEvent& event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddLine(const std::string& line) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Read(const std::string& text) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns the whole history and the events as lines.
-  std::string Lines() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Replaces the file with what is in memory. Called by the writing thread, or before it starts.
   absl::Status Replace() ABSL_LOCKS_EXCLUDED(mutex_);
 
@@ -96,7 +94,7 @@ class RunJournal {
   std::deque<v1::EventRecord> events_ ABSL_GUARDED_BY(mutex_);
   int64_t num_events_ ABSL_GUARDED_BY(mutex_) = 0;
   v1::RunCounters counters_ ABSL_GUARDED_BY(mutex_);
-  // Number of points of version written_version_ that are in the file or among the pending lines.
+  // Number of points of version written_version_ that are in the file, or that the writing thread has.
   size_t written_points_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t written_version_ ABSL_GUARDED_BY(mutex_) = 0;
   bool opened_ ABSL_GUARDED_BY(mutex_) = false;
