@@ -545,6 +545,7 @@ TEST_F(RunEndsTest, LeavesEventsOfATakenOverLogdir) {
   chief_->training()->sync()->SetLimit(SyncReplicas::Limiter::kFollower, StepMachine::kNoLimit);
   ASSERT_TRUE(worker_->Ask().ok());
   TrainTo(3);
+  while (Events(0).empty()) std::this_thread::yield();  // Another thread writes them.
   ASSERT_TRUE(memory_.Remove("logdir/lock").ok());
   const auto successor = RunDirectory::Open(&memory_, "logdir").value();
   EXPECT_FALSE(chief_->training()->Save().ok());
