@@ -96,7 +96,7 @@ TEST(PoolTest, HeightAndWidthHaveNumbersOfTheirOwn) {
 
 TEST(PoolTest, ChannelsMayEndAnywhereInAVector) {
   for (const int64_t channels : {1, 2, 3, 4, 5, 6, 7, 8, 9, 31, 32, 33, 43}) {
-    ExpectPool({{3, 2, 2, true}, {3, 2, 1, true}, channels, 1});
+    ExpectPool({{3, 2, 2, true}, {3, 2, 1, true}, channels, 2});
   }
 }
 
