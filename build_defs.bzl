@@ -30,19 +30,21 @@ def _test_copts():
 def _precompiled_for_tests():
     return "precompiled_loop_tests" if _has_loops() else "precompiled_tests"
 
-# A test's own code need not be fast: these flags halve its compile time. Under a sanitizer its arithmetic is not checked
-# for undefined behaviour, which would take a third more: what counts is that of the libraries.
+# A test's own code need not be fast: these flags halve its compile time.
 _UNOPTIMIZED = ["-O0", "-U_FORTIFY_SOURCE"]
-_SANITIZED = _UNOPTIMIZED + ["-fno-sanitize=undefined"]
+
+# Under a sanitizer a test's own arithmetic is not checked for undefined behaviour, which would take a third more: what
+# counts is that of the libraries.
+_UNCHECKED = ["-fno-sanitize=undefined"]
 
 TEST_COPTS = select({
-    "//:sanitizer": _SANITIZED,
+    "//:sanitizer": _UNOPTIMIZED + _UNCHECKED,
     "//conditions:default": _UNOPTIMIZED,
 })
 
-# A kernel's test computes its reference results, so it is optimized, although less under a sanitizer.
+# A kernel's test computes its reference results, so it is optimized like the libraries.
 LOOP_TEST_COPTS = select({
-    "//:sanitizer": ["-O1", "-fno-sanitize=undefined"],
+    "//:sanitizer": _UNCHECKED,
     "//conditions:default": [],
 })
 
