@@ -64,7 +64,7 @@ TEST_F(QueueRunnerTest, FillsTheQueueAndClosesItAtTheEnd) {
 TEST_F(QueueRunnerTest, OnlyTheLastThreadToEndClosesTheQueue) {
   std::atomic<int> ended{0};
   const auto count = [&](int limit) {
-    return [this, &ended, limit, enqueue = CountTo(limit, queue_.get())] {
+    return [this, &ended, enqueue = CountTo(limit, queue_.get())] {
       const absl::Status status = enqueue();
       if (!status.ok()) {
         EXPECT_FALSE(queue_->closed());

@@ -87,7 +87,7 @@ TEST_F(WorkerSessionTest, ItsChannelPreparesBatchesWhileItIsIdle) {
     bool PrepareIfBrief() override { return --hints_ >= 0; }
 
    private:
-    const ExampleSpec spec_;
+    const ExampleSpec spec_{};
     int hints_ = 2;
   };
   Workload workload = TinyWorkload();

@@ -119,7 +119,7 @@ class HookedSessionTest : public ::testing::Test {
   }
 
   std::vector<std::string> calls_;
-  const TrainOp op_;
+  const TrainOp op_{};
 };
 
 TEST_F(HookedSessionTest, CallsHooksInTheirOrderAroundEachStep) {
