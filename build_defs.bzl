@@ -53,10 +53,13 @@ def _precompiled(header, copts):
     if native.repository_name() != "@" or copts:  # It holds for one set of flags.
         return [], []
     target = "//third_party/precompiled:" + header
+
+    # Clang looks for the precompiled header in no folder but that of the name.
+    name = "$(BINDIR)/third_party/precompiled/%s.h" % header
     return (
         select({
             "//third_party/precompiled:off": [],
-            "//conditions:default": ["-include", "third_party/precompiled/%s.h" % header],
+            "//conditions:default": ["-include", name],
         }),
         select({
             "//third_party/precompiled:off": [],

@@ -26,15 +26,10 @@ Exit codes: 0 nothing was found; 1 something was, and is shown; 2 wrong argument
 USAGE
 }
 
-# build_fuzzers CONFIG TARGET: builds with a different compiler, so Bazel's output is in a separate folder. Its server
-# ends soon afterwards.
+# build_fuzzers CONFIG TARGET: builds one of the two configurations of .bazelrc.
 build_fuzzers() {
-  local base
-  base="${CACHE}/fuzz/$(printf '%s' "${ROOT}" | sha256sum | cut -c1-16)"
   choose_cache
-  mkdir -p "${base}"
-  logged "building the fuzz targets ($1)" bazel_progress run_bazel --output_base="${base}" --max_idle_secs=30 \
-    build "--config=$1" "${BAZEL_FLAGS[@]}" "$2"
+  logged "building the fuzz targets ($1)" bazel_progress run_bazel build "--config=$1" "${BAZEL_FLAGS[@]}" "$2"
 }
 
 # fuzz_with PROGRAM [FLAGS OF LIBFUZZER]: runs the program with `name`, `found` and `corpus` from fuzz_one.
@@ -85,14 +80,15 @@ declare -A FAST_FUZZERS=()
 prepare_fuzzing() {
   install_packages "${BUILD_PACKAGES[@]}" "${TEST_PACKAGES[@]}"
   open_log fuzz
+  drop_stale_objects
   build_fuzzers fuzz //tests/fuzz:fuzz
-  FUZZER="${ROOT}/.bz/fuzz-out/k8-opt/bin/tests/fuzz/fuzz"
+  FUZZER="${ROOT}/.bz/out/k8-opt-fuzz/bin/tests/fuzz/fuzz"
   mapfile -t FUZZ_NAMES < <("${FUZZER}")
   [[ ${#FUZZ_NAMES[@]} -gt 0 ]] || fail 1 "${FUZZER} names no target"
   [[ "${1:-}" == --fast ]] || return 0
   build_fuzzers fuzz_fast //tests/fuzz:fuzz_apart
   local program name
-  for program in "${ROOT}"/.bz/fuzz-out/k8-opt-fast/bin/tests/fuzz/fuzz_*; do
+  for program in "${ROOT}"/.bz/out/k8-opt-fast/bin/tests/fuzz/fuzz_*; do
     [[ "$(basename "${program}")" != *.* && -x "${program}" ]] || continue
     while read -r name; do FAST_FUZZERS["${name}"]="${program}"; done < <("${program}")
   done

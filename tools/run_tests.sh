@@ -195,7 +195,6 @@ run_tests() {
     mapfile -t optimised < <(optimised_targets)
     [[ ${#optimised[@]} -gt 0 ]] || fail 1 "there are no targets; ${LOG} says more"
     if run_phase "optimised" --nobuild_tests_only "${optimised[@]}"; then
-      run_check "lock annotations" "${ROOT}/tools/check_thread_safety.sh"
       # The numbers of tests/conformance are those of the optimised build; unit tests run the same code here.
       run_phase "address and undefined behaviour" --config=asan --test_tag_filters=-no_sanitizer \
         -- //... -//tests/conformance/... || true

@@ -34,8 +34,8 @@ printf '#!/bin/sh\necho $$; exit 7\n' >.bz/out/k8-opt/bin/examples/exits
 chmod +x .bz/out/k8-opt/bin/examples/exits
 mkdir -p .bz/out/k8-opt/bin/install_tree/lib .bz/out/k8-opt/bin/install_tree/libexec/lockstep
 touch .bz/out/k8-opt/bin/install_tree/lib/liblockstep.a .bz/out/k8-opt/bin/install_tree/libexec/lockstep/chief_main
-mkdir -p .bz/fuzz-out/k8-opt{,-fast}/bin/tests/fuzz
-cat >.bz/fuzz-out/k8-opt/bin/tests/fuzz/fuzz <<'FUZZER'
+mkdir -p .bz/out/k8-opt{-fuzz,-fast}/bin/tests/fuzz
+cat >.bz/out/k8-opt-fuzz/bin/tests/fuzz/fuzz <<'FUZZER'
 #!/usr/bin/env bash
 [[ -n "${FUZZ_TARGET:-}" ]] || { printf 'csv\nidx\n'; exit; }
 [[ -z "${FUZZ_SEEDS:-}" ]] || { echo seed >"${FUZZ_SEEDS}/seed-0"; exit; }
@@ -43,9 +43,9 @@ cat >.bz/fuzz-out/k8-opt/bin/tests/fuzz/fuzz <<'FUZZER'
 echo "$(basename "$0") $*" >>"${FUZZED}"
 echo "Done 7 runs in 0 second(s)"
 FUZZER
-chmod +x .bz/fuzz-out/k8-opt/bin/tests/fuzz/fuzz
-cp .bz/fuzz-out/k8-opt/bin/tests/fuzz/fuzz .bz/fuzz-out/k8-opt-fast/bin/tests/fuzz/fuzz_text
-touch .bz/fuzz-out/k8-opt-fast/bin/tests/fuzz/fuzz_text.params
+chmod +x .bz/out/k8-opt-fuzz/bin/tests/fuzz/fuzz
+cp .bz/out/k8-opt-fuzz/bin/tests/fuzz/fuzz .bz/out/k8-opt-fast/bin/tests/fuzz/fuzz_text
+touch .bz/out/k8-opt-fast/bin/tests/fuzz/fuzz_text.params
 FAKE
 fake dpkg-query <<'FAKE'
 #!/usr/bin/env bash

@@ -1,14 +1,19 @@
 """A header of other people's headers that the compiler reads once, instead of once for each source.
 
-GCC alone: it takes a precompiled header only where the flags are those of the source, and else reads the text
-(-Winvalid-pch says so)."""
+GCC takes it only where the flags are those of the source, and else reads the text (-Winvalid-pch says so). For Clang,
+other flags are an error."""
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
 def _precompiled_header_impl(ctx):
     # The text lies next to the precompiled header, and in no folder that is searched before it.
     header = ctx.actions.declare_file(ctx.label.name + ".h")
-    ctx.actions.symlink(output = header, target_file = ctx.file.header)
+    ctx.actions.run_shell(
+        command = "cat \"${@:2}\" >\"$1\"",
+        arguments = [header.path] + [file.path for file in ctx.files.headers],
+        inputs = ctx.files.headers,
+        outputs = [header],
+    )
     precompiled = ctx.actions.declare_file(ctx.label.name + ".h.gch")
     toolchain = find_cpp_toolchain(ctx)
     features = cc_common.configure_features(
@@ -17,20 +22,26 @@ def _precompiled_header_impl(ctx):
         requested_features = ctx.features,
         unsupported_features = ctx.disabled_features,
     )
+    action = "c++-compile"
+    compiler = cc_common.get_tool_for_action(feature_configuration = features, action_name = action)
+
+    # Clang records where it found what it read, and looks there again. Therefore it reads the text from its standard
+    # input, which GCC refuses, and knows the folder by a name that every checkout has.
+    is_clang = "clang" in compiler
+    recorded = ["-working-directory=/proc/self/cwd"] if is_clang else []
     variables = cc_common.create_compile_variables(
         feature_configuration = features,
         cc_toolchain = toolchain,
-        source_file = header.path,
+        source_file = "-" if is_clang else header.path,
         output_file = precompiled.path,
-        user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ctx.attr.copts +
+        user_compile_flags = ctx.fragments.cpp.copts + ctx.fragments.cpp.cxxopts + ctx.attr.copts + recorded +
                              ["-x", "c++-header"],
         quote_include_directories = depset(["."]),
         use_pic = True,
     )
-    action = "c++-compile"
-    ctx.actions.run(
-        executable = cc_common.get_tool_for_action(feature_configuration = features, action_name = action),
-        arguments = cc_common.get_memory_inefficient_command_line(
+    ctx.actions.run_shell(
+        command = "\"${@:2}\" <\"$1\"",
+        arguments = [header.path, compiler] + cc_common.get_memory_inefficient_command_line(
             feature_configuration = features,
             action_name = action,
             variables = variables,
@@ -40,7 +51,7 @@ def _precompiled_header_impl(ctx):
             action_name = action,
             variables = variables,
         ),
-        inputs = depset([header] + ctx.files.uses, transitive = [toolchain.all_files]),
+        inputs = depset([header], transitive = [toolchain.all_files]),
         outputs = [precompiled],
         mnemonic = "CppPrecompile",
         progress_message = "Precompiling " + header.short_path,
@@ -54,9 +65,8 @@ def _precompiled_header_impl(ctx):
 precompiled_header = rule(
     implementation = _precompiled_header_impl,
     attrs = {
-        "header": attr.label(allow_single_file = [".h"], mandatory = True),
+        "headers": attr.label_list(allow_files = [".h"], mandatory = True),  # one after the other
         "copts": attr.string_list(),
-        "uses": attr.label_list(allow_files = [".h"]),
         "_cc_toolchain": attr.label(default = "@bazel_tools//tools/cpp:current_cc_toolchain"),
     },
     toolchains = ["@bazel_tools//tools/cpp:toolchain_type"],
