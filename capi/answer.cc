@@ -1,6 +1,6 @@
 #include "lockstep/capi/answer.h"
 
-#include <deque>
+#include <list>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,10 +11,10 @@
 namespace lockstep {
 namespace {
 
-// Texts that were returned to the calling thread. A deque, so that adding a text does not move the others.
+// Texts that were returned to the calling thread. A list does not move its elements and, when empty, has no memory.
 struct Texts {
   std::string error;
-  std::deque<std::string> kept;
+  std::list<std::string> kept;
 };
 
 Texts& ThreadTexts() {
@@ -26,7 +26,7 @@ Texts& ThreadTexts() {
 
 int Answer(absl::FunctionRef<absl::Status()> body) {
   // Keeps the previous call's texts alive until this call returns, because they may be its arguments.
-  const std::deque<std::string> before = std::exchange(ThreadTexts().kept, {});
+  const std::list<std::string> before = std::exchange(ThreadTexts().kept, {});
   const absl::Status status = CatchExceptions([&] { return body(); });
   if (!status.ok()) ThreadTexts().error = std::string(status.message());
   return static_cast<int>(status.code());
