@@ -223,7 +223,7 @@ def fail(code: int, invalid: type[Error] = ModelError, refused: type[Error] = Mo
 
 def check(code: int, invalid: type[Error] = ModelError, refused: type[Error] = ModelError) -> None:
   """Raises unless a call succeeded."""
-  if code != OK:
+  if code:
     fail(code, invalid, refused)
 
 
@@ -250,7 +250,7 @@ def _log(context: object, severity: int, line: bytes) -> None:
 
 
 _log_function = _LOG_FUNCTION(_log)
-_process = os.getpid()
+_forked = False
 _at_exit: list[Callable[[], None]] = []
 
 
@@ -262,7 +262,24 @@ def at_exit(function: Callable[[], None]) -> None:
 def in_fork() -> bool:
   """Returns True in a child that was forked without exec. It has none of the core's threads, so it must not call the
   core."""
-  return os.getpid() != _process
+  return _forked
+
+
+def _note_fork() -> None:
+  global _forked  # pylint: disable=global-statement
+  _forked = True
+
+
+os.register_at_fork(after_in_child=_note_fork)
+
+
+def keep_thread_state() -> None:
+  """Keeps Python's state of the calling thread, which the core has started, until the interpreter ends.
+
+  Otherwise, each of the core's calls would make a new state, without the values of threading.local, and destroy it,
+  which takes longer than the rest of the call.
+  """
+  ctypes.pythonapi.PyGILState_Ensure()  # never released
 
 
 def in_replay() -> bool:

@@ -39,6 +39,8 @@ _DTYPES = {"float32": "DT_FLOAT", "int32": "DT_INT32", "int64": "DT_INT64", "uin
 _LOGGER = logging.getLogger("lockstep")
 # The longest wait in one call to the core. Python acts on Ctrl-C between two calls.
 _SLICE_SECONDS = 0.1
+_NO_INDICES = np.empty(0, np.int64)
+_LARGEST_WEIGHT = float(np.finfo(np.float32).max)  # the core stores a float32
 # The time limit for the last checkpoint, after the worker has learned that the run is over.
 _END_SECONDS = 120.0
 
@@ -172,9 +174,9 @@ class Slot:
     self.step, self.index, self.seed, self.canary = view.step, view.index, view.seed, bool(view.canary)
     self.fresh = bool(view.fresh)
     count: int = view.index_count
-    self.indices = np.empty(count, np.int64)
+    self.indices = _NO_INDICES
     if count:
-      ctypes.memmove(self.indices.ctypes.data, view.indices, 8 * count)
+      self.indices = np.frombuffer(bytearray(ctypes.string_at(view.indices, 8 * count)), np.int64)
     self._addresses: list[int] = view.values[:view.value_count]
     self._values: list[Array] | None = None
     self._closed = ""  # Why the slot is closed; empty while it is open.
@@ -295,8 +297,7 @@ class Slot:
     return True
 
   def _check_weight(self, weight: float) -> None:
-    # The core stores it as a float32.
-    if not 0.0 <= weight <= float(np.finfo(np.float32).max):
+    if not 0.0 <= weight <= _LARGEST_WEIGHT:
       raise ModelError(f"the weight of {self} is {weight}, must be a finite number, 0 or more")
 
   def _check_results(self, gradients: Sequence[Array | None] | None, updates: Sequence[Array]) -> None:
@@ -386,6 +387,7 @@ class Worker:
     self._view = _core.SlotView()
     self._arrays: dict[tuple[int, int, bool], Array] = {}
     self._last_step = -1
+    self._keeps_state = False  # True once the core's thread has called _core.keep_thread_state
     self._result: Result | None = None
     self._progress: Progress | None = None
     self.variables = [Variable(*variable) for variable in variables]
@@ -466,7 +468,8 @@ class Worker:
     """Calls compute(slot) for each slot until the run is over, like a loop over the worker.
 
     In a loop, two threads hand each slot to each other, which matters if a slot takes less than a millisecond. Here,
-    the core's own thread calls `compute`, so thread-local settings of the caller, such as np.errstate, do not apply.
+    the core's own thread calls `compute`, so thread-local settings of the caller, such as np.errstate, do not apply. It
+    is the same thread for all slots. What `compute` keeps in threading.local lasts until the program ends.
     Ctrl-C takes effect between two slots. An exception in `compute` ends the call, which raises it. `compute` must not
     iterate over this worker or close it; both raise.
     """
@@ -476,6 +479,9 @@ class Worker:
     def call(unused: object, view: Any) -> int:
       del unused
       try:
+        if not self._keeps_state:
+          _core.keep_thread_state()
+          self._keeps_state = True
         compute(self._begin(view.contents))
         self._require_no_slot()
         return 0

@@ -85,9 +85,14 @@ class RunTest(unittest.TestCase):
   def test_a_function_computes_the_same_bits(self):
     x, y = softmax.data()
     threads = set()
+    local = threading.local()
+    slots = []
 
     def compute(slot):
       threads.add(threading.get_ident())
+      slots.append(slot)
+      local.slots = getattr(local, "slots", 0) + 1
+      self.assertEqual(local.slots, len(slots), "what a function keeps for its thread lasts")
       loss, gradients, updates = softmax.loss_and_gradients(slot.values, x[slot.indices], y[slot.indices], slot.seed)
       slot.done(loss, gradients, updates, loss_again=loss)
 
