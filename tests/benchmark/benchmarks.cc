@@ -225,7 +225,8 @@ absl::Status MeasureAll(const Flags& flags, const std::string& directory, Report
   return absl::OkStatus();
 }
 
-// Creates the files for the measurements, measures, and removes the files.
+// Creates the files for the measurements, measures, and removes the files. They stay after a failure, because its
+// message may refer to a log.
 absl::Status MeasureInDirectory(const Flags& flags, Report* report) {
   char directory[] = "/tmp/lockstep-bench-XXXXXX";
   if (mkdtemp(directory) == nullptr) return absl::UnavailableError("cannot make a directory in /tmp");
@@ -234,7 +235,7 @@ absl::Status MeasureInDirectory(const Flags& flags, Report* report) {
   if (getloadavg(&load, 1) == 1) report->set_load_before(load);
   const absl::Status status = MeasureAll(flags, directory, report);
   std::error_code ignored;
-  std::filesystem::remove_all(directory, ignored);
+  if (status.ok()) std::filesystem::remove_all(directory, ignored);
   return status;
 }
 
