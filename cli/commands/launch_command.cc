@@ -43,10 +43,9 @@ int LaunchCommand(FileSystem* fs, const std::vector<std::string>& words, std::os
   const absl::Status checked = flags.Check(fs);
   if (!checked.ok()) return PrintError(kName, checked.message(), kExitBadConfiguration, err);
   processes.task.role = Role::kChief;
-  processes.task.workers = flags.workers;
   processes.task.listen = flags.listen;
   processes.security = flags.security;
-  processes.max_restarts = flags.max_restarts;
+  processes.launcher = flags.launcher;
   processes.has_logs = true;
   return RunTaskProcesses(fs, processes, out, err);
 }

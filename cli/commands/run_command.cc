@@ -89,11 +89,9 @@ absl::StatusOr<Launcher::Options> LauncherOptions(FileSystem* fs, const RunFlags
                                                   const std::string& log_directory, const std::string& socket) {
   ChiefCommand chief;
   ASSIGN_OR_RETURN(chief.program, FindChief(fs));
-  Launcher::Options options;
+  Launcher::Options options = flags.processes.launcher;
   options.clock = Clock::Real();
   options.fs = fs;
-  options.workers = flags.processes.workers;
-  options.max_restarts = flags.processes.max_restarts;
   options.listen = flags.processes.listen;
   options.port_file = JoinPath(log_directory, "chief.port");
   options.log_directory = log_directory;
@@ -212,7 +210,7 @@ int RunProcesses(FileSystem* fs, RunFlags flags, const config::v1::RunSpec& conf
       LauncherOptions(fs, flags, config, logdir, log_directory, socket == nullptr ? std::string() : socket->address());
   if (!options.ok()) return Failed(kCommand, options.status(), err);
 
-  out << (*report)->Beginning(CountText(flags.processes.workers, "worker")) << "\n" << std::flush;
+  out << (*report)->Beginning(CountText(flags.processes.launcher.workers, "worker")) << "\n" << std::flush;
   // The chief of a run that was killed may still hold the directory.
   if (RunDirectory::IsHeld(fs, logdir)) {
     out << "waiting for another chief, which is still ending in " << logdir << "\n" << std::flush;
@@ -233,7 +231,8 @@ int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flag
                  const ConfigSource& source, const std::string& logdir, std::ostream& out, std::ostream& err) {
   const auto report = RunReport::Create(fs, config, logdir);
   if (!report.ok()) return Failed(command, source.Locate(report.status()), err);
-  out << (*report)->Beginning(absl::StrCat(CountText(flags.processes.workers, "worker"), " in this process")) << "\n"
+  out << (*report)->Beginning(absl::StrCat(CountText(flags.processes.launcher.workers, "worker"), " in this process"))
+      << "\n"
       << std::flush;
   // INFO logs would disturb the progress line.
   FLAGS_minloglevel = google::GLOG_WARNING;
@@ -241,7 +240,7 @@ int RunInProcess(absl::string_view command, FileSystem* fs, const RunFlags& flag
   RunProgress progress = TerminalProgress();
   LocalRunOptions options;
   options.logdir = logdir;
-  options.workers = flags.processes.workers;
+  options.workers = flags.processes.launcher.workers;
   options.workload.compute_threads = flags.compute_threads;
   options.change_settings = flags.config.changes_settings();
   options.new_run = flags.new_run;
@@ -327,7 +326,7 @@ int RunCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostre
 
 int LocalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err) {
   RunFlags flags;
-  flags.processes.workers = 1;
+  flags.processes.launcher.workers = 1;
   CommandLine command_line(
       "lockstep local", "Trains in one process, without a socket, and evaluates the result.",
       "An empty --logdir= keeps nothing. Ctrl-C saves a checkpoint and stops; once more, at least a second later, "
@@ -339,13 +338,14 @@ int LocalCommand(FileSystem* fs, const std::vector<std::string>& words, std::ost
       "could not be saved; 2 wrong arguments or configuration; 143 stopped, the last step is saved.");
   DeclareShared(&flags, &command_line);
   std::string master;
-  command_line.AddFlag("workers", "N", "workers, each a thread. Does not change the result.", &flags.processes.workers);
+  command_line.AddFlag("workers", "N", "workers, each a thread. Does not change the result.",
+                       &flags.processes.launcher.workers);
   command_line.AddFlag("master", "", "may be given, empty", &master);
   if (const auto exit_code = command_line.Parse(words, out, err)) return *exit_code;
-  if (flags.processes.workers < 1 || !master.empty()) {
+  if (flags.processes.launcher.workers < 1 || !master.empty()) {
     return PrintError("lockstep local",
-                      absl::StrCat("--workers must be at least 1 and --master empty, not ", flags.processes.workers,
-                                   " and \"", master, "\""),
+                      absl::StrCat("--workers must be at least 1 and --master empty, not ",
+                                   flags.processes.launcher.workers, " and \"", master, "\""),
                       kExitBadConfiguration, err);
   }
   std::unique_ptr<ConfigSource> source;

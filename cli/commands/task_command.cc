@@ -46,7 +46,7 @@ struct TaskFlags {
   // The values of the task's flags, by name. The flags are declared only for the help text; ResolveTaskOf reads the
   // arguments and the environment itself.
   std::map<std::string, std::string> resolved;
-  int64_t max_restarts = 10;
+  Launcher::Options launcher;  // has max_restarts
   ServeSecurity security;
   int compute_threads = 0;
   bool new_run = false;
@@ -77,7 +77,7 @@ void Declare(TaskFlags* flags, CommandLine* command_line) {
   flags->config.Declare(command_line, CommandLine::kOptional);
   DeclareResolved(flags, command_line);
   command_line->AddFlag("max_restarts", "N", "how often each process is started again when it dies",
-                        &flags->max_restarts);
+                        &flags->launcher.max_restarts);
   flags->security.Declare(command_line);
   command_line->AddFlag("compute_threads", "N", "threads that compute in each worker; 0: as configured",
                         &flags->compute_threads);
@@ -136,7 +136,8 @@ int RunProcesses(FileSystem* fs, const TaskFlags& flags, ResolvedTask task, std:
   processes.name = kName;
   processes.program = std::move(program);
   processes.other_tasks = task.role == Role::kChief && !task.master.empty();
-  processes.max_restarts = flags.max_restarts;
+  processes.launcher = flags.launcher;
+  processes.launcher.workers = task.workers;
   processes.new_run = flags.new_run;
   processes.compute_threads = flags.compute_threads;
   processes.security = flags.security;
@@ -180,8 +181,8 @@ int TaskCommand(FileSystem* fs, const std::vector<std::string>& words, std::ostr
   if (const auto exit_code = command_line.Parse({words.begin(), end}, out, err)) return *exit_code;
   std::vector<std::string> program;
   if (end != words.end()) program.assign(end + 1, words.end());
-  if (flags.max_restarts < 0) {
-    return PrintError(kName, absl::StrCat("--max_restarts is ", flags.max_restarts, ", must be at least 0"),
+  if (flags.launcher.max_restarts < 0) {
+    return PrintError(kName, absl::StrCat("--max_restarts is ", flags.launcher.max_restarts, ", must be at least 0"),
                       kExitBadConfiguration, err);
   }
   const auto task = ResolveTaskOf(GivenFlags(flags, command_line), ProcessEnvironment());

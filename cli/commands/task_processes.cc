@@ -171,12 +171,10 @@ absl::Status AddDeclaredChief(FileSystem* fs, const TaskProcesses& processes, co
 
 absl::StatusOr<Launcher::Options> LauncherOptions(FileSystem* fs, const TaskProcesses& processes,
                                                   const std::string& directory) {
-  Launcher::Options options;
+  Launcher::Options options = processes.launcher;
   options.clock = Clock::Real();
   options.fs = fs;
-  options.workers = processes.task.workers;
   options.other_workers = processes.other_tasks;
-  options.max_restarts = processes.max_restarts;
   options.stop_limit = processes.stop_limit;
   if (processes.has_logs) options.log_directory = directory;
   if (processes.task.role != Role::kChief) {
@@ -242,19 +240,21 @@ void RemoveTemporaryDirectory(const std::string& directory) {
 const absl::Duration kChiefEnd = kEndingLimit + absl::Seconds(5);
 
 void ProcessFlags::Declare(const std::string& workers_help, const std::string& listen_help, CommandLine* command_line) {
-  command_line->AddFlag("workers", "N", workers_help, &workers);
+  command_line->AddFlag("workers", "N", workers_help, &launcher.workers);
   command_line->AddFlag(
       "max_restarts", "N",
       "how often each process is started again when it dies; one restart is forgiven for every 10 minutes that it runs",
-      &max_restarts);
+      &launcher.max_restarts);
   command_line->AddFlag("listen", "HOST:PORT", listen_help, &listen);
   security.Declare(command_line);
 }
 
 absl::Status ProcessFlags::Check(FileSystem* fs) const {
-  if (workers >= 1 && max_restarts >= 0) return CheckServeSecurity(fs, security, listen, Clock::Real()->WallTime());
-  return absl::InvalidArgumentError(
-      absl::StrCat("--workers must be at least 1 and --max_restarts at least 0, not ", workers, " and ", max_restarts));
+  if (launcher.workers >= 1 && launcher.max_restarts >= 0) {
+    return CheckServeSecurity(fs, security, listen, Clock::Real()->WallTime());
+  }
+  return absl::InvalidArgumentError(absl::StrCat("--workers must be at least 1 and --max_restarts at least 0, not ",
+                                                 launcher.workers, " and ", launcher.max_restarts));
 }
 
 std::vector<std::string> ChiefCommand::Words(const std::string& listen) const {

@@ -22,8 +22,8 @@ namespace lockstep {
 
 // The flags --workers, --max_restarts and --listen, and the flags of ServeSecurity.
 struct ProcessFlags {
-  int workers = 2;
-  int64_t max_restarts = 10;
+  // Has the first two.
+  Launcher::Options launcher;
   // If empty, the chief listens on a unix socket that only this user can reach.
   std::string listen;
   ServeSecurity security;
@@ -77,7 +77,8 @@ struct TaskProcesses {
   ServeSecurity security;
   // True if workers of other tasks connect to this task's chief.
   bool other_tasks = false;
-  int64_t max_restarts = 10;
+  // The number of workers, and max_restarts. The rest is derived from this struct.
+  Launcher::Options launcher;
   // The program that the workers run. If empty, they run `lockstep worker`.
   std::vector<std::string> program;
   // CONFIG and its flags, for a chief. If empty, the program declares the run (python/lockstep/_chief.py).
