@@ -7,9 +7,10 @@ BINARIES=(//server:chief_main //worker:worker_main //cli:lockstep_main)
 OUTPUT="${ROOT}/.bz/out/k8-opt"
 BIN="${OUTPUT}/bin"
 
-# Prints a hash of the versions of everything outside the tree that the build reads.
+# Prints a hash of the versions of everything outside the tree that the build reads. g++ needs the last three packages.
 system_fingerprint() {
-  dpkg-query -W -f='${Package} ${Version}\n' "${BUILD_PACKAGES[@]}" | sha256sum | cut -c1-16
+  dpkg-query -W -f='${Package} ${Version}\n' "${BUILD_PACKAGES[@]}" 'libstdc++-*-dev' libc6-dev linux-libc-dev |
+    sha256sum | cut -c1-16
 }
 
 # Sets BAZEL_FLAGS to use a cache of results that all of the user's checkouts share. Bazel does not track the system's
