@@ -81,7 +81,7 @@ absl::StatusOr<std::string> SocketBesideTls(const TaskProcesses& processes, cons
 std::string WorkerName(const TaskProcesses& processes, int index) {
   const ResolvedTask& task = processes.task;
   if (task.role == Role::kChief && !processes.other_tasks) return absl::StrCat("worker-", index);
-  return task.workers < 2 || task.name.empty() ? task.name : absl::StrCat(task.name, ".", index);
+  return processes.launcher.workers < 2 || task.name.empty() ? task.name : absl::StrCat(task.name, ".", index);
 }
 
 // Returns a function that makes each worker's command line. `directory` is where a program declares its run, or empty

@@ -22,7 +22,7 @@ namespace lockstep {
 
 // The flags --workers, --max_restarts and --listen, and the flags of ServeSecurity.
 struct ProcessFlags {
-  // Has the first two.
+  // The options that --workers and --max_restarts set.
   Launcher::Options launcher;
   // If empty, the chief listens on a unix socket that only this user can reach.
   std::string listen;
@@ -77,7 +77,7 @@ struct TaskProcesses {
   ServeSecurity security;
   // True if workers of other tasks connect to this task's chief.
   bool other_tasks = false;
-  // The number of workers, and max_restarts. The rest is derived from this struct.
+  // Its number of workers and max_restarts count. The other options are derived from this struct.
   Launcher::Options launcher;
   // The program that the workers run. If empty, they run `lockstep worker`.
   std::vector<std::string> program;
