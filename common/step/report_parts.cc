@@ -160,6 +160,4 @@ absl::Status ReportJoiner::Add(const v1::SlotReport& part, bool keep) {
   return absl::OkStatus();
 }
 
-std::vector<v1::SlotReport> ReportJoiner::Take() { return std::exchange(reports_, {}); }
-
 }  // namespace lockstep

@@ -47,8 +47,10 @@ class ReportJoiner {
   bool complete() const { return begun_ == options_.reports && !open_; }
   // Number of reports begun.
   int64_t begun() const { return begun_; }
-  // Returns the kept reports.
-  std::vector<v1::SlotReport> Take();
+  // Returns the kept reports, until Begin or Drop.
+  const std::vector<v1::SlotReport>& kept() const { return reports_; }
+  // Frees the kept reports, but not the list's memory.
+  void Drop() { reports_.clear(); }
 
  private:
   Options options_;

@@ -53,7 +53,7 @@ TEST(ReportPartsTest, JoinsCutReports) {
           EXPECT_LE(bytes, limit + 64);
         }
         EXPECT_TRUE(joiner.complete());
-        const std::vector<v1::SlotReport> joined = joiner.Take();
+        const std::vector<v1::SlotReport> joined = joiner.kept();
         ASSERT_EQ(joined.size(), reports.size());
         for (size_t i = 0; i < reports.size(); ++i) {
           EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(joined[i], reports[i])) << limit;
@@ -82,7 +82,7 @@ TEST(ReportPartsTest, ALongSummaryIsCutAndJoined) {
         ASSERT_TRUE(joiner.Add(part, /*keep=*/true).ok());
       }
     }
-    const std::vector<v1::SlotReport> joined = joiner.Take();
+    const std::vector<v1::SlotReport> joined = joiner.kept();
     ASSERT_EQ(joined.size(), reports.size());
     for (size_t i = 0; i < reports.size(); ++i) {
       EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(joined[i], reports[i])) << limit;

@@ -197,7 +197,7 @@ TEST_F(GrpcChiefClientTest, ReportsTravelInSeveralFrames) {
   const auto end = channel_->AwaitToken();
   EXPECT_TRUE(end.ok()) << end.status();
   EXPECT_TRUE(joiner.complete());
-  received = joiner.Take();
+  received = joiner.kept();
   ASSERT_EQ(received.size(), reports.size());
   for (size_t slot = 0; slot < reports.size(); ++slot) {
     EXPECT_TRUE(received[slot].SerializeAsString() == reports[slot].SerializeAsString()) << slot;

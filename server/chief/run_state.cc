@@ -186,7 +186,7 @@ void RunState::ExpireSessions(absl::Time now) {
 }
 
 void RunState::OnCommitted(const CommittedStep& committed) {
-  journal.OnCommitted(committed.commit.step(), committed.commit.mean_loss());
+  journal.OnCommitted(committed.commit.step(), committed.commit.mean_loss(), committed.time);
 }
 
 void RunState::OnEvent(const RunEvent& event) {

@@ -132,7 +132,7 @@ absl::Status LocalStepStream::Send(const StepFrame& frame) {
 
 absl::StatusOr<bool> LocalStepStream::Receive(Receiver* receiver) {
   RETURN_IF_ERROR(status_);
-  for (StepReplyFrame reply;;) {
+  for (StepReplyFrame reply;; Clear(&reply)) {
     while (!connection_->NextReply(&reply)) {
       if (receiver->OnIdle()) continue;
       const absl::StatusOr<bool> signaled = event_->Wait();

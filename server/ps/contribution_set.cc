@@ -123,8 +123,9 @@ void ContributionSet::Restart() {
   segments_left_ = layout_.num_trainable_segments();
   sums_left_ = layout_.num_trainable_segments();
   non_finite_variable_ = -1;
+  has_non_finite_report_ = false;
   MutexLock lock(&mutex_);
-  std::fill(reports_.begin(), reports_.end(), Slot());
+  for (Slot& slot : reports_) slot = Slot();
   reports_left_ = slots_;
   if (!applies_sum_) divisor_ = static_cast<float>(slots_);
   has_no_mean_ = false;
@@ -166,6 +167,7 @@ void ContributionSet::AddReports(absl::Span<const v1::SlotReport> reports) {
       }
       slot.updates.push_back(std::move(values));
     }
+    if (!std::isfinite(slot.loss) || slot.non_finite_update >= 0) has_non_finite_report_ = true;
   }
 }
 
@@ -261,6 +263,7 @@ absl::optional<NonFiniteValue> ContributionSet::FindNonFinite(const SlotBlock& b
   const auto name = [this](int variable) { return layout_.variables()[variable].spec.name(); };
   const int variable = non_finite_variable_;
   if (variable >= 0) return NonFiniteValue{absl::StrCat("gradient of ", name(variable)), absl::nullopt};
+  if (!has_no_mean_ && !has_non_finite_report_) return absl::nullopt;
   MutexLock lock(&mutex_);
   if (has_no_mean_) {
     return NonFiniteValue{absl::StrCat("mean over the slots, whose weights sum to ", TotalWeight(), ","),

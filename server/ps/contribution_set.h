@@ -201,6 +201,8 @@ class ContributionSet {
   std::atomic<bool> has_no_mean_{false};
   // A variable whose gradient is not finite; -1 if there is none.
   std::atomic<int> non_finite_variable_{-1};
+  // True if a report has a loss or an update value that is not finite.
+  std::atomic<bool> has_non_finite_report_{false};
   // May be locked while a segment's mutex is held, but not the other way around.
   mutable Mutex mutex_;
   std::vector<Slot> reports_ ABSL_GUARDED_BY(mutex_);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/time/time.h"
 #include "absl/types/optional.h"
 #include "lockstep/server/ps/slot_metrics.h"
 #include "lockstep/server/ps/update_norms.h"
@@ -16,6 +17,7 @@ namespace lockstep {
 // A committed step.
 struct CommittedStep {
   v1::StepCommit commit;
+  absl::Time time;
   // The serialized summaries of the step's slots, in slot order.
   std::vector<std::string> summaries;
   // The metrics of the step's slots, in slot order.

@@ -45,7 +45,8 @@ class StepConnection {
   // `waits` if the frame cannot be accepted yet (StepMachine::FrameStart). The caller must then pass the frame again
   // after the listener's OnResume, and must not read anything more from the worker before that.
   absl::Status OnFrame(const StepFrame& frame, bool* waits);
-  // Fills in the next frame for the worker. Returns false if there is none now; StepListener says when to ask again.
+  // Fills in the next frame for the worker; `reply` must be empty. Returns false if there is none now; StepListener
+  // says when to ask again.
   bool NextReply(StepReplyFrame* reply);
   // Counts the bytes of a reply message that is sent.
   void CountSent(int64_t bytes, WirePath path = WirePath::kTcp);

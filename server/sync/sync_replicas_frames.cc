@@ -177,7 +177,8 @@ absl::Status SyncReplicas::Sum(StepConnection* connection, const StepFrame& fram
   if (sums == nullptr) return absl::OkStatus();  // the step is over, so nothing of the frame is needed
   const bool checks = options_.non_finite != Options::NonFinite::kSkipsStep;
   if (!frame.reports.empty() && checker->reported()) {
-    sums->AddReports(checker->TakeReports());
+    sums->AddReports(checker->reports());
+    checker->DropReports();
     // This fails the run, not the stream. None of the block's gradients is accepted, so the step cannot complete.
     if (checks) result->failure = CheckFinite(connection->name_, frame.step, frame.block, *sums);
     if (!result->failure.ok()) return absl::OkStatus();
@@ -233,6 +234,7 @@ void SyncReplicas::Commit(absl::Time now, Outbox* outbox) {
   sums_.reset();
   CommittedStep& told = outbox->committed.emplace();
   ++untold_.commits;
+  told.time = now;
   told.commit.set_step(shard_->step());
   told.commit.set_mean_loss(committed.mean_loss);
   told.commit.set_learning_rate(shard_->learning_rate());
@@ -382,7 +384,6 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
   if (connection->closed_) return false;
   const auto next = machine_.NextReply(connection->session_, options_.clock->Now());
   if (!next) return false;
-  *reply = StepReplyFrame();
   reply->result = next->result;
   reply->finished = next->finished;
   if (next->finished) {
@@ -411,9 +412,12 @@ bool SyncReplicas::NextReply(StepConnection* connection, StepReplyFrame* reply) 
     }
     if (options_.arrivals != nullptr) NoteToken(token, *values_step, connection);
   }
-  const bool any = values_step || !reply->values.empty() || !reply->estimates.empty();
-  if (any) machine_.OnReplySent(connection->session_, values_step);
-  return any;
+  if (!values_step && reply->values.empty() && reply->estimates.empty()) {
+    Clear(reply);
+    return false;
+  }
+  machine_.OnReplySent(connection->session_, values_step);
+  return true;
 }
 
 void SyncReplicas::NoteToken(const v1::Token& token, int64_t values_step, StepConnection* connection) const {

@@ -293,8 +293,8 @@ TEST_F(SyncReplicasValuesTest, TopKTakesEachSlotsPiecesOnceAndRefusesOthers) {
   ask.end = true;
   ASSERT_TRUE(b->Send(ask).ok());
   size_t estimates = 0;
-  StepReplyFrame reply;
-  while (!reply.token && b->connection()->NextReply(&reply)) {
+  bool has_token = false;
+  for (StepReplyFrame reply; !has_token && b->connection()->NextReply(&reply); Clear(&reply)) {
     for (const StepPiece& piece : reply.estimates) {
       EXPECT_EQ(reply.estimates_step, 1);
       float first = 0;
@@ -302,8 +302,9 @@ TEST_F(SyncReplicasValuesTest, TopKTakesEachSlotsPiecesOnceAndRefusesOthers) {
       EXPECT_EQ(first, 2);
       ++estimates;
     }
+    has_token = reply.token.has_value();
   }
-  ASSERT_TRUE(reply.token);
+  ASSERT_TRUE(has_token);
   EXPECT_EQ(estimates, 6u);
 }
 

@@ -115,8 +115,7 @@ class ScriptWorker {
 
   // Takes all replies that are ready.
   void Drain() {
-    StepReplyFrame reply;
-    while (connection_->NextReply(&reply)) {
+    for (StepReplyFrame reply; connection_->NextReply(&reply); Clear(&reply)) {
       for (const StepPiece& piece : reply.values) {
         const int64_t first = layout_.variables()[static_cast<size_t>(piece.variable)].flat_offset + piece.offset;
         piece.content.CopyTo(0, piece.content.size(), flat_.data() + first);

@@ -295,12 +295,11 @@ void RunJournal::OnRestored(int64_t step, const std::string& checkpoint) {
   Add(std::move(record));
 }
 
-void RunJournal::OnCommitted(int64_t step, double loss) {
-  const absl::Time now = options_.clock->Now();
+void RunJournal::OnCommitted(int64_t step, double loss, absl::Time time) {
   const int64_t now_ms = NowMs();
   MutexLock lock(&mutex_);
-  history_.Add(step, now_ms, loss, absl::ToDoubleSeconds(now - last_commit_));
-  last_commit_ = now;
+  history_.Add(step, now_ms, loss, absl::ToDoubleSeconds(time - last_commit_));
+  last_commit_ = std::max(last_commit_, time);
 }
 
 void RunJournal::Fill(Cursor* cursor, v1::WatchRunReply* reply) const {

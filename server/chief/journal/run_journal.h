@@ -53,8 +53,8 @@ class RunJournal {
   void OnRestored(int64_t step, const std::string& checkpoint) ABSL_LOCKS_EXCLUDED(mutex_);
   // Receives every event of the run and keeps those of interest to users.
   void OnEvent(const RunEvent& event) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Records a committed step. Two consecutive steps may arrive in reverse order.
-  void OnCommitted(int64_t step, double loss) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Records a step that was committed at `time`. Two consecutive steps may arrive in reverse order.
+  void OnCommitted(int64_t step, double loss, absl::Time time) ABSL_LOCKS_EXCLUDED(mutex_);
 
   // The position of a watcher: the points and events that it has received.
   struct Cursor {

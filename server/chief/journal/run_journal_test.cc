@@ -29,7 +29,7 @@ class RunJournalTest : public ::testing::Test {
   void Steps(int64_t first, int64_t last, RunJournal* journal) {
     for (int64_t step = first; step <= last; ++step) {
       clock_.Advance(absl::Milliseconds(100));
-      journal->OnCommitted(step, 1.0 / static_cast<double>(step));
+      journal->OnCommitted(step, 1.0 / static_cast<double>(step), clock_.Now());
     }
   }
   static v1::WatchRunReply All(const RunJournal& journal) {
@@ -127,7 +127,7 @@ TEST_F(RunJournalTest, ALossThatIsNotFiniteIsReadBack) {
   {
     const auto journal = NewJournal(1);
     ASSERT_TRUE(journal->Open(kPath).ok());
-    journal->OnCommitted(1, std::numeric_limits<double>::quiet_NaN());
+    journal->OnCommitted(1, std::numeric_limits<double>::quiet_NaN(), clock_.Now());
   }
   const auto recorded = ReadJournal(&fs_, kPath);
   ASSERT_TRUE(recorded.ok()) << recorded.status();

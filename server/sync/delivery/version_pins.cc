@@ -23,6 +23,7 @@ void PinList::DropExpired() {
 }
 
 void PinList::FindExcess(int64_t current, PinHolders* excess) {
+  if (records_.size() <= max_old_) return;
   DropExpired();
   const int64_t newest = current + replaced_;
   std::set<int64_t> old;

@@ -28,16 +28,18 @@ int64_t UpdateBytes(const ParameterLayout& layout) {
 
 }  // namespace
 
+ContributionChecker::ContributionChecker(const ParameterLayout* layout, const Options& options)
+    : layout_(*layout), options_(options) {
+  report_limits_.updates = static_cast<int64_t>(layout_.update_ops().size());
+  report_limits_.update_bytes = UpdateBytes(layout_);
+  report_limits_.summary_bytes = MaxSummaryBytes(layout_);
+}
+
 void ContributionChecker::Begin(int64_t step, const SlotBlock& block) {
   step_ = step;
   block_ = block;
-  ReportJoiner::Options reports;
-  reports.reports = block.count;
-  reports.updates = static_cast<int64_t>(layout_.update_ops().size());
-  reports.update_bytes = UpdateBytes(layout_);
-  reports.summary_bytes = MaxSummaryBytes(layout_);
-  joiner_.Begin(reports);
-  reports_.clear();
+  report_limits_.reports = block.count;
+  joiner_.Begin(report_limits_);
   segments_.assign(layout_.segments().size() * static_cast<size_t>(pieces_of_a_segment()), false);
   num_segments_ = 0;
 }
@@ -64,9 +66,8 @@ absl::Status ContributionChecker::CheckReports(const std::vector<v1::SlotReport>
   if (reported()) return absl::InvalidArgumentError("reports were sent twice in one contribution");
   for (const v1::SlotReport& report : reports) RETURN_IF_ERROR(joiner_.Add(report, /*keep=*/wanted));
   if (!reported() || !wanted) return absl::OkStatus();
-  reports_ = joiner_.Take();
   seen_.assign(static_cast<size_t>(block_.count), false);
-  for (const v1::SlotReport& report : reports_) {
+  for (const v1::SlotReport& report : joiner_.kept()) {
     RETURN_IF_ERROR(CheckReport(report));
     if (seen_[report.slot() - block_.first]) {
       return absl::InvalidArgumentError(absl::StrCat("two reports for slot ", report.slot()));

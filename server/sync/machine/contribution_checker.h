@@ -2,7 +2,6 @@
 #define LOCKSTEP_SERVER_SYNC_MACHINE_CONTRIBUTION_CHECKER_H_
 
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -31,7 +30,7 @@ class ContributionChecker {
   };
 
   // `layout` must outlive this object.
-  ContributionChecker(const ParameterLayout* layout, const Options& options) : layout_(*layout), options_(options) {}
+  ContributionChecker(const ParameterLayout* layout, const Options& options);
 
   // Forgets the previous contribution.
   void Begin(int64_t step, const SlotBlock& block);
@@ -43,8 +42,9 @@ class ContributionChecker {
 
   // Returns true if every slot has reported.
   bool reported() const { return joiner_.complete(); }
-  // Returns the checked reports of all slots. Must be called once.
-  std::vector<v1::SlotReport> TakeReports() { return std::move(reports_); }
+  // Returns the checked reports of all slots once they are complete, until Begin or DropReports.
+  const std::vector<v1::SlotReport>& reports() const { return joiner_.kept(); }
+  void DropReports() { joiner_.Drop(); }
 
  private:
   absl::Status CheckReports(const std::vector<v1::SlotReport>& reports, bool wanted);
@@ -62,11 +62,11 @@ class ContributionChecker {
 
   const ParameterLayout& layout_;
   const Options options_;
+  ReportJoiner::Options report_limits_;
   int64_t step_ = 0;
   SlotBlock block_;
   ReportJoiner joiner_;
-  std::vector<v1::SlotReport> reports_;
-  std::vector<bool> seen_;      // the slots that have a report in reports_
+  std::vector<bool> seen_;      // the slots that have a complete report
   std::vector<bool> segments_;  // arrived segments; if sparse, slot by slot
   int64_t num_segments_ = 0;
 };

@@ -150,7 +150,7 @@ TEST_F(ContributionCheckerTest, WantsTheReportsOnceAndFirst) {
   ExpectInvalid(Push(&checker_, Piece(0, 0, 3)), "after 1 reports in a contribution to slots [2,4), expected 2");
   EXPECT_TRUE(Report({lockstep::Report(3)}).ok());
   EXPECT_TRUE(Push(&checker_, Piece(0, 0, 3)).ok());
-  EXPECT_EQ(checker_.TakeReports().size(), 2u);
+  EXPECT_EQ(checker_.reports().size(), 2u);
   ExpectInvalid(Report({lockstep::Report(3)}), "reports were sent twice");
 }
 
@@ -159,7 +159,7 @@ TEST_F(ContributionCheckerTest, BeginForgetsThePreviousContribution) {
   EXPECT_TRUE(Push(&checker_, Piece(2, 0, kSegment + 4)).ok());
   checker_.Begin(8, {0, 1});
   EXPECT_FALSE(checker_.reported());
-  EXPECT_TRUE(checker_.TakeReports().empty());
+  EXPECT_TRUE(checker_.reports().empty());
   StepFrame frame;
   frame.step = 8;
   frame.block = {0, 1};
@@ -172,7 +172,7 @@ TEST_F(ContributionCheckerTest, BeginForgetsThePreviousContribution) {
 TEST_F(ContributionCheckerTest, ChecksOnlyTheOrderOfAFinishedStep) {
   ExpectInvalid(Push(&checker_, Piece(0, 0, 3), /*wanted=*/false), "gradients came before the reports");
   EXPECT_TRUE(Report({lockstep::Report(2), lockstep::Report(3)}, /*wanted=*/false).ok());
-  EXPECT_TRUE(checker_.TakeReports().empty());
+  EXPECT_TRUE(checker_.reports().empty());
   EXPECT_TRUE(Push(&checker_, Piece(0, 1, 1), /*wanted=*/false).ok()) << "nobody will add it";
   ExpectInvalid(Report({lockstep::Report(2)}, /*wanted=*/false), "reports were sent twice");
 }

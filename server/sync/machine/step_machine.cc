@@ -222,6 +222,7 @@ absl::StatusOr<StepMachine::FrameStart> StepMachine::OnFrame(uint64_t session, c
         absl::StrCat("a frame of session ", frame.session_id, " on the stream of session ", session));
   }
   WorkerState& worker = workers_.at(session);
+  const bool was_silent = worker.silent();
   resumed ? worker.OnWaited(now) : worker.OnHeard(now);
   if (worker.not_before_step() == WorkerState::kNever) {
     worker.SetStart(std::min(frame.startup_delay_steps, total_steps_));
@@ -252,7 +253,9 @@ absl::StatusOr<StepMachine::FrameStart> StepMachine::OnFrame(uint64_t session, c
     }
     if (start.wanted && !stages_) ++progress_.summing;
   }
-  Update(session, worker);
+  // A whole contribution is soon followed by OnSummed, which updates the rest, or by the end of the stream.
+  const bool whole = start.begins && frame.end && !start.waits;
+  if (!whole || was_silent) Update(session, worker);
   return start;
 }
 

@@ -162,6 +162,7 @@ class StepMachine {
     // is not repeated.
     bool waits = false;
   };
+  // Unless the frame must wait, the caller must call OnSummed or OnOrphanSummed once it has used the frame.
   absl::StatusOr<FrameStart> OnFrame(uint64_t session, const StepFrame& frame, absl::Time now, bool resumed = false);
   // Handles the session's complete staged contribution. If it counts, returns its place among the step's contributions;
   // it then counts even if its stream ends, and the caller must add it to the sums and call OnSummed or OnOrphanSummed
@@ -228,7 +229,7 @@ class StepMachine {
   bool idle() const { return workers_.empty(); }
   bool connected(uint64_t session) const { return workers_.count(session) > 0; }
   // Returns the sessions that have contributed, or are contributing, to the step in progress. They can use the next
-  // values.
+  // values. A contribution of one frame counts from its end.
   const FlatSet<uint64_t>& contributors() const { return contributors_; }
   StepPolicy::Traits traits() const { return policy_->traits(); }
   // Returns StepPolicy::stream_positions at step().

@@ -1,6 +1,7 @@
 #include "lockstep/server/sync/policy/deterministic.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -203,19 +204,19 @@ absl::optional<absl::Duration> DeterministicPolicy::DelayOfOthers(uint64_t sessi
 
 void DeterministicPolicy::CloseStep(const TokenLeases& leases) {
   if (!began_ || !ended_) return;
-  WorkerLedger::Sessions late, computing;
+  WorkerLedger::Sessions late, passed;
   audit_.ForEachAwaited([&](uint64_t session) { late.push_back(session); });
   leases.ForEach([&](const TokenLease& lease) {
     if (!lease.backup) late.push_back(lease.session);
-    computing.push_back(lease.session);
+    passed.push_back(lease.session);
   });
+  const auto computing = static_cast<std::ptrdiff_t>(passed.size());
   const bool lacks = audit_.enabled() && audit_.Lacks(CountAuditors(*ended_));
-  WorkerLedger::Sessions passed = computing;
   for (const Covered& covered : covered_) passed.push_back(covered.session);
   const WorkerLedger::Sessions behind = ledger_.OnPassed(passed);
   if (lacks) {  // the step waited for a worker to begin a copy
     late.insert(late.end(), behind.begin(), behind.end());
-    late.insert(late.end(), computing.begin(), computing.end());
+    late.insert(late.end(), passed.begin(), passed.begin() + computing);
   }
   if (late.empty()) late = behind;
   if (late.empty()) late.push_back(last_);
@@ -223,12 +224,12 @@ void DeterministicPolicy::CloseStep(const TokenLeases& leases) {
   std::sort(computed_.begin(), computed_.end());
   computed_.erase(std::unique(computed_.begin(), computed_.end()), computed_.end());
   const auto copies = separated_ ? static_cast<int64_t>(audit_.slots().size()) : 0;
+  const absl::Duration took = *ended_ - *began_;
   for (const uint64_t session : computed_) {
     // A worker is not to blame for a delay that all workers share, or that no other worker waited for.
     const auto shared = DelayOfOthers(session);
-    const absl::Duration took = *ended_ - *began_ - shared.value_or(absl::ZeroDuration());
     const bool waited_for = shared && std::find(late.begin(), late.end(), session) != late.end();
-    ledger_.OnStep(session, took, waited_for, copies);
+    ledger_.OnStep(session, shared ? took - *shared : took, waited_for, copies);
   }
 }
 

@@ -161,8 +161,7 @@ void FrameWorker::AddAllPieces(StepFrame* frame) {
 }
 
 void FrameWorker::Drain() {
-  StepReplyFrame reply;
-  while (connection_->NextReply(&reply)) {
+  for (StepReplyFrame reply; connection_->NextReply(&reply); Clear(&reply)) {
     if (reply.result != v1::CONTRIBUTION_NONE) results_.push_back(reply.result);
     for (const StepPiece& piece : reply.values) {
       auto& flat = values_[reply.values_step];

@@ -141,7 +141,7 @@ class Stream {
   // Takes and encodes all replies. Returns the newest token in them, if any.
   absl::optional<v1::Token> TakeReplies(bool* finished) {
     absl::optional<v1::Token> token;
-    for (StepReplyFrame reply; connection_ != nullptr && connection_->NextReply(&reply); reply = StepReplyFrame()) {
+    for (StepReplyFrame reply; connection_ != nullptr && connection_->NextReply(&reply); Clear(&reply)) {
       connection_->CountSent(static_cast<int64_t>(EncodeStepReply(reply).Length()));
       if (reply.token) token = reply.token;
       *finished = *finished || reply.finished;
