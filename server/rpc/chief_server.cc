@@ -46,6 +46,9 @@ constexpr int kIdleMilliseconds = 30000;
 constexpr int64_t kReadAheadBytes = 64 << 20, kLeastReadAheadBytes = 1 << 20, kFewSlots = 4;
 // Frames larger than the default of 16 KiB reduce the cost of a contribution.
 constexpr int kFrameBytes = 1 << 20;
+// Sizes of the buffers that connections read into, if they have a size of their own (InitializeProcess). Each
+// connection keeps one buffer, and a message that waits keeps all of its buffers.
+constexpr int kLeastReadBytes = 32 << 10, kMostReadBytes = 256 << 10;
 // Maximum memory that gRPC may hold for the sockets of all peers: the messages of unauthenticated calls plus the same
 // amount for the buffers of their connections and, for each slot, two workers with two messages each. Beyond this
 // limit, gRPC reads less at a time and closes connections without calls. If that is not enough, it ends calls, possibly
@@ -83,6 +86,8 @@ void SetOptions(const ChiefServer::Options& options, int64_t slots, grpc::Server
                               static_cast<int>(absl::ToInt64Milliseconds(options.silence_limit)));
   builder->AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleMilliseconds);
   SetServerKeepalive(builder);
+  builder->AddChannelArgument(GRPC_ARG_TCP_MIN_READ_CHUNK_SIZE, kLeastReadBytes);
+  builder->AddChannelArgument(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMostReadBytes);
   builder->SetResourceQuota(
       grpc::ResourceQuota("chief").Resize(kUnauthenticatedBytes + static_cast<size_t>(slots) * kSlotBytes));
 }

@@ -38,11 +38,12 @@ absl::Status AsDiskHang(absl::Status status);
 bool IsDiskHang(const absl::Status& status);
 
 // Initializes the process. Must be the first call in every main. Logs go to stderr. The C library keeps freed memory,
-// which halves the time of a step, and has one heap for all threads. The limit on open files is raised as far as
-// allowed. SIGPIPE and SIGXFSZ are ignored, so that a write beyond `ulimit -f` fails as on a full disk. SIGUSR1 and
-// SIGUSR2 have no effect unless a TerminationWatch takes them. SIGCHLD is not ignored, even if the parent ignores it.
-// If there is a TargetError() (kernels/vectors/target.h), ends the process with it. The instruction set of the whole
-// program has been checked before main (kernels/vectors/required_instructions.h).
+// which halves the time of a step, and has one heap for all threads. gRPC's connections choose the size of their read
+// buffers, unless GRPC_EXPERIMENTS is set. The limit on open files is raised as far as allowed. SIGPIPE and SIGXFSZ are
+// ignored, so that a write beyond `ulimit -f` fails as on a full disk. SIGUSR1 and SIGUSR2 have no effect unless a
+// TerminationWatch takes them. SIGCHLD is not ignored, even if the parent ignores it. If there is a TargetError()
+// (kernels/vectors/target.h), ends the process with it. The instruction set of the whole program has been checked
+// before main (kernels/vectors/required_instructions.h).
 void InitializeProcess(const char* program);
 
 // Returns to the kernel the freed memory that InitializeProcess makes the C library keep. Call this after using a large

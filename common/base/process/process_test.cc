@@ -350,6 +350,19 @@ TEST(InitializeProcessTest, AwaitsChildrenDespiteIgnoredSigchld) {
   EXPECT_EXIT(await_child(), testing::ExitedWithCode(7), "");
 }
 
+// gRPC reads small messages in one part only with buffers of the size that a connection asks for.
+TEST(InitializeProcessTest, LetsConnectionsChooseTheirReadBuffers) {
+  const auto initialize = [](const char* before) {
+    unsetenv("GRPC_EXPERIMENTS");
+    if (before != nullptr) setenv("GRPC_EXPERIMENTS", before, 1);
+    InitializeProcess("test");
+    std::fprintf(stderr, "experiments: %s\n", getenv("GRPC_EXPERIMENTS"));
+    std::_Exit(0);
+  };
+  EXPECT_EXIT(initialize(nullptr), testing::ExitedWithCode(0), "experiments: -tcp_read_chunks");
+  EXPECT_EXIT(initialize("users"), testing::ExitedWithCode(0), "experiments: users");
+}
+
 // A program that never runs long enough to need a watch has none.
 TEST(InitializeProcessTest, UserSignalsWithoutAWatchAreHarmless) {
   const auto take_both = [] {

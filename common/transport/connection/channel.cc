@@ -15,6 +15,9 @@
 namespace lockstep {
 namespace {
 
+// Sizes of the buffers that a connection reads into, if they have a size of their own (InitializeProcess).
+constexpr int kLeastReadBytes = 64 << 10, kMostReadBytes = 256 << 10;
+
 bool IsNumeric(int family, absl::string_view host) {
   in6_addr address;  // the longer of the two kinds
   return inet_pton(family, std::string(host).c_str(), &address) == 1;
@@ -52,6 +55,8 @@ std::shared_ptr<grpc::Channel> NewChannel(const std::string& target, const Crede
   // With the default of 30 s, it would take that long to find a chief that comes back at a different address.
   arguments.SetInt(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, 500);
   SetClientKeepalive(&arguments);
+  arguments.SetInt(GRPC_ARG_TCP_MIN_READ_CHUNK_SIZE, kLeastReadBytes);
+  arguments.SetInt(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, kMostReadBytes);
   // Workers in one process must not share a connection.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // A proxy set in the environment is not meant for the cluster.
