@@ -1,5 +1,5 @@
 /* Lockstep for programs in C, and in every language that can call C: a worker whose model the program computes, and
- * functions that read runs and checkpoints. The chief is a separate program: `lockstep chief`, chief_main.
+ * functions that read runs and checkpoints. The chief is a separate program: `lockstep chief`.
  * liblockstep.so exports only these functions and the ones in kernels.h.
  *
  * Results. A function that can fail returns a lockstep_code. lockstep_error() then returns the reason, in one

@@ -9,13 +9,13 @@
 #include "lockstep/cli/checkpoint/export_command.h"
 #include "lockstep/cli/checkpoint/inspect.h"
 #include "lockstep/cli/commands/commands.h"
-#include "lockstep/cli/launcher/programs.h"
 #include "lockstep/cli/replay/replay_command.h"
 #include "lockstep/common/base/process/process.h"
 #include "lockstep/common/base/version.h"
 #include "lockstep/common/flags/command_line.h"
 #include "lockstep/common/flags/nearest_name.h"
 #include "lockstep/common/io/file_system.h"
+#include "lockstep/server/process/chief_program.h"
 #include "lockstep/worker/session/worker_program.h"
 
 namespace lockstep {
@@ -24,7 +24,7 @@ namespace {
 struct NamedCommand {
   const char* name;
   const char* summary;
-  // Null for the worker, which has its own main.
+  // Null for the chief and the worker, which have their own main functions.
   Command run;
 };
 
@@ -32,6 +32,7 @@ constexpr NamedCommand kCommands[] = {
     {"run", "a chief and workers on this machine, until the last step; then an evaluation", RunCommand},
     {"launch", "a program in several processes, and a chief for the run that it declares", LaunchCommand},
     {"local", "the same in one process, without a socket", LocalCommand},
+    {"chief", "serves a run to workers; owns its variables, checkpoints and events", nullptr},
     {"worker", "computes gradients for a chief; with --master= (empty) the same as local", nullptr},
     {"task", "one task of a cluster, in the role that Slurm, Kubernetes, torchrun or others give it", TaskCommand},
     {"new", "writes a configuration to start from", NewCommand},
@@ -74,9 +75,9 @@ int UnknownCommand(const std::string& name) {
 }  // namespace
 
 int LockstepMain(int argc, char** argv) {
-  NoteCommandLine();
   const std::string name = argc > 1 ? argv[1] : "--help";
   const std::vector<std::string> words(argv + std::min(argc, 2), argv + argc);
+  if (name == "chief") return ChiefMain(argc - 1, argv + 1);
   // A worker with an empty master runs its chief in the same process.
   const bool local_worker = name == "worker" && CommandLine::ValueOf("master", words) == "";
   if (name == "worker" && !local_worker) return WorkerMain(argc - 1, argv + 1);

@@ -4,7 +4,8 @@
 namespace lockstep {
 
 // The main function of the command line program. `lockstep_main --help` lists the commands. A program that links its
-// own models (worker/nn/model_registry.h) calls this function to train and evaluate them, and to run workers.
+// own models (worker/nn/model_registry.h) calls this function to train and evaluate them, and to run chiefs and
+// workers.
 int LockstepMain(int argc, char** argv);
 
 }  // namespace lockstep

@@ -9,6 +9,7 @@ readonly DIGEST=af3113c696cac266dbdf55e155e80987a793580275867407fd8885e45f9ae2f2
 program=examples/own_input
 config=examples/own_input.textproto
 runs="$(mktemp -d "${TEST_TMPDIR:-/tmp}/own.XXXX")"
+# This chief lacks the input and the metric.
 export LOCKSTEP_CHIEF_BINARY=server/chief_main
 
 checked="$("${program}" check "${config}")"

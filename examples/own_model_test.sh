@@ -8,7 +8,6 @@ readonly DIGEST=00e278c4c6219b5970107cfb07e47c041c1c019ea9262e599c66989417ba34eb
 program=examples/own_model
 config=examples/own_model.textproto
 runs="$(mktemp -d "${TEST_TMPDIR:-/tmp}/own.XXXX")"
-export LOCKSTEP_CHIEF_BINARY=server/chief_main
 
 "${program}" check "${config}" | grep -q 'weight *variable *\[30\]'
 "${program}" run "${config}" --workers=2 --logdir="${runs}/cluster"

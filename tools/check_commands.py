@@ -13,7 +13,7 @@ SCRIPT, PROGRAM = "lockstep", "cli/lockstep_program.cc"
 
 # Commands that ./lockstep executes without the program, so kCommands lacks them.
 SCRIPT_ONLY = {
-    "chief", "install", "build", "test", "fuzz", "fault-test", "bench", "simulate", "docker-test", "exec",
+    "install", "build", "test", "fuzz", "fault-test", "bench", "simulate", "docker-test", "exec",
     "install-library", "wheel", "dist",
 }
 # Labels of the case that are not commands, so the usage text lacks them.

@@ -11,7 +11,6 @@ Builds Lockstep as a library and copies it to DIR, which may be moved later:
   DIR/lib/liblockstep.a           all of Lockstep; gRPC, protobuf and the rest are the system's
   DIR/lib/pkgconfig/lockstep.pc   g++ program.cc $(pkg-config --cflags --libs --static lockstep)
   DIR/lib/cmake/lockstep          find_package(lockstep) and target_link_libraries(program lockstep::lockstep) of CMake
-  DIR/libexec/lockstep            the chief that a program's `run` starts, as LOCKSTEP_CHIEF_BINARY names it
 USAGE
 }
 
@@ -25,8 +24,7 @@ install_library() {
   done
   [[ -n "${prefix}" ]] || fail 2 "install-library needs --prefix=DIR, the folder to install to"
   build_targets //:install_tree
-  mkdir -p "${prefix}" && cp -RL --no-preserve=mode "${BIN}/install_tree/." "${prefix}" &&
-    chmod 755 "${prefix}/libexec/lockstep/chief_main" || fail 1 "cannot install to ${prefix}"
+  mkdir -p "${prefix}" && cp -RL --no-preserve=mode "${BIN}/install_tree/." "${prefix}" || fail 1 "cannot install to ${prefix}"
   prefix="$(readlink -f "${prefix}")"
   say "installed to ${prefix}; PKG_CONFIG_PATH=${prefix}/lib/pkgconfig"
 }

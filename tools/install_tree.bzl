@@ -51,7 +51,6 @@ def _linked(library, extra):
 # Paths are relative to the file itself, so that the folder may be moved. The archive is linked as a whole, because a
 # REGISTER_MODEL in it takes effect only then.
 _PKG_CONFIG = """prefix=${{pcfiledir}}/../..
-chief=${{prefix}}/libexec/lockstep/chief_main
 
 Name: Lockstep
 Description: Synchronous training whose bits do not depend on the workers
@@ -64,7 +63,7 @@ Libs.private: {flags}
 
 # The system's libraries and the flags come from the pkg-config file, so that they are listed only once. The archive is
 # linked as a whole with a single word, because CMake drops words that it has already seen.
-_CMAKE_PACKAGE = """# find_package(lockstep): the target lockstep::lockstep, and lockstep_CHIEF, the chief that `run` starts.
+_CMAKE_PACKAGE = """# find_package(lockstep): the target lockstep::lockstep.
 get_filename_component(_lockstep_prefix "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
 find_package(PkgConfig QUIET)
 if(NOT PKG_CONFIG_FOUND)
@@ -81,7 +80,6 @@ if(NOT LOCKSTEP_MODULE_FOUND)
   set(lockstep_NOT_FOUND_MESSAGE "a library that lockstep needs is missing; pkg-config --libs --static lockstep names it")
   return()
 endif()
-set(lockstep_CHIEF "${_lockstep_prefix}/libexec/lockstep/chief_main")
 if(NOT TARGET lockstep::lockstep)
   set(_lockstep_link ${LOCKSTEP_MODULE_STATIC_LDFLAGS})
   list(FILTER _lockstep_link EXCLUDE REGEX "^(-llockstep|-Wl,--whole-archive|-Wl,--no-whole-archive)$")
@@ -95,7 +93,7 @@ endif()
 """
 
 _INSTALL = """set -euo pipefail
-out="$1" objects="$2" headers="$3" template="$4" cmake="$5" chief="$6" license="$7" version="$8"
+out="$1" objects="$2" headers="$3" template="$4" cmake="$5" license="$6" version="$7"
 mkdir -p "${out}/lib/pkgconfig"
 xargs ar qcsD "${out}/lib/liblockstep.a" <"${objects}"
 while read -r source path; do
@@ -110,7 +108,6 @@ if(PACKAGE_FIND_VERSION VERSION_EQUAL PACKAGE_VERSION OR NOT PACKAGE_FIND_VERSIO
   set(PACKAGE_VERSION_COMPATIBLE TRUE)
 endif()
 VERSION
-install -D -m 755 "${chief}" "${out}/libexec/lockstep/chief_main"
 install -D -m 644 "${license}" "${out}/share/doc/lockstep/LICENSE"
 """
 
@@ -135,7 +132,7 @@ def _install_tree_impl(ctx):
     ))
     cmake = ctx.actions.declare_file(ctx.label.name + ".cmake")
     ctx.actions.write(cmake, _CMAKE_PACKAGE)
-    files = [objects, list, template, cmake, ctx.executable.chief, ctx.file.license, ctx.file.version]
+    files = [objects, list, template, cmake, ctx.file.license, ctx.file.version]
     ctx.actions.run_shell(
         outputs = [out],
         inputs = linked.objects + headers.values() + files,
@@ -151,7 +148,6 @@ install_tree = rule(
     attrs = {
         "library": attr.label(mandatory = True, providers = [CcInfo], doc = "Everything below it goes along."),
         "revision": attr.label(mandatory = True, providers = [CcInfo], doc = "Says which commit this is."),
-        "chief": attr.label(mandatory = True, executable = True, cfg = "target", doc = "The program that `run` starts."),
         "copts": attr.string_list(doc = "What a program that includes the headers is compiled with."),
         "license": attr.label(mandatory = True, allow_single_file = True),
         "version": attr.label(mandatory = True, allow_single_file = True, doc = "The header with kVersion."),

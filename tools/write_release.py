@@ -67,7 +67,7 @@ def write_man(program, version, epoch):
   print(f'.TH LOCKSTEP 1 {date} "Lockstep {version}" "User Commands"')
   print(".SH NAME\nlockstep \\- elastic, fault\\-tolerant, reproducible training")
   print(".SH SYNOPSIS\n.B lockstep\n.I COMMAND\n.RI [ arguments ]")
-  print(".SH COMMANDS\n.TP\n.B chief\nserves a run to workers")
+  print(".SH COMMANDS")
   for name, summary in commands:
     print(f".TP\n.B {name}\n{summary}")
   print(".PP\nEach command explains its arguments with\n.BR \\-\\-help .\nA flag that is not given has the value of its\n"

@@ -10,7 +10,8 @@
 namespace lockstep {
 
 // The subcommands of lockstep_main. Each takes the arguments after its name, prints results to `out` and errors to
-// `err`, and returns the exit code. --help has the details.
+// `err`, and returns the exit code. --help has the details. RunCommand, LaunchCommand and TaskCommand start this
+// program again, as a chief and workers, so its main function must be LockstepMain.
 using Command = int (*)(FileSystem* fs, const std::vector<std::string>& words, std::ostream& out, std::ostream& err);
 
 // Runs a chief and workers as processes on this machine until the last step, then evaluates.

@@ -84,11 +84,9 @@ std::unique_ptr<RunSocket> WorkersSocket(const RunFlags& flags, const std::strin
 }
 
 // `socket` is the chief's address for its own workers, or empty if they have no separate address.
-absl::StatusOr<Launcher::Options> LauncherOptions(FileSystem* fs, const RunFlags& flags,
-                                                  const config::v1::RunSpec& config, const std::string& logdir,
-                                                  const std::string& log_directory, const std::string& socket) {
-  ChiefCommand chief;
-  ASSIGN_OR_RETURN(chief.program, FindChief(fs));
+Launcher::Options LauncherOptions(FileSystem* fs, const RunFlags& flags, const config::v1::RunSpec& config,
+                                  const std::string& logdir, const std::string& log_directory,
+                                  const std::string& socket) {
   Launcher::Options options = flags.processes.launcher;
   options.clock = Clock::Real();
   options.fs = fs;
@@ -96,6 +94,7 @@ absl::StatusOr<Launcher::Options> LauncherOptions(FileSystem* fs, const RunFlags
   options.port_file = JoinPath(log_directory, "chief.port");
   options.log_directory = log_directory;
   options.stop_limit = absl::Seconds(config.checkpoint().stop_seconds()) + kChiefEnd;
+  ChiefCommand chief;
   chief.logdir = logdir;
   chief.socket = socket;
   chief.security = flags.processes.security;
@@ -206,9 +205,6 @@ int RunProcesses(FileSystem* fs, RunFlags flags, const config::v1::RunSpec& conf
   const std::unique_ptr<RunSocket> socket = WorkersSocket(flags, logdir);
   std::string* const listen = &flags.processes.listen;
   if (listen->empty()) *listen = socket == nullptr ? "127.0.0.1:0" : socket->address();
-  auto options =
-      LauncherOptions(fs, flags, config, logdir, log_directory, socket == nullptr ? std::string() : socket->address());
-  if (!options.ok()) return Failed(kCommand, options.status(), err);
 
   out << (*report)->Beginning(CountText(flags.processes.launcher.workers, "worker")) << "\n" << std::flush;
   // The chief of a run that was killed may still hold the directory.
@@ -219,9 +215,10 @@ int RunProcesses(FileSystem* fs, RunFlags flags, const config::v1::RunSpec& conf
   PosixProcessTable processes;
   // The page also shows the run during the final evaluation.
   absl::optional<RunPage> page;
-  if (!flags.page.empty() && IsCommandLine()) page.emplace(PageOptions(fs, flags, logdir, log_directory, &processes));
-  const auto outcome = Supervise(*std::move(options), &processes, page ? &*page : nullptr, config, logdir,
-                                 flags.processes.security.tls_dir, out);
+  if (!flags.page.empty()) page.emplace(PageOptions(fs, flags, logdir, log_directory, &processes));
+  const auto outcome = Supervise(
+      LauncherOptions(fs, flags, config, logdir, log_directory, socket == nullptr ? std::string() : socket->address()),
+      &processes, page ? &*page : nullptr, config, logdir, flags.processes.security.tls_dir, out);
   if (!outcome.ok()) return Failed(kCommand, outcome.status(), err);
   if (outcome->exit_code == kExitDone) return ReportEnd(**report, kCommand, (*report)->RecordedEnd(), began, out, err);
   return ReportOutcome(fs, kCommand, *outcome, out, err);

@@ -16,7 +16,6 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "lockstep/cli/checkpoint/inspect.h"
-#include "lockstep/cli/commands/commands.h"
 #include "lockstep/common/base/process/process.h"
 
 namespace lockstep {
@@ -45,20 +44,18 @@ constexpr char kConfig[] = R"(
 class RunCommandTest : public ::testing::Test {
  protected:
   RunCommandTest() {
-    setenv("LOCKSTEP_CHIEF_BINARY", "server/chief_main", 1);
-    setenv("LOCKSTEP_WORKER_BINARY", "worker/worker_main", 1);
     EXPECT_EQ(fs_->CreateDirectory(directory_), absl::OkStatus());
     EXPECT_EQ(WriteFileAtomically(fs_, config_, kConfig), absl::OkStatus());
   }
   std::string Path(const std::string& name) { return JoinPath(directory_, name); }
+  // Returns the exit code of `run`. Its output is in shown_. A process that Start has started continues.
   int Run(const std::vector<std::string>& flags) {
-    std::vector<std::string> words = {config_};
-    words.insert(words.end(), flags.begin(), flags.end());
-    out_.str("");
-    err_.str("");
-    return RunCommand(fs_, words, out_, err_);
+    const int output = output_;
+    const int exit_code = Wait(Start(flags));
+    output_ = output;
+    return exit_code;
   }
-  // Starts `run` as a separate process. Await and Wait read its output.
+  // Starts `run`. Await and Wait read its output.
   pid_t Start(std::vector<std::string> flags) {
     flags.insert(flags.begin(), {"cli/lockstep_main", "run", config_});
     std::vector<char*> words;
@@ -70,7 +67,6 @@ class RunCommandTest : public ::testing::Test {
     if (pid == 0) {
       dup2(ends[1], STDOUT_FILENO);
       dup2(ends[1], STDERR_FILENO);
-      unsetenv("LOCKSTEP_WORKER_BINARY");  // The program is also the worker.
       execv(words[0], words.data());
       _exit(99);
     }
@@ -112,11 +108,6 @@ class RunCommandTest : public ::testing::Test {
     }
     return 0;
   }
-  static std::string Absolute(const std::string& path) {
-    char directory[4096] = "";
-    EXPECT_NE(getcwd(directory, sizeof directory), nullptr);
-    return JoinPath(directory, path);
-  }
   static bool KillChildOf(pid_t parent, const std::string& word) {
     const pid_t child = ChildOf(parent, word);
     return child != 0 && kill(child, SIGKILL) == 0;
@@ -145,25 +136,24 @@ class RunCommandTest : public ::testing::Test {
       absl::StrCat(getenv("TEST_TMPDIR"), "/", ::testing::UnitTest::GetInstance()->current_test_info()->name());
   const std::string config_ = JoinPath(directory_, "clusters.textproto");
   const std::string logdir_ = absl::StrCat("--logdir=", JoinPath(directory_, "run"));
-  std::ostringstream out_, err_;
   // The output of the last process that was started: its file descriptor and the text read so far.
   int output_ = -1;
   std::string shown_;
 };
 
 TEST_F(RunCommandTest, TrainsToTheBitsOfOneProcess) {
-  EXPECT_EQ(Run({logdir_, "--workers=2"}), 0) << err_.str();
-  EXPECT_THAT(out_.str(), HasSubstr("training with 2 workers, 300 steps of 4 slots"));
-  EXPECT_THAT(out_.str(), HasSubstr("finished at step 300 in "));
-  EXPECT_THAT(out_.str(), HasSubstr("test: 150 examples: accuracy "));
+  EXPECT_EQ(Run({logdir_, "--workers=2"}), 0) << shown_;
+  EXPECT_THAT(shown_, HasSubstr("training with 2 workers, 300 steps of 4 slots"));
+  EXPECT_THAT(shown_, HasSubstr("finished at step 300 in "));
+  EXPECT_THAT(shown_, HasSubstr("test: 150 examples: accuracy "));
   // A worker that starts slowly may find nothing left to do, but one of the workers must have computed the last step.
   EXPECT_THAT(absl::StrCat(ReadAll(Path("run/log/worker-0.log")), ReadAll(Path("run/log/worker-1.log"))),
               HasSubstr("the run is over"));
 
-  EXPECT_EQ(Run({logdir_}), 0) << err_.str();
-  EXPECT_THAT(out_.str(), HasSubstr("finished at step 300 already"));
+  EXPECT_EQ(Run({logdir_}), 0) << shown_;
+  EXPECT_THAT(shown_, HasSubstr("finished at step 300 already"));
 
-  EXPECT_EQ(Run({absl::StrCat("--logdir=", Path("alone")), "--master="}), 0) << err_.str();
+  EXPECT_EQ(Run({absl::StrCat("--logdir=", Path("alone")), "--master="}), 0) << shown_;
   EXPECT_EQ(Digest(Path("run")), Digest(Path("alone")));
 }
 
@@ -172,10 +162,10 @@ TEST_F(RunCommandTest, ContinuesIfWorkerAndChiefAreKilled) {
   ASSERT_TRUE(Await("  loss "));
   ASSERT_TRUE(KillChildOf(run, "worker-1"));
   ASSERT_TRUE(Await("worker-1 was killed by SIGKILL; starting it again (1 of 10)"));
-  ASSERT_TRUE(KillChildOf(run, "chief_main"));
+  ASSERT_TRUE(KillChildOf(run, "--listen="));
   EXPECT_EQ(Wait(run), 0) << shown_;
   EXPECT_THAT(shown_, HasSubstr("chief was killed by SIGKILL; starting it again (1 of 10)"));
-  EXPECT_EQ(Run({absl::StrCat("--logdir=", Path("alone")), "--master=", "--steps=30000"}), 0) << err_.str();
+  EXPECT_EQ(Run({absl::StrCat("--logdir=", Path("alone")), "--master=", "--steps=30000"}), 0) << shown_;
   EXPECT_EQ(Digest(Path("run")), Digest(Path("alone")));
 }
 
@@ -214,10 +204,7 @@ TEST_F(RunCommandTest, SavesWhenItsTerminalIsClosed) {
   int terminal = -1;
   const pid_t run = forkpty(&terminal, nullptr, nullptr, nullptr);
   if (run == 0) {
-    const std::string chief = Absolute("server/chief_main"), program = Absolute("cli/lockstep_main");
-    setenv("LOCKSTEP_CHIEF_BINARY", chief.c_str(), 1);
-    unsetenv("LOCKSTEP_WORKER_BINARY");
-    execl(program.c_str(), program.c_str(), "run", config_.c_str(), logdir_.c_str(), "--steps=100000000",
+    execl("cli/lockstep_main", "lockstep", "run", config_.c_str(), logdir_.c_str(), "--steps=100000000",
           "--set=checkpoint.every_steps=0", nullptr);
     _exit(99);
   }
@@ -246,20 +233,19 @@ TEST_F(RunCommandTest, WaitsForAKilledRunsChiefToSave) {
 }
 
 TEST_F(RunCommandTest, ShowsTheLogOfTheProcessThatFailed) {
-  EXPECT_EQ(Run({logdir_}), 0) << err_.str();
+  EXPECT_EQ(Run({logdir_}), 0) << shown_;
   EXPECT_EQ(Run({logdir_, "--steps=400", "--seed=2"}), 2);
-  EXPECT_THAT(LastLineOf(err_.str()),
-              StartsWith("lockstep run: chief ended with exit code 2: the logdir holds a run "));
-  EXPECT_THAT(LastLineOf(err_.str()), HasSubstr("training.seed"));
-  EXPECT_THAT(err_.str(), Not(HasSubstr("saved"))) << "of the run before";
+  EXPECT_THAT(LastLineOf(shown_), StartsWith("lockstep run: chief ended with exit code 2: the logdir holds a run "));
+  EXPECT_THAT(LastLineOf(shown_), HasSubstr("training.seed"));
+  EXPECT_THAT(shown_, Not(HasSubstr("saved"))) << "of the run before";
 }
 
 TEST_F(RunCommandTest, LeavesALogdirAloneThatAnotherRunUses) {
   const pid_t run = Start({logdir_, "--steps=100000000"});
   ASSERT_TRUE(Await("  loss "));
   EXPECT_EQ(Run({logdir_}), kExitRetryable);
-  EXPECT_THAT(err_.str(), HasSubstr("another lockstep run uses "));
-  EXPECT_THAT(err_.str(), HasSubstr(absl::StrCat("process ", run, " on ", HostName(), " holds it")));
+  EXPECT_THAT(shown_, HasSubstr("another lockstep run uses "));
+  EXPECT_THAT(shown_, HasSubstr(absl::StrCat("process ", run, " on ", HostName(), " holds it")));
   kill(run, SIGTERM);
   EXPECT_EQ(Wait(run), 143);
 }
@@ -267,10 +253,10 @@ TEST_F(RunCommandTest, LeavesALogdirAloneThatAnotherRunUses) {
 TEST_F(RunCommandTest, NamesTheProgramThatIsMissing) {
   setenv("LOCKSTEP_WORKER_BINARY", "/no/worker", 1);
   EXPECT_EQ(Run({logdir_}), 1);
-  EXPECT_THAT(err_.str(), HasSubstr("/no/worker"));
+  EXPECT_THAT(shown_, HasSubstr("/no/worker"));
 }
 
-// Runs the programs directly, with their roles in TF_CONFIG. Their sockets are in a directory with a short path.
+// Runs a chief and workers directly, with their roles in TF_CONFIG. Their sockets are in a directory with a short path.
 TEST_F(RunCommandTest, TfConfigMakesAChiefAndItsWorkers) {
   constexpr char kScript[] = R"sh(
     config="$1"
@@ -279,15 +265,15 @@ TEST_F(RunCommandTest, TfConfigMakesAChiefAndItsWorkers) {
     trap 'rm -rf "${sockets}"' EXIT
     cluster='{"chief": ["unix:'"${sockets}"'/chief"], "worker": ["unix:a", "unix:b"]}'
     as() { echo '{"cluster": '"${cluster}"', "task": {"type": "'"$1"'", "index": '"$2"'}}'; }
-    TF_CONFIG="$(as chief 0)" server/chief_main "${config}" &
+    TF_CONFIG="$(as chief 0)" cli/lockstep_main chief "${config}" &
     chief=$!
-    TF_CONFIG="$(as worker 1)" worker/worker_main || exit 10
+    TF_CONFIG="$(as worker 1)" cli/lockstep_main worker || exit 10
     wait "${chief}" || exit 11
-    TF_CONFIG="$(as chief 0)" worker/worker_main
+    TF_CONFIG="$(as chief 0)" cli/lockstep_main worker
     (($? == 2)) || exit 12
-    TF_CONFIG="$(as worker 0)" server/chief_main "${config}"
+    TF_CONFIG="$(as worker 0)" cli/lockstep_main chief "${config}"
     (($? == 2)) || exit 13
-    TF_CONFIG='{' worker/worker_main
+    TF_CONFIG='{' cli/lockstep_main worker
     (($? == 2))
   )sh";
   const std::string script = JoinPath(directory_, "cluster.sh");
@@ -295,7 +281,7 @@ TEST_F(RunCommandTest, TfConfigMakesAChiefAndItsWorkers) {
   const int status = system(absl::StrCat("bash '", script, "' '", config_, "' '", Path("run"), "'").c_str());
   EXPECT_TRUE(WIFEXITED(status));
   EXPECT_EQ(WEXITSTATUS(status), 0);
-  EXPECT_EQ(Run({absl::StrCat("--logdir=", Path("alone")), "--master="}), 0) << err_.str();
+  EXPECT_EQ(Run({absl::StrCat("--logdir=", Path("alone")), "--master="}), 0) << shown_;
   EXPECT_EQ(Digest(Path("run")), Digest(Path("alone")));
 }
 

@@ -110,10 +110,8 @@ std::function<std::vector<std::string>(int, const std::string&)> WorkerCommand(c
 }
 
 // Completes the options for a chief whose configuration is known.
-absl::Status AddChief(FileSystem* fs, const TaskProcesses& processes, const std::string& directory,
-                      Launcher::Options* options) {
+absl::Status AddChief(const TaskProcesses& processes, const std::string& directory, Launcher::Options* options) {
   ChiefCommand chief;
-  ASSIGN_OR_RETURN(chief.program, FindChief(fs));
   chief.logdir = processes.task.logdir;
   chief.port_file = options->port_file;
   chief.address_file = processes.task.address_file;
@@ -139,7 +137,6 @@ absl::Status AddDeclaredChief(FileSystem* fs, const TaskProcesses& processes, co
                               Launcher::Options* options) {
   const std::string declared = JoinPath(directory, "declared"), address = JoinPath(directory, "address");
   ChiefCommand chief;
-  ASSIGN_OR_RETURN(chief.program, FindChief(fs));
   chief.address_file = address;
   chief.advertise = Loopback(options->listen);
   if (!processes.task.address_file.empty()) {
@@ -185,7 +182,7 @@ absl::StatusOr<Launcher::Options> LauncherOptions(FileSystem* fs, const TaskProc
   options.listen = processes.task.listen.empty() ? SocketIn(directory) : processes.task.listen;
   options.port_file = JoinPath(directory, "chief.port");
   RETURN_IF_ERROR(processes.config.empty() ? AddDeclaredChief(fs, processes, directory, &options)
-                                           : AddChief(fs, processes, directory, &options));
+                                           : AddChief(processes, directory, &options));
   return options;
 }
 
@@ -228,6 +225,12 @@ std::string LastWords(absl::string_view lines, absl::string_view process) {
   return absl::ConsumePrefix(&line, absl::StrCat(process, ": ")) ? absl::StrCat(": ", line) : "";
 }
 
+// Returns the program that the environment names, or else this program and its command.
+std::vector<std::string> ProgramWords(const char* variable, const char* command) {
+  if (const auto path = Environment(variable)) return {*path};
+  return {ThisProgram(), command};
+}
+
 // Removes a directory if no process left a log and no program declared a run in it.
 void RemoveTemporaryDirectory(const std::string& directory) {
   if (directory.empty()) return;
@@ -258,10 +261,11 @@ absl::Status ProcessFlags::Check(FileSystem* fs) const {
 }
 
 std::vector<std::string> ChiefCommand::Words(const std::string& listen) const {
-  std::vector<std::string> words = {
-      program, absl::StrCat("--logdir=", logdir),
-      absl::StrCat("--listen=", listen, socket.empty() || socket == listen ? "" : absl::StrCat(",", socket)),
-      absl::StrCat("--lock_wait_seconds=", absl::ToDoubleSeconds(lock_wait))};
+  std::vector<std::string> words = ProgramWords("LOCKSTEP_CHIEF_BINARY", "chief");
+  words.insert(words.end(),
+               {absl::StrCat("--logdir=", logdir),
+                absl::StrCat("--listen=", listen, socket.empty() || socket == listen ? "" : absl::StrCat(",", socket)),
+                absl::StrCat("--lock_wait_seconds=", absl::ToDoubleSeconds(lock_wait))});
   if (!port_file.empty()) words.push_back(absl::StrCat("--port_file=", port_file));
   if (!address_file.empty()) words.push_back(absl::StrCat("--address_file=", address_file));
   if (advertise) words.push_back(absl::StrCat("--advertise=", *advertise));
@@ -273,10 +277,7 @@ std::vector<std::string> ChiefCommand::Words(const std::string& listen) const {
   return words;
 }
 
-std::vector<std::string> WorkerWords() {
-  if (const auto path = Environment("LOCKSTEP_WORKER_BINARY")) return {*path};
-  return {ThisProgram(), "worker"};
-}
+std::vector<std::string> WorkerWords() { return ProgramWords("LOCKSTEP_WORKER_BINARY", "worker"); }
 
 absl::StatusOr<std::string> MakeTemporaryDirectory() {
   std::string path = absl::StrCat(Environment("TMPDIR").value_or("/tmp"), "/lockstep-XXXXXX");

@@ -33,9 +33,8 @@ struct ProcessFlags {
   absl::Status Check(FileSystem* fs) const;
 };
 
-// The command line of a chief.
+// The command line of a chief. The program is LOCKSTEP_CHIEF_BINARY if the environment has it, or else this program.
 struct ChiefCommand {
-  std::string program;
   std::string logdir;
   // A second address to listen on, for workers on this machine. May be empty.
   std::string socket;
@@ -55,8 +54,8 @@ struct ChiefCommand {
   std::vector<std::string> Words(const std::string& listen) const;
 };
 
-// Returns the command line of a built-in worker. The environment can name the worker's program. By default, it is this
-// program, which may link models that worker_main lacks.
+// Returns the first words of a worker's command line: LOCKSTEP_WORKER_BINARY if the environment has it, or else this
+// program, which may link models of its own, and "worker".
 std::vector<std::string> WorkerWords();
 
 // Creates a directory below TMPDIR that only this user can access, and returns its path.

@@ -2,7 +2,7 @@
 # Runs the commands of docs/cluster.md and compares their output with the page (page_commands.py). The page's machines
 # "one" and "two" are network namespaces with their own host names, connected by a cable, and share a disk, /srv.
 # Slurm's three nodes are on the first machine. Without root or Slurm, skips the test, or fails if CI is true.
-# Usage: cluster_page_test.sh CHIEF LOCKSTEP PAGE
+# Usage: cluster_page_test.sh LOCKSTEP PAGE
 set -uo pipefail
 
 # Debian's daemons and ip are there, but Bazel's PATH lacks this folder.
@@ -17,10 +17,9 @@ if [[ "${1:-}" != --inside ]]; then
 fi
 shift
 
-LOCKSTEP="$(readlink -f "$2")"
-LOCKSTEP_CHIEF_BINARY="$(readlink -f "$1")"
-readonly LOCKSTEP FILES="${PWD}" PAGE="$3"
-export LOCKSTEP_CHIEF_BINARY PYTHONDONTWRITEBYTECODE=1
+LOCKSTEP="$(readlink -f "$1")"
+readonly LOCKSTEP FILES="${PWD}" PAGE="$2"
+export PYTHONDONTWRITEBYTECODE=1
 # shellcheck source=tests/fault/expectations.sh
 source "${FILES}/tests/fault/expectations.sh"
 # shellcheck source=deploy/slurm/cluster.sh
@@ -49,14 +48,9 @@ namespace_differs() { [[ "$(readlink "/proc/${two}/ns/uts")" != "$(readlink /pro
 make_folder() {
   mkdir -p /srv/lockstep/bin
   cd /srv/lockstep || return
-  # The launcher script finds the chief without building it here.
-  cat >lockstep <<LAUNCHER
-#!/bin/bash
-if [[ "\$1" == chief ]]; then exec "${LOCKSTEP_CHIEF_BINARY}" "\${@:2}"; fi
-exec "${LOCKSTEP}" "\$@"
-LAUNCHER
-  chmod 755 lockstep
-  ln -s "${PWD}/lockstep" bin/lockstep
+  # The program takes the place of the launcher script, which would build it.
+  ln -s "${LOCKSTEP}" lockstep
+  ln -s "${LOCKSTEP}" bin/lockstep
   ln -s "${FILES}/examples" "${FILES}/deploy" .
   sed 's/^training { steps: [0-9]*/training { steps: 60/' "${FILES}/tests/fault/matrix.textproto" >run.textproto
   export PATH="${PWD}/bin:${PATH}"

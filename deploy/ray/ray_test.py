@@ -138,7 +138,7 @@ def kill_node(nodes, logdir):
 
 def kill_chief(config, logdir):
   """Kills the chief with its `lockstep task`. Ray restarts the actor, whose chief ends 200 steps after a checkpoint."""
-  both = lambda: tasks("--role=chief") | processes("chief_main", "--logdir=" + logdir)
+  both = lambda: tasks("--role=chief") | processes("chief", "--logdir=" + logdir)
   wait_until("the chief is killed", lambda: len(both()) == 2)
   doomed = both()
   for process in doomed:

@@ -2,16 +2,15 @@
 # Trains under Debian's Slurm with the scripts in this folder: a controller and three nodes on loopback. A worker is
 # killed, a node dies, and a job is requeued and saves on USR1 and USR2. Every run must have the same digest as one
 # process.
-# Usage: slurm_test.sh CHIEF LOCKSTEP CONFIG [long]   (the binaries, and a run's configuration)
+# Usage: slurm_test.sh LOCKSTEP CONFIG [long]   (the program, and a run's configuration)
 # "long" instead runs the cases that take minutes: an array of workers, and a time limit.
 set -uo pipefail
 
-LOCKSTEP="$(readlink -f "$2")"
-CONFIG="$(readlink -f "$3")"
-LOCKSTEP_CHIEF_BINARY="$(readlink -f "$1")"
+LOCKSTEP="$(readlink -f "$1")"
+CONFIG="$(readlink -f "$2")"
 SCRIPTS="$(dirname "$(readlink -f "$0")")"
 readonly LOCKSTEP CONFIG SCRIPTS
-export LOCKSTEP LOCKSTEP_CHIEF_BINARY CONFIG
+export LOCKSTEP CONFIG
 # Debian's daemons are there, but Bazel's PATH lacks this folder.
 export PATH="${PATH}:/usr/sbin"
 # Nodes must advertise this address, because their names cannot be resolved.
@@ -145,7 +144,7 @@ start_cluster || {
   tail -n 20 "${WORK}"/{munged,slurmctld,n1}.log
   exit 1
 }
-if [[ "${4:-}" == long ]]; then
+if [[ "${3:-}" == long ]]; then
   run_cases 3000 worker_array
   run_cases 12000 time_limit
 else

@@ -1,16 +1,14 @@
 #!/usr/bin/env bash
 # Runs `lockstep task` as several launchers do, with real processes that are killed and stopped. The digest must be the
 # same as with a single process.
-# Usage: task.sh CHIEF WORKER LOCKSTEP CONFIG   (the binaries, and a run's configuration)
+# Usage: task.sh LOCKSTEP CONFIG   (the program, and a run's configuration)
 set -uo pipefail
 
-LOCKSTEP="$(readlink -f "$3")"
-WORKER="$(readlink -f "$2")"
-CONFIG="$(readlink -f "$4")"
-LOCKSTEP_CHIEF_BINARY="$(readlink -f "$1")"
-readonly LOCKSTEP WORKER CONFIG STEPS=500
+LOCKSTEP="$(readlink -f "$1")"
+CONFIG="$(readlink -f "$2")"
+readonly LOCKSTEP CONFIG STEPS=500
 # The master file:PATH makes the chief listen on all interfaces, for tasks on other machines.
-export LOCKSTEP_CHIEF_BINARY LOCKSTEP_ADVERTISE=127.0.0.1 LOCKSTEP_INSECURE=1
+export LOCKSTEP_ADVERTISE=127.0.0.1 LOCKSTEP_INSECURE=1
 # shellcheck source=tests/fault/expectations.sh
 source "$(dirname "$0")/expectations.sh"
 export TMPDIR="${WORK}"
@@ -82,7 +80,7 @@ begin_two() {
   start_task two-0 TF_CONFIG="$(cluster 0)" LOCKSTEP_MASTER="${at}" -- "${CONFIG}" --steps="${STEPS}" \
     --logdir="${WORK}/two" --set=cluster.linger_seconds=2
   first="${PID}"
-  start_task two-1 TF_CONFIG="$(cluster 1)" LOCKSTEP_MASTER="${at}" -- "${CONFIG}" -- "${WORKER}" --compute_threads=1
+  start_task two-1 TF_CONFIG="$(cluster 1)" LOCKSTEP_MASTER="${at}" -- "${CONFIG}" -- "${LOCKSTEP}" worker --compute_threads=1
   second="${PID}"
 }
 begin_two

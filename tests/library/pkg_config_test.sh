@@ -8,7 +8,6 @@ work="$(mktemp -d "${TEST_TMPDIR:-/tmp}/library.XXXX")"
 export TMPDIR="${work}" PKG_CONFIG_PATH="${work}/a/prefix/lib/pkgconfig"
 mkdir "${work}/a"
 cp -RL --no-preserve=mode install_tree "${work}/a/prefix"
-chmod 755 "${work}/a/prefix/libexec/lockstep/chief_main"
 cp -RL examples/own_model.cc examples/own_model.textproto examples/data tests/library/train_two_models.cc "${work}"
 cd "${work}"
 
@@ -28,10 +27,9 @@ expect "a plain loop" "$("${tree}/tests/library/train_two_models")" "$(./train_t
 
 # Trains in one process, and with a chief and workers.
 here="${tree}/examples/own_model"
-chief="$(pkg-config --variable=chief lockstep)"
 "${here}" local own_model.textproto --steps=40 --logdir="${work}/here"
 ./own_model local own_model.textproto --steps=40 --logdir="${work}/local"
-LOCKSTEP_CHIEF_BINARY="${chief}" ./own_model run own_model.textproto --steps=40 --workers=2 --logdir="${work}/cluster"
+./own_model run own_model.textproto --steps=40 --workers=2 --logdir="${work}/cluster"
 digest="$("${here}" inspect --digest "${work}/here")"
 expect "one process" "${digest}" "$(./own_model inspect --digest "${work}/local")"
 expect "a cluster" "${digest}" "$(./own_model inspect --digest "${work}/cluster")"
@@ -62,7 +60,7 @@ expect "for any x86-64" "Lockstep needs AVX2 and FMA" "$(compile -march=x86-64)"
 expect "with AVX-512" "Lockstep is compiled without AVX-512" "$(compile -mavx512f)"
 expect "with other sums" "Lockstep's sums have a fixed order, which -ffast-math changes" "$(compile -ffast-math)"
 
-# CMake is in TEST_PACKAGES (tools/install.sh), and finds the package without pkg-config's variable.
+# CMake is in TEST_PACKAGES (tools/install.sh), and finds the package without PKG_CONFIG_PATH.
 if ! command -v cmake >/dev/null; then
   echo "SKIPPED: CMake is not installed: apt-get install cmake make"
   [[ "${CI:-}" != true ]]
@@ -75,11 +73,9 @@ project(own_model CXX)
 find_package(lockstep REQUIRED)
 add_executable(own_model ../own_model.cc)
 target_link_libraries(own_model PRIVATE lockstep::lockstep)
-file(WRITE ${CMAKE_BINARY_DIR}/chief ${lockstep_CHIEF})
 CMAKE
 unset PKG_CONFIG_PATH
 cmake -S cmake -B cmake/build -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="${work}/a/prefix" >cmake/log 2>&1 &&
   cmake --build cmake/build >>cmake/log 2>&1 || { tail -n 40 cmake/log; exit 1; }
-LOCKSTEP_CHIEF_BINARY="$(<cmake/build/chief)" cmake/build/own_model run own_model.textproto --steps=40 --workers=2 \
-  --logdir="${work}/cmake-cluster"
+cmake/build/own_model run own_model.textproto --steps=40 --workers=2 --logdir="${work}/cmake-cluster"
 expect "a cluster of CMake's program" "${digest}" "$(cmake/build/own_model inspect --digest "${work}/cmake-cluster")"

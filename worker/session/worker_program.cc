@@ -176,9 +176,7 @@ int WorkerMain(int argc, char** argv) {
   Flags flags;
   CommandLine command_line(
       "lockstep worker", "Computes gradients for a chief, from which it gets the configuration.",
-      "An empty --master= is a chief in the same process: lockstep worker --master= CONFIG is lockstep local CONFIG, "
-      "and "
-      "worker_main, which has no chief, refuses it.\n"
+      "An empty --master= is a chief in the same process: lockstep worker --master= CONFIG is lockstep local CONFIG.\n"
       "Exit codes: 0 the run is over; 1 it failed; 2 wrong arguments; 138 the chief stayed away, starting again may "
       "help; 143 terminated. SIGTERM, SIGINT, SIGHUP and SIGXCPU let the worker end a contribution that it has begun "
       "to send; "
@@ -199,7 +197,7 @@ int WorkerMain(int argc, char** argv) {
   }
   if (flags.worker.chief_address.empty()) {
     std::cerr << "lockstep worker: --master is missing or empty; it takes the chief's address, such as "
-                 "grpc://127.0.0.1:2222. This program has no chief: lockstep local CONFIG runs all in one process\n";
+                 "grpc://127.0.0.1:2222. lockstep local CONFIG runs all in one process\n";
     return kExitBadConfiguration;
   }
   const absl::StatusOr<MasterAddress> master = ParseMasterAddress(flags.worker.chief_address);
