@@ -22,12 +22,11 @@ USAGE
 # stage_programs FOLDER: fills FOLDER with the contents of the tarball.
 stage_programs() {
   "${ROOT}/docker/collect.sh" --system_cxx "$1"
-  install -m 755 "${ROOT}/deploy/release/lockstep" "$1/bin/lockstep"
   mkdir -p "$1/share/doc/lockstep" "$1/share/lockstep" "$1/share/man/man1" "$1/share/bash-completion/completions"
   cp -r "${ROOT}/docs" "${ROOT}/README.md" "${ROOT}/CHANGELOG.md" "${ROOT}/LICENSE" "$1/share/doc/lockstep"
   (cd "${ROOT}" && find proto -name '*.proto' -exec cp --parents -t "$1/share/lockstep" {} +)
   "$1/bin/lockstep" completion bash >"$1/share/bash-completion/completions/lockstep"
-  "${ROOT}/tools/write_release.py" man "$1/bin/lockstep_main" "${VERSION}" "${SOURCE_DATE_EPOCH}" >"$1/share/man/man1/lockstep.1"
+  "${ROOT}/tools/write_release.py" man "$1/bin/lockstep" "${VERSION}" "${SOURCE_DATE_EPOCH}" >"$1/share/man/man1/lockstep.1"
 }
 
 # set_times FOLDER: gives everything in the folder the time of the release, and the same modes on every machine.
@@ -66,17 +65,15 @@ COPYRIGHT
 # make_deb WORK OUT: makes the Debian package, which takes its libraries from Debian.
 make_deb() {
   local tree="$1/deb" stage="$1/lockstep-${VERSION}-linux-x86_64" depends
-  mkdir -p "${tree}/DEBIAN" "${tree}/usr/bin" "${tree}/usr/lib/lockstep" "${tree}/usr/share/doc/lockstep" \
-    "${tree}/usr/share/man/man1" "${tree}/lib/systemd/system" "$1/debian"
-  cp "${stage}/bin"/*_main "${tree}/usr/lib/lockstep"
-  install -m 755 "${ROOT}/deploy/release/lockstep" "${tree}/usr/bin/lockstep"
+  mkdir -p "${tree}/DEBIAN" "${tree}/usr/bin" "${tree}/usr/share/doc/lockstep" "${tree}/usr/share/man/man1" \
+    "${tree}/lib/systemd/system" "$1/debian"
+  cp "${stage}/bin/lockstep" "${tree}/usr/bin"
   install -m 644 "${ROOT}/deploy/release"/*.service "${tree}/lib/systemd/system"
   cp -r "${stage}/share/bash-completion" "${stage}/share/lockstep" "${tree}/usr/share"
   gzip -9nc "${stage}/share/man/man1/lockstep.1" >"${tree}/usr/share/man/man1/lockstep.1.gz"
   write_deb_documents "${tree}/usr/share/doc/lockstep"
   printf 'Source: lockstep\n\nPackage: lockstep\nArchitecture: amd64\n' >"$1/debian/control"
-  depends="$(cd "$1" && dpkg-shlibdeps -O -e"${tree}/usr/lib/lockstep/chief_main" \
-    -e"${tree}/usr/lib/lockstep/worker_main" -e"${tree}/usr/lib/lockstep/lockstep_main" 2>>"${LOG}")" || return
+  depends="$(cd "$1" && dpkg-shlibdeps -O -e"${tree}/usr/bin/lockstep" 2>>"${LOG}")" || return
   cat >"${tree}/DEBIAN/control" <<CONTROL
 Package: lockstep
 Version: ${VERSION}
@@ -92,16 +89,14 @@ Description: Elastic, fault-tolerant, reproducible training
  kills of workers and chief, restarts and resumes.
 CONTROL
   set_times "${tree}"
-  chmod 755 "${tree}/usr/bin/lockstep" "${tree}/usr/lib/lockstep"/*
   to_log dpkg-deb --root-owner-group -Zxz --build "${tree}" "$2/lockstep_${VERSION}_amd64.deb"
 }
 
 make_image() {
   local base=debian:bookworm-slim stage="$1/image"
   to_log "${ROOT}/docker/make_base.sh" "${base}" && docker save "${base}" -o "$1/base.tar" || return
-  mkdir -p "${stage}/opt/lockstep" "${stage}/usr/local/bin" "${stage}/logdir"
-  "${ROOT}/docker/collect.sh" "${stage}/opt/lockstep"
-  install -m 755 "${ROOT}/docker/entrypoint.sh" "${stage}/usr/local/bin/lockstep"
+  mkdir -p "${stage}/logdir"
+  "${ROOT}/docker/collect.sh" "${stage}/usr/local"
   set_times "${stage}"
   "${ROOT}/tools/write_release.py" image "$1/base.tar" "${stage}" "${VERSION}" "$(git -C "${ROOT}" rev-parse HEAD)" \
     "${SOURCE_DATE_EPOCH}" "$2/lockstep-${VERSION}-image.tar"

@@ -49,7 +49,7 @@ check_sbom lockstep-*-linux-x86_64.tar.gz lockstep-*.cdx.json
 
 # needs PREFIX: prints the newest version with this prefix that a file of the tarball needs from the system.
 needs() {
-  find "${WORK}/bookworm/opt" -type f \( -name '*_main' -o -name '*.so.*' \) -exec objdump -p {} + |
+  find "${WORK}/bookworm/opt" -type f \( -path '*/bin/lockstep' -o -name '*.so.*' \) -exec objdump -p {} + |
     grep -oE "$1[0-9.]+" | sort -uV | tail -n 1
 }
 

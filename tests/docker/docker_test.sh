@@ -150,7 +150,7 @@ say "building the image"
 build_image "$@"
 say "image of $(($(docker image inspect --format '{{.Size}}' "${LOCKSTEP_IMAGE}") / 1000000)) MB"
 run_in_image() { docker run --rm --network=none "${LOCKSTEP_IMAGE}" "$@" >/dev/null 2>&1; }
-for command in $(docker run --rm --network=none "${LOCKSTEP_IMAGE}" --help | sed -n 's/^  \([a-z]*\) .*/\1/p') chief; do
+for command in $(docker run --rm --network=none "${LOCKSTEP_IMAGE}" --help | sed -n 's/^  \([a-z]*\) .*/\1/p'); do
   check "the image runs ${command}" run_in_image "${command}" --help
 done
 check "the image says its version" run_in_image --version
