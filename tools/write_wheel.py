@@ -17,10 +17,9 @@ import sys
 import tempfile
 import zipfile
 
-# The built files, and their places in the package. A worker is `lockstep_main worker`.
+# The built files, and their places in the package.
 BINARIES = {
     "capi/liblockstep.so": "lockstep/liblockstep.so",
-    "server/chief_main": "lockstep/bin/chief_main",
     "cli/lockstep_main": "lockstep/bin/lockstep_main",
 }
 # Abseil and gRPC link it, but nothing here calls it, and a minimal Debian lacks it.

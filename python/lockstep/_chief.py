@@ -24,6 +24,17 @@ _START_SECONDS = 600.0
 _STOP_SECONDS = 60.0
 
 
+def _program() -> list[str]:
+  """Returns the program of a chief: LOCKSTEP_CHIEF_BINARY if it is set, or else the command line's `chief`."""
+  named = os.environ.get("LOCKSTEP_CHIEF_BINARY")
+  if named:
+    return [named]
+  found = _core.find_file("bin/lockstep_main", "../../cli/lockstep_main", "../../.bz/out/k8-opt/bin/cli/lockstep_main")
+  if found is None:
+    raise Error("there is no program lockstep_main in the package; install the wheel, or build //cli:lockstep_main")
+  return [found, "chief"]
+
+
 class Chief:
   """A chief in a child process. As a context manager, it saves and stops on exit.
 
@@ -53,11 +64,7 @@ class Chief:
     self._process: subprocess.Popen[bytes] | None = None
     if _core.in_replay():
       return
-    program = _core.find_file("LOCKSTEP_CHIEF_BINARY", "bin/chief_main", "../../server/chief_main",
-                              "../../.bz/out/k8-opt/bin/server/chief_main")
-    if program is None:
-      raise Error("there is no program chief_main in the package; install the wheel, or build //server:chief_main and "
-                  "set LOCKSTEP_CHIEF_BINARY to its path")
+    program = _program()
     self._directory = tempfile.mkdtemp(prefix="lockstep-")
     self._address_file = os.path.join(self._directory, "address")
     configuration = pathlib.Path(self._directory, "run.textproto")
@@ -65,7 +72,7 @@ class Chief:
     self.master = f"file:{self._address_file}"
     self._log = os.path.join(run.logdir, "log", "chief.log") if run.logdir else os.path.join(self._directory, "log")
     os.makedirs(os.path.dirname(self._log), exist_ok=True)
-    self._command = [program, str(configuration), f"--logdir={run.logdir or ''}", f"--listen={listen}",
+    self._command = [*program, str(configuration), f"--logdir={run.logdir or ''}", f"--listen={listen}",
                      f"--address_file={self._address_file}", "--lock_wait_seconds=60", "--stop_with_stdin"]
     if listen == _LOOPBACK:
       # Late workers are on this machine, and learn of the end from the file.
@@ -104,7 +111,7 @@ class Chief:
   def _last_line(self) -> str:
     lines = pathlib.Path(self._log).read_text(errors="replace").splitlines()
     last = next((line for line in reversed(lines) if line.strip()), "it wrote no log")
-    # Removes the log's own prefix, "E1126 19:31:00.123456  1234 chief_main.cc:120] chief: ".
+    # Removes the log's own prefix, "E1126 19:31:00.123456  1234 chief_program.cc:120] chief: ".
     return last.rpartition("] ")[2].replace("chief: ", "", 1)
 
   def _check(self) -> int | None:

@@ -60,19 +60,15 @@ def _check_processor() -> None:
     raise ImportError(f"this processor has no {missing}, which Lockstep is compiled for (x86-64-v3)")
 
 
-def find_file(variable: str, *places: str) -> str | None:
-  """Returns the path in an environment variable if it is set, or else the first existing place. Places are relative to
-  the package."""
-  named = os.environ.get(variable)
-  if named:
-    return named
+def find_file(*places: str) -> str | None:
+  """Returns the path of the first existing place. Places are relative to the package."""
   return next((str(_PACKAGE / place) for place in places if (_PACKAGE / place).exists()), None)
 
 
 def _load() -> ctypes.CDLL:
   _check_processor()
-  path = find_file("LOCKSTEP_LIBRARY", "liblockstep.so", "../../capi/liblockstep.so",
-                   "../../.bz/out/k8-opt/bin/capi/liblockstep.so")
+  path = os.environ.get("LOCKSTEP_LIBRARY") or find_file("liblockstep.so", "../../capi/liblockstep.so",
+                                                         "../../.bz/out/k8-opt/bin/capi/liblockstep.so")
   if path is None:
     raise ImportError(f"there is no liblockstep.so in {_PACKAGE}; install the wheel, or build //capi:liblockstep.so and "
                       "set LOCKSTEP_LIBRARY to its path")

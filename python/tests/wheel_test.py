@@ -1,6 +1,6 @@
 """The wheel built by ./lockstep wheel: auditwheel accepts it, and it is complete in an environment with NumPy alone.
 
-Usage: wheel_test.py LIBLOCKSTEP CHIEF LOCKSTEP   (the built programs)
+Usage: wheel_test.py LIBLOCKSTEP LOCKSTEP   (the built files)
 Without auditwheel, it tests the wheel that still uses the system's libraries, or fails if CI is true.
 """
 
@@ -20,7 +20,7 @@ import numpy
 PROGRAMS = [os.path.abspath(word) for word in sys.argv[1:]]
 del sys.argv[1:]
 TREE = pathlib.Path.cwd()
-PLACES = ["capi/liblockstep.so", "server/chief_main", "cli/lockstep_main"]
+PLACES = ["capi/liblockstep.so", "cli/lockstep_main"]
 HAS_AUDITWHEEL = importlib.util.find_spec("auditwheel") is not None
 TAG = "manylinux_2_35_x86_64" if HAS_AUDITWHEEL else "linux_x86_64"
 
@@ -69,6 +69,9 @@ class WheelTest(unittest.TestCase):
     with zipfile.ZipFile(self.wheel) as wheel:
       self.assertIn("lockstep/py.typed", wheel.namelist())
 
+  def test_it_has_one_program(self):
+    self.assertEqual(os.listdir(self.site / "lockstep/bin"), ["lockstep_main"])
+
   def test_core_exports_the_headers_functions_alone(self):
     headers = "".join((TREE / "capi" / name).read_text() for name in ("lockstep.h", "kernels.h"))
     declared = set(re.findall(r"^(?:int|const char\*) (lockstep_\w+)\(", headers, re.MULTILINE))
@@ -78,7 +81,7 @@ class WheelTest(unittest.TestCase):
   @unittest.skipUnless(HAS_AUDITWHEEL, "auditwheel adds the libraries")
   def test_programs_need_only_the_wheels_libraries(self):
     # Libraries that a minimal Debian has are allowed, too.
-    for program in "liblockstep.so", "bin/chief_main", "bin/lockstep_main":
+    for program in "liblockstep.so", "bin/lockstep_main":
       for line in run("ldd", self.site / "lockstep" / program).splitlines():
         if "=>" in line and not re.search(r"\blib(c|m|gcc_s|stdc\+\+|pthread|dl|rt|resolv|z)\.so", line.split("=>")[0]):
           self.assertIn("/lockstep.libs/", line, program)

@@ -1,6 +1,6 @@
 """Trains PyTorch and JAX models with real chiefs and processes, some of which are killed. The bits must be the same.
 
-Usage: training_test.py torch|jax CHIEF LOCKSTEP   (the binaries)
+Usage: training_test.py torch|jax LOCKSTEP   (the program)
 Each worker is a process forked from this one, which has imported the framework and computed nothing.
 With LOCKSTEP_TORCH_DEVICE=cuda, BitsTest and ContractTest train on a GPU.
 """
@@ -23,7 +23,7 @@ import unittest
 
 import numpy as np
 
-FRAMEWORK, CHIEF, LOCKSTEP = sys.argv[1], *map(os.path.abspath, sys.argv[2:4])
+FRAMEWORK, LOCKSTEP = sys.argv[1], os.path.abspath(sys.argv[2])
 if FRAMEWORK == "torch":
   import torch
   import torch._inductor.config  # Takes seconds, and use_deterministic_algorithms() of each process imports it.
@@ -222,8 +222,8 @@ class Cluster:
     shutil.rmtree(self.directory)
 
   def start_chief(self):
-    command = [CHIEF, self.directory / "run.textproto", f"--logdir={self.directory}/logdir", "--lock_wait_seconds=60",
-               f"--listen=127.0.0.1:0,unix:{self.directory}/socket"]
+    command = [LOCKSTEP, "chief", self.directory / "run.textproto", f"--logdir={self.directory}/logdir",
+               "--lock_wait_seconds=60", f"--listen=127.0.0.1:0,unix:{self.directory}/socket"]
     with open(self.directory / "chief.log", "a", encoding="utf-8") as log:
       self._chief = subprocess.Popen(command, stderr=log)
     (self.directory / "chief").write_text(str(self._chief.pid))
@@ -614,4 +614,4 @@ class PlainLoopTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-  unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
+  unittest.main(argv=[sys.argv[0], *sys.argv[3:]])
