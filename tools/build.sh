@@ -1,8 +1,7 @@
 # shellcheck shell=bash
-# Sourced by ./lockstep: Bazel, its cache, and whether the binaries are up to date.
+# Sourced by ./lockstep: Bazel, its cache, and whether the command line is up to date.
 # Reads ROOT, CACHE and LOG. Calls the caller's say, open_log, to_log and logged.
 
-BINARIES=(//server:chief_main //worker:worker_main //cli:lockstep_main)
 # The outputs of -c opt builds, whatever was built last (.bz/bin refers to the last build).
 OUTPUT="${ROOT}/.bz/out/k8-opt"
 BIN="${OUTPUT}/bin"
@@ -53,12 +52,11 @@ drop_stale_objects() {
   printf '%s\n' "${fingerprint}" >"${versions}"
 }
 
-# Succeeds if no source, build file or system package is newer than the last build of the binaries.
+# Succeeds if no source, build file or system package is newer than the last build of the command line.
 is_built() {
   local stamp="${ROOT}/.bz/built" path newer
   local -a inputs=()
-  [[ -f "${stamp}" && "$(cat "${stamp}")" == "$(source_revision)" && -x "${BIN}/server/chief_main" && -x "${BIN}/worker/worker_main" &&
-    -x "${BIN}/cli/lockstep_main" ]] || return 1
+  [[ -f "${stamp}" && "$(cat "${stamp}")" == "$(source_revision)" && -x "${BIN}/cli/lockstep_main" ]] || return 1
   for path in WORKSPACE .bazelrc BUILD build_defs.bzl workspace.bzl proto kernels common server worker train cli third_party; do
     [[ -e "${ROOT}/${path}" ]] && inputs+=("${ROOT}/${path}")
   done
@@ -82,11 +80,11 @@ build_targets() {
   logged "building" bazel_progress run_bazel build "${BAZEL_FLAGS[@]}" --stamp "--embed_label=$(source_revision)" "$@"
 }
 
-build_binaries() {
+build_command_line() {
   local began
   install_packages "${BUILD_PACKAGES[@]}" # before the time is taken, because is_built looks at the package list, too
   began="$(mktemp)"
-  build_targets "${BINARIES[@]}"
+  build_targets //cli:lockstep_main
   source_revision >"${ROOT}/.bz/built"
   touch -r "${began}" "${ROOT}/.bz/built" # Files edited in the meantime are newer.
   rm -f "${began}"

@@ -1,6 +1,6 @@
 # shellcheck shell=bash
 # Sourced by ./lockstep: the artefacts of a release. Reads ROOT, BIN and LOG. Calls the caller's say, fail, open_log,
-# to_log, build_binaries and install_packages.
+# to_log, build_command_line and install_packages.
 
 dist_usage() {
   cat <<'USAGE'
@@ -128,7 +128,7 @@ build_dist() {
       *) fail 2 "dist takes --out=DIR and --no-image, not '${word}'" ;;
     esac
   done
-  build_binaries
+  build_command_line
   open_log dist
   VERSION="$(sed -nE 's/^constexpr char kVersion\[\] = "(.*)";/\1/p' "${ROOT}/common/base/version.h")"
   SOURCE_DATE_EPOCH="$(git -C "${ROOT}" log -1 --format=%ct)"

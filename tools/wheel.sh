@@ -48,7 +48,7 @@ build_wheel() {
       *) fail 2 "wheel takes --out=DIR, not '${word}'" ;;
     esac
   done
-  is_built || build_binaries
+  is_built || build_command_line
   build_targets //capi:liblockstep.so
   install_packages python3-venv
   open_log wheel

@@ -24,7 +24,7 @@ echo "bazel $*" >>"${RECORD}"
 [[ "$1" == --noblock_for_lock ]] && { [[ -e "${LOCKED}" ]] && exit 9; shift; }
 [[ "$1" == query ]] && { echo //tests:slow; exit; }
 [[ -e "${BROKEN}" ]] && { echo "a compiler's complaint"; exit 1; }
-for program in server/chief_main worker/worker_main cli/lockstep_main examples/own_model; do
+for program in cli/lockstep_main examples/own_model; do
   file=".bz/out/k8-opt/bin/${program}"
   mkdir -p "$(dirname "${file}")"
   printf '#!/bin/sh\necho %s; for word in "$@"; do echo "<$word>"; done; pwd\n' "${program}" >"${file}"
