@@ -8,7 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <sstream>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -57,7 +59,7 @@ class RunCommandTest : public ::testing::Test {
   }
   // Starts `run`. Await and Wait read its output.
   pid_t Start(std::vector<std::string> flags) {
-    flags.insert(flags.begin(), {"cli/lockstep_main", "run", config_});
+    flags.insert(flags.begin(), {program_, "run", config_});
     std::vector<char*> words;
     for (const std::string& flag : flags) words.push_back(const_cast<char*>(flag.c_str()));
     words.push_back(nullptr);
@@ -136,6 +138,7 @@ class RunCommandTest : public ::testing::Test {
       absl::StrCat(getenv("TEST_TMPDIR"), "/", ::testing::UnitTest::GetInstance()->current_test_info()->name());
   const std::string config_ = JoinPath(directory_, "clusters.textproto");
   const std::string logdir_ = absl::StrCat("--logdir=", JoinPath(directory_, "run"));
+  std::string program_ = "cli/lockstep_main";
   // The output of the last process that was started: its file descriptor and the text read so far.
   int output_ = -1;
   std::string shown_;
@@ -167,6 +170,18 @@ TEST_F(RunCommandTest, ContinuesIfWorkerAndChiefAreKilled) {
   EXPECT_THAT(shown_, HasSubstr("chief was killed by SIGKILL; starting it again (1 of 10)"));
   EXPECT_EQ(Run({absl::StrCat("--logdir=", Path("alone")), "--master=", "--steps=30000"}), 0) << shown_;
   EXPECT_EQ(Digest(Path("run")), Digest(Path("alone")));
+}
+
+// An update replaces the file of the running program.
+TEST_F(RunCommandTest, RestartsTheChiefAfterAnUpdate) {
+  const std::string update = Path("update"), built = std::exchange(program_, Path("program"));
+  for (const std::string& copy : {program_, update}) ASSERT_TRUE(std::filesystem::copy_file(built, copy));
+  const pid_t run = Start({logdir_, "--steps=30000"});
+  ASSERT_TRUE(Await("  loss "));
+  std::filesystem::rename(update, program_);
+  ASSERT_TRUE(KillChildOf(run, "--listen="));
+  EXPECT_EQ(Wait(run), 0) << shown_;
+  EXPECT_THAT(shown_, HasSubstr("chief was killed by SIGKILL; starting it again (1 of 10)"));
 }
 
 TEST_F(RunCommandTest, SavesACheckpointWhenItIsStopped) {

@@ -14,9 +14,12 @@ absl::optional<std::string> Environment(const char* variable) {
 }
 
 std::string ThisProgram() {
-  char self[4096];
-  const ssize_t size = readlink("/proc/self/exe", self, sizeof self);
-  return std::string(self, std::max<ssize_t>(0, size));
+  static const auto* const path = [] {
+    char self[4096];
+    const ssize_t size = readlink("/proc/self/exe", self, sizeof self);
+    return new std::string(self, std::max<ssize_t>(0, size));
+  }();
+  return *path;
 }
 
 }  // namespace lockstep
