@@ -100,9 +100,9 @@ std::function<std::vector<std::string>(int, const std::string&)> WorkerCommand(c
       }
       return command;
     }
-    // env searches PATH for the program, as a shell does.
-    command = {"/usr/bin/env", directory.empty() ? absl::StrCat("LOCKSTEP_MASTER=", master)
-                                                 : absl::StrCat("LOCKSTEP_LAUNCH=", directory)};
+    command = EnvWords();
+    command.push_back(directory.empty() ? absl::StrCat("LOCKSTEP_MASTER=", master)
+                                        : absl::StrCat("LOCKSTEP_LAUNCH=", directory));
     if (!name.empty()) command.push_back(absl::StrCat("LOCKSTEP_NAME=", name));
     command.insert(command.end(), processes.program.begin(), processes.program.end());
     return command;

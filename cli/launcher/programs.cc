@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "lockstep/common/base/process/process.h"
+
 namespace lockstep {
 
 absl::optional<std::string> Environment(const char* variable) {
@@ -20,6 +22,11 @@ std::string ThisProgram() {
     return new std::string(self, std::max<ssize_t>(0, size));
   }();
   return *path;
+}
+
+std::vector<std::string> EnvWords() {
+  if (Environment("GRPC_EXPERIMENTS") != kGrpcExperiments) return {"/usr/bin/env"};
+  return {"/usr/bin/env", "-u", "GRPC_EXPERIMENTS"};
 }
 
 }  // namespace lockstep

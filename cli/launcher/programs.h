@@ -2,6 +2,7 @@
 #define LOCKSTEP_CLI_LAUNCHER_PROGRAMS_H_
 
 #include <string>
+#include <vector>
 
 #include "absl/types/optional.h"
 
@@ -13,6 +14,10 @@ absl::optional<std::string> Environment(const char* variable);
 // Returns the path that this program had at the first call. If its file has been replaced since, for example by an
 // update, that is the new program.
 std::string ThisProgram();
+
+// Returns the beginning of a command that runs a user's program: env, which searches PATH for it, as a shell does. The
+// program does not inherit what InitializeProcess has set, because its gRPC may have no such experiments and say so.
+std::vector<std::string> EnvWords();
 
 }  // namespace lockstep
 

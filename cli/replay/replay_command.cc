@@ -52,8 +52,8 @@ absl::StatusOr<int> ReplayProgram(FileSystem* fs, const ReplayRequest& request,
   const int file = mkstemp(&result[0]);
   if (file < 0) return absl::ErrnoToStatus(errno, absl::StrCat("cannot make a file ", result));
   close(file);
-  // env searches PATH for the program, as a shell does.
-  std::vector<std::string> command = {"/usr/bin/env", ProgramReplay::Definition(request, result)};
+  std::vector<std::string> command = EnvWords();
+  command.push_back(ProgramReplay::Definition(request, result));
   command.insert(command.end(), program.begin(), program.end());
   const absl::StatusOr<ProcessExit> exit = RunInForeground(std::move(command));
   const std::string text = ReadFile(fs, result).value_or("");

@@ -94,7 +94,7 @@ void InitializeProcess(const char* program) {
   // gRPC 1.51 reads into the rest of the last buffer, of 8 KiB. A message that does not fit arrives in two parts, and
   // gRPC answers the first with a packet of its own, which takes a fifth of a small step's time. Without this
   // experiment, a connection chooses the size of its buffers (GRPC_ARG_TCP_MIN_READ_CHUNK_SIZE).
-  setenv("GRPC_EXPERIMENTS", "-tcp_read_chunks", /*overwrite=*/0);
+  setenv("GRPC_EXPERIMENTS", kGrpcExperiments, /*overwrite=*/0);
   mallopt(M_MMAP_THRESHOLD, 1 << 30);
   mallopt(M_TRIM_THRESHOLD, 2047 << 20);
   // Use one heap, so that memory that was allocated for a received message and freed is reused for the next message,

@@ -37,6 +37,9 @@ absl::Status WithExitCode(absl::Status status, int exit_code);
 absl::Status AsDiskHang(absl::Status status);
 bool IsDiskHang(const absl::Status& status);
 
+// The value that InitializeProcess gives GRPC_EXPERIMENTS.
+inline constexpr char kGrpcExperiments[] = "-tcp_read_chunks";
+
 // Initializes the process. Must be the first call in every main. Logs go to stderr. The C library keeps freed memory,
 // which halves the time of a step, and has one heap for all threads. gRPC's connections choose the size of their read
 // buffers, unless GRPC_EXPERIMENTS is set. The limit on open files is raised as far as allowed. SIGPIPE and SIGXFSZ are
